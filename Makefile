@@ -7,8 +7,9 @@ export SWIFT
 CHECKS = --explicit-target-dependency-import-check error
 # The build id connects a program with the debug symbols in its own Debian package. Programs are
 # optimised for size, since they stay in memory: the little that needs a fast processor is in
-# libraries.
-RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 $(CHECKS)
+# libraries. All symbols are bound at the start (-znow), and no program looks for libraries beside itself.
+RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 -Xlinker -znow \
+	--disable-local-rpath $(CHECKS)
 BIN = .build/release
 
 PREFIX ?= /usr/local

@@ -15,17 +15,27 @@ import Wire
     /// `description` of the result: the words for the minor result.
     let description: String?
     let url: String?
+    /// `sent` and `rights` of AUTH.
+    let sent: String?
+    let rights: [String]
     /// Messages that no undisturbed authentication has, such as INSERT_CARD with `error`.
     let unexpected: [JSON]
 
-    /// Runs in the virtual reader `reader` of `server`.
+    /// Runs in the virtual reader `reader` of `server`. `grant`: the optional rights; nil: all. The client cancels when
+    /// `cut` has an element.
     init(
         _ server: TestServer,
         _ url: String,
         reader: String = "Simulator",
-        developerMode: Bool = false
+        developerMode: Bool = false,
+        grant: [String]? = nil,
+        cancelAt cut: AsyncStream<Void>? = nil
     ) async throws {
         let client = try server.connect()
+        let canceller = cut.map { cut in
+            Task { @Loop in for await _ in cut { await client.send(#"{"cmd":"CANCEL"}"#) } }
+        }
+        defer { canceller?.cancel() }
         await client.send(
             #"{"cmd":"RUN_AUTH","developerMode":\#(developerMode),"reader":"\#(reader)","tcTokenURL":"\#(url)"}"#
         )
@@ -33,6 +43,10 @@ import Wire
         var final: JSON?
         while final == nil, let message = await client.next() {
             switch message["msg"]?.string {
+            case "ACCESS_RIGHTS"
+            where grant.map({ message["chat"]?["effective"]?.array?.count != $0.count + 1 }) == true:
+                let names = (grant ?? []).map { "\"\($0)\"" }.joined(separator: ",")
+                await client.send("{\"chat\":[\(names)],\"cmd\":\"SET_ACCESS_RIGHTS\"}")
             case "ACCESS_RIGHTS": await client.send(#"{"cmd":"ACCEPT"}"#)
             case "INSERT_CARD" where message["error"] == nil:
                 await client.send(#"{"card":{},"cmd":"SET_CARD","name":"\#(reader)","simulator":{}}"#)
@@ -55,6 +69,8 @@ import Wire
         outcome = lastWord("major") == "ok" ? "ok" : "\(lastWord("minor")) \(lastWord("reason"))"
         description = result?["description"]?.string
         (self.url, self.unexpected) = (final?["url"]?.string, unexpected)
+        sent = final?["sent"]?.string
+        rights = final?["rights"]?.array?.compactMap(\.string) ?? []
     }
 }
 
@@ -63,7 +79,8 @@ extension TestServer {
     static func online(
         _ eidServer: EIDServer,
         readers: Int = 1,
-        _ change: (inout EServiceConfiguration) -> Void = { _ in }
+        _ change: (inout EServiceConfiguration) -> Void = { _ in },
+        wrap: @escaping @Sendable (any EServiceConnection) -> any EServiceConnection = { $0 }
     ) async throws -> TestServer {
         var configuration = EServiceConfiguration(
             userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (0, 0, 0))
@@ -79,7 +96,7 @@ extension TestServer {
         return try await TestServer(
             readers: readers,
             service: { url, isDeveloperMode in
-                EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final)
+                wrap(EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, final))
             }
         )
     }

@@ -9,7 +9,7 @@ import Testing
 struct FaultTests {
     private static let eidServer = Result { try EIDServer() }
 
-    /// The full table, or the faults that need a card, and one of each earlier step. EServiceTests has the others.
+    /// The full table, or the faults that need a card, and one of each earlier step. ServicesTests has the others.
     static let faults: [Fault] = {
         if FullTables.areWanted { return Fault.allCases }
         let withCard = Fault.allCases.filter {
@@ -28,6 +28,13 @@ struct FaultTests {
         let expected = fault.authenticationResult
         #expect(run.outcome == expected, "\(server.logged.filter { $0.contains("AUTH ended") })")
         #expect((run.description != nil) == (expected != "ok"))
+        // What the eID-Server has received; the address of the browser has the number of the run.
+        let session = run.url?.split(separator: "?").first?.split(separator: "/").last.map(String.init)
+        if let session, let messages = eidServer.messages(session) {
+            let hasAnswers = "\(messages)".contains("<OutputAPDU>")
+            #expect(hasAnswers ? run.sent != "none" : run.sent != "read", "\(run.sent ?? "-")")
+        }
+        #expect(run.sent == "none" || ["transmit", "final", "refresh"].contains(fault.stage) || expected == "ok")
         // Without a TcToken there is no address to return to.
         #expect(run.url.map { $0.contains("ResultMajor=") } ?? expected.contains("Get_TcToken"))
         #expect(run.unexpected.isEmpty)

@@ -46,24 +46,6 @@ struct NetworkTests {
         for run in runs { #expect(try await run.value.outcome == "ok") }
     }
 
-    @Test("the log says how long the parts of an authentication took")
-    @Loop func times() async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
-        let server = try await TestServer.online(eidServer)
-        _ = try await AuthenticationRun(server, try eidServer.tcTokenURL())
-        let line = try #require(server.logged.compactMap { $0.split(separator: "AUTH took, in ms: ").last }.last)
-        var times: [String: Double] = [:]
-        for word in line.split(separator: " ") {
-            let pair = word.split(separator: "=")
-            if pair.count == 2 { times[String(pair[0])] = Double(pair[1]) }
-        }
-        let parts = ["tls", "server", "xml", "card", "cryptography"]
-        let total = try #require(times["total"])
-        for part in parts { #expect(times[part].map { (0.001..<total).contains($0) } == true, "\(part) in \(line)") }
-        #expect(parts.compactMap { times[$0] }.reduce(0, +) <= total + 0.0005, "a part counts twice: \(line)")
-    }
-
     @Test("a service without a trust anchor gets no data, and no card is asked for")
     @Loop func noAnchor() async throws {
         let eidServer = try EIDServer()
@@ -73,6 +55,21 @@ struct NetworkTests {
         #expect(run.outcome == "invalidCertificatePath Pre_Verification_Invalid_Certificate_Chain")
         #expect(run.unexpected.isEmpty)
         #expect(await server.readers?.cardState(in: "Simulator") == nil)
+    }
+
+    @Test(
+        "with a root that is over, a service that sends the link to the next one goes on working",
+        arguments: [("link", "ok"), ("", "invalidCertificatePath Pre_Verification_Certificate_Expired")]
+    )
+    @Loop func rootIsOver(chain: String, outcome: String) async throws {
+        let eidServer = try EIDServer()
+        defer { eidServer.stop() }
+        let root = try CertificateRecipe.root.changed {
+            ($0.effective, $0.expiration) = ([1, 6, 0, 1, 0, 1], [1, 9, 1, 2, 3, 1])
+        }.certificate()
+        let server = try await TestServer.online(eidServer) { $0.trustAnchors = TrustAnchors(productive: [root]) }
+        let run = try await AuthenticationRun(server, try eidServer.tcTokenURL(chain.isEmpty ? [:] : ["chain": chain]))
+        #expect(run.outcome == outcome)
     }
 
     @Test("developer mode accepts test services and refuses productive ones")

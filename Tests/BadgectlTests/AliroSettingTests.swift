@@ -28,7 +28,7 @@ import Text
     @Test(
         "a key file that is missing, readable by others or invalid ends badged with exit code 78",
         arguments: [
-            ("missing", 0o600, "cannot read"), ("good", 0o640, "can be read by other users"),
+            ("missing", 0o600, "there is no file"), ("good", 0o640, "can be read by other users"),
             ("good", 0o604, "can be read by other users"), ("cut", 0o600, "is not a private key of P-256"),
             ("long", 0o600, "is not a private key of P-256"), ("curve", 0o600, "is not a private key of P-256"),
             ("zero", 0o600, "is not a private key of P-256"), ("empty", 0o600, "is not a private key of P-256"),
@@ -67,8 +67,9 @@ import Text
         chmod(path, 0o600)
         let noPoint = "02" + String(repeating: "f", count: 64)
         for (lines, words) in [
-            ("aliro_key = \(path)", "aliro_key and no aliro_group"), (Self.group, "settings of Aliro and no aliro_key"),
-            ("aliro_credentials = 02\(String(repeating: "00", count: 32))", "settings of Aliro and no aliro_key"),
+            ("aliro_key = \(path)", "aliro_key is set, and aliro_group is missing"),
+            (Self.group, "aliro_key is missing"),
+            ("aliro_credentials = 02\(String(repeating: "00", count: 32))", "aliro_key is missing"),
             ("aliro_key = \(path)\n\(Self.group)\naliro_credentials = \(noPoint)", "not a point of P-256"),
         ] {
             let badged = try Self.start(lines, in: folder)

@@ -24,7 +24,7 @@ import Testing
     @Test(
         "credentials that are missing, readable by others or malformed end badged, and are not in its output",
         arguments: [
-            (nil, 0o600, "cannot read"), ("name:secret\n", 0o640, "can be read by other users"),
+            (nil, 0o600, "there is no file"), ("name:secret\n", 0o640, "can be read by other users"),
             ("name:secret\n", 0o604, "can be read by other users"),
             ("secret\n", 0o600, "is not one line NAME:PASSWORD"),
             ("a:secret\nb:secret\n", 0o600, "is not one line NAME:PASSWORD"),

@@ -4,9 +4,6 @@
 enum AuthenticationBench {
     private static let readers = 10
 
-    /// The parts of one authentication that badged measures and logs: AuthenticationTimes.
-    private static let parts = ["tls", "server", "xml", "card", "cryptography"]
-
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         guard let program = settings.eidServer else { return }
         try speed(settings, program, &report)
@@ -19,17 +16,15 @@ enum AuthenticationBench {
         _ report: inout Report
     ) throws(BenchError) {
         let server = try EIDServerProcess(program, settings)
-        let daemon = try Daemon(settings, ["--no-pcsc", "--log-level", "debug", "--config", server.configuration])
+        let daemon = try Daemon(settings, ["--no-pcsc", "--config", server.configuration])
         try daemon.waitForReaders(readers)
         // The first runs load libraries and insert a card into each reader.
         _ = try all(daemon, server)
-        let first = try loggedTimes(settings).count
 
         var total = Samples()
         let one = try processorTime(daemon, server) { () throws(BenchError) in
             for _ in 0..<settings.count(60) { total.add(try Self.one(daemon, server)) }
         }
-        let times = try loggedTimes(settings).dropFirst(first).prefix(total.count)
         var ten = Samples()
         let crowd = try processorTime(daemon, server) { () throws(BenchError) in
             for _ in 0..<settings.count(10) { ten.add(try all(daemon, server)) }
@@ -51,16 +46,7 @@ enum AuthenticationBench {
         )
 
         let busy = Samples(Array(try server.end().dropFirst(readers).prefix(total.count)))
-        var rest = Samples(times.map { $0["total"] ?? 0 }).median
-        var split: [String] = []
-        for part in parts {
-            let median = Samples(times.map { $0[part] ?? 0 }).median
-            split.append("\(part) \(text(median, 1))")
-            rest -= median
-        }
-        split.append("rest \(text(rest, 1))")
-        let note = "p99 \(text(total.percentile(99), 1)) ms, n=\(total.count): \(split.joined(separator: ", "))"
-        report.add(.auth, total.median, note)
+        report.add(.auth, total.median, "p99 \(text(total.percentile(99), 1)) ms, n=\(total.count)")
         report.add(.authBeyond, total.median - busy.median, "")
         report.add(.authServer, busy.median, "the server's own measure, without TLS")
         let perRun = one.daemon / Double(total.count)
@@ -96,21 +82,6 @@ enum AuthenticationBench {
             (after.privateDirty - before.privateDirty) / 1024,
             "from \(text(before.privateDirty / 1024, 1)) MB; the rest are pages of libraries' files"
         )
-    }
-
-    /// The times that badged has logged for each authentication, in milliseconds by the names of their parts.
-    private static func loggedTimes(_ settings: Settings) throws(BenchError) -> [[String: Double]] {
-        var all: [[String: Double]] = []
-        for line in try ProcessFigures.lines(settings.folder + "/badged.log") {
-            guard let begin = line.split(separator: ": AUTH took, in ms: ").last, begin != line else { continue }
-            var times: [String: Double] = [:]
-            for word in begin.split(separator: " ") {
-                let pair = word.split(separator: "=")
-                if pair.count == 2, let value = Double(pair[1]) { times[String(pair[0])] = value }
-            }
-            all.append(times)
-        }
-        return all
     }
 
     /// Milliseconds on processors while `body` runs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CTestSupport
 import DoorReaders
-import DoorWalks
+import DoorTestSupport
 import Glibc
 
 /// The pure code for door readers: the speed of decoding and tracking, and the quality of the verdicts.

@@ -5,6 +5,7 @@ import Glibc
 import Secrets
 import Store
 import TPM
+import Text
 import Vault
 
 /// The vault: its opening, signatures, and a daemon that has it open.
@@ -35,7 +36,7 @@ enum KeyBench {
 
     private static func vault(_ folder: String, _ tpm: TPM? = nil) -> Vault {
         Vault(
-            StateStore { () async throws(StoreError) in try await Store.open(folder: folder, credentials: nil, tpm: tpm)
+            StateStore { () async throws(Failure) in try await Store.open(folder: folder, credentials: nil, tpm: tpm)
             },
             tpm: tpm
         )

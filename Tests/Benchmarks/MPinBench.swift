@@ -21,7 +21,10 @@ enum MPinBench {
         mkdir(folder, 0o700)
         setenv("STATE_DIRECTORY", folder, 1)
         defer { unsetenv("STATE_DIRECTORY") }
-        let configuration = try settings.write("mpin.conf", "[access]\ndefault=cards,mpin\n")
+        let configuration = try settings.write(
+            "mpin.conf",
+            "[access]\ndefault=cards,mpin\n[mpin]\nprivate_servers=yes\n"
+        )
         let daemon = try Daemon(settings, ["--config", configuration])
         let client = try daemon.client()
         try command(client, "MPIN_INIT")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
-import DoorWalks
+import DoorTestSupport
 import Glibc
 import Synchronization
 

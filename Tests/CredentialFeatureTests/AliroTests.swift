@@ -120,10 +120,11 @@ import Text
         try await stage.tap(try AliroVectors.card(#""pkoc":true"#), kind: "aliro")
         #expect(await client.next("CREDENTIAL")?["protocol"] == .string("Aliro"))
         await stage.remove()
-        // The card has no member `reader`.
+        // The card has no member `reader`. Its kind does not depend on what is read.
         try await stage.tap(#""pkoc":true"#, kind: "aliro")
         let message = try #require(await client.next("CREDENTIAL"))
         #expect(message["protocol"] == .string("pkoc-se1") && message["verified"] == .bool(true))
+        #expect(!client.hasReceived(#""kind":"pkoc""#))
         await stage.remove()
         // PKOC never follows a wrong signature.
         try await stage.tap(try AliroVectors.card(#""pkoc":true,"signature":"wrong""#), kind: "aliro")
@@ -161,7 +162,7 @@ import Text
     // MARK: What is kept for the fast phase
 
     private static func store(in folder: TemporaryFolder) -> StateStore {
-        StateStore(exists: { Store.exists(in: folder.path) }) { () async throws(StoreError) in
+        StateStore(exists: { Store.exists(in: folder.path) }) { () async throws(Text.Failure) in
             try await Store.open(folder: folder.path, credentials: nil, tpm: nil)
         }
     }
@@ -174,7 +175,7 @@ import Text
         board.field.insert(.virtual(card, .a))
         let message = try #require(await client.next("CREDENTIAL"))
         await stage.remove()
-        await stage.feature?.settled()
+        await stage.aliro?.settled()
         return message["phase"]?.string
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BadgedClient
 import Concurrency
 import PKOC
 import TestSupport
 import Testing
 import Text
 
+@testable import BadgedClient
 @testable import badgectl
 
 @Suite("Credentials for programs", .timeLimit(.minutes(5)))

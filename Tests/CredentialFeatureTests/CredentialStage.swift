@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Aliro
 import Concurrency
-import CredentialFeature
 import Crypto
 import EID
 import Foundation
@@ -21,6 +20,7 @@ import VirtualAliro
 import VirtualPKOC
 
 @testable import Cards
+@testable import CredentialFeature
 
 /// Tests/Vectors/pkoc-nfc.json.
 enum Vectors {
@@ -92,31 +92,40 @@ enum AliroVectors {
     }
 }
 
-/// A server that reads credentials, with one reader: a virtual one, or an emulated PN532.
+/// A server that reads credentials, with one reader: a virtual one, an emulated PN532, or one that a test can hold.
 @Loop final class CredentialStage {
     let server: TestServer
     let board: EmulatedPN532?
     let reader: String
+    let aliro: AliroTapReader?
 
     init(
         _ site: PKOCSite = PKOCSite(),
         on board: EmulatedPN532? = nil,
+        held: HeldReader? = nil,
         permissions: Permissions = .all,
         aliro: AliroSite? = nil,
-        store: StateStore = StateStore { () throws(StoreError) -> Store? in nil },
+        store: StateStore = StateStore { () throws(Failure) -> Store? in nil },
         today: @escaping @Sendable () -> CVDate = { CVDate(year: 2026, month: 11, day: 22) ?? .earliest },
         moreCards: [any VirtualCardKind] = [],
+        moreTapReaders: [any TapReader] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
     ) async throws {
         self.board = board
-        reader = board.map { "pn532_uart:\($0.path)" } ?? "Simulator"
+        reader = board.map { "pn532_uart:\($0.path)" } ?? (held == nil ? "Simulator" : HeldReader.name)
+        let backend: (any ReaderBackend)? = board.map { NFCBackend(devices: [$0.connection]) } ?? held?.backend
+        let aliro = aliro.map { AliroTapReader($0, store) }
+        self.aliro = aliro
         server = try await TestServer(
-            readers: board == nil ? 1 : 0,
-            backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
+            readers: backend == nil ? 1 : 0,
+            backends: backend.map { [$0] } ?? [],
             permissions: permissions,
             moreCards: [VirtualPKOCKind(), VirtualAliroKind()] + moreCards,
             moreFeatures: {
-                moreFeatures($0) + [CredentialFeature($0, site, aliro: aliro, store: store, today: today)]
+                var tapReaders = moreTapReaders
+                if let aliro { tapReaders.append(aliro) }
+                tapReaders.append(PKOCTapReader(site, today: today))
+                return moreFeatures($0) + [CredentialFeature($0, site, tapReaders)]
             }
         )
         await server.ready([reader])
@@ -142,6 +151,14 @@ enum AliroVectors {
         return try kinds.describe(simulator: nil, card: try description(entries, kind)).makeCard()
     }
 
+    /// The number of signatures of a card; without one, of the card in the virtual reader.
+    func signatures(of card: VirtualCard? = nil) async throws -> Int {
+        var card = card
+        if card == nil { card = await server.readers?.card(in: reader) }
+        let counters = try #require(await card?.counters)
+        return try #require(JSON.object(counters)["signatures"]?.int)
+    }
+
     /// Puts a new card on the reader.
     func tap(_ entries: String, kind: String = "pkoc", technology: PICC.Technology = .a) async throws {
         if let board {
@@ -163,9 +180,14 @@ enum AliroVectors {
     /// The number of cards that left before they were recognised.
     var losses: Int { server.registry.unseenLosses[reader] ?? 0 }
 
-    /// Waits until a card is recognised, or has left before it was; `before` is the number of losses before the card.
+    /// Waits until a card is recognised and read, or has left before it was; `before` is the number of losses before the
+    /// card.
     func settle(since before: Int) async {
-        await wait { [self] in $0.showsCard || losses > before }
+        var wasShown = false
+        await wait { [self] reader in
+            wasShown = wasShown || reader.showsCard
+            return wasShown && reader.owner == nil || losses > before
+        }
     }
 
     func wait(until condition: (Reader) -> Bool) async {

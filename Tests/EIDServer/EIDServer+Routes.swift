@@ -96,6 +96,12 @@ extension EIDServer {
         case .refreshHTTP:
             return HTTPResponse(302, location: "http://localhost:\(try listeners.port(.plain))/refresh")
         case .refreshLoop: return HTTPResponse(302, location: "\(try origin(.webOther))/hop/\(conversation.id)")
+        case .refreshRelative:
+            let service = "\(conversation.origin)/refresh/\(conversation.id)"
+            let forms = ["../hop/\(conversation.id)?hop=1", "?hop=2", "\(service.drop { $0 != "/" })"]
+            let hop = Int(request.query["hop"] ?? "") ?? 0
+            return HTTPResponse(302, location: forms.indices.contains(hop) ? forms[hop] : service)
+        case .refreshEmpty: return HTTPResponse(302, location: "")
         case .refreshOneHop: return HTTPResponse(302, location: "\(conversation.origin)/refresh/\(conversation.id)")
         default: return HTTPResponse(302, location: "\(conversation.origin)/last-hop/\(conversation.id)")
         }

@@ -29,6 +29,17 @@ extension EIDServer {
         switch fault {
         case .tcTokenRedirect where hop < 3: return HTTPResponse([302, 303, 307][max(hop, 0)], location: try next())
         case .tcTokenRedirect301 where hop < 1: return HTTPResponse(301, location: try next())
+        case .tcTokenRedirectRelative where hop < 5:
+            let url = try next()
+            let query = url.drop { $0 != "?" }
+            let forms = [
+                "/tctoken\(query)", "tctoken\(query)", "./a/../tctoken\(query)", "\(query)#part",
+                "\(url.drop { $0 != "/" })",
+            ]
+            return HTTPResponse(302, location: forms[max(hop, 0)])
+        case .tcTokenRedirectEmpty: return HTTPResponse(302, location: "")
+        case .tcTokenRedirectSchemeHTTP:
+            return HTTPResponse(302, location: "http:\(try next().drop { $0 != "/" })")
         case .tcTokenRedirectLoop: return HTTPResponse(302, location: try next())
         case .tcTokenRedirectHTTP:
             return HTTPResponse(302, location: "http://localhost:\(try listeners.port(.plain))/tctoken")
@@ -133,7 +144,8 @@ extension EIDServer {
     private func refreshAddress(_ conversation: Conversation) throws -> String {
         let address = "\(conversation.origin)/refresh/\(conversation.id)"
         switch conversation.options.fault {
-        case .refreshOtherOrigin, .refreshOneHop, .refresh404, .refresh200, .refreshHTTP, .refreshLoop:
+        case .refreshOtherOrigin, .refreshOneHop, .refreshRelative, .refreshEmpty, .refresh404, .refresh200,
+            .refreshHTTP, .refreshLoop:
             return "\(try origin(.webOther))/hop/\(conversation.id)"
         case .refreshUnlisted: return "\(try origin(.webUnlisted))/hop/\(conversation.id)"
         case .refreshRefused: return "https://localhost:\(try listeners.refusingPort())/refresh/\(conversation.id)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import IssuerDouble
+import ServerDoubles
 import Text
 
 /// badged-issuer [--folder FOLDER] [--faults FAULT,FAULT]: an issuer on 127.0.0.1, for tests. It prints its address and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import IssuerDouble
+import ServerDoubles
 import TestSupport
 import Testing
 import Text
@@ -97,8 +97,9 @@ private let code = "AB12-CD34-EF56-GH78"
         let answer = await setUp(stage)
         #expect(answer["error"]?.string == "NotSupported")
         #expect(answer["description"]?.string?.contains("closedService") == true)
+        #expect(await stage.ask("GET_ENDPOINT")["setUp"] == .bool(false))
+        #expect(await stage.error("SETUP_ENDPOINT") == "")
         #expect(await stage.error("UPDATE_ENDPOINT") == "NotSupported")
-        #expect(await stage.ask("GET_ENDPOINT")["setUp"] == .bool(true))
     }
 
     @Test(
@@ -115,13 +116,46 @@ private let code = "AB12-CD34-EF56-GH78"
         stage.issuer.invite(code)
         stage.issuer.fail(fault)
         #expect(await setUp(stage)["error"]?.string == name)
+        // A setup that has failed is no setup.
+        #expect(await stage.ask("START")["setUp"] == .bool(false))
+        #expect(await stage.ask("GET_ENDPOINT")["setUp"] == .bool(false))
+        for command in ["GET_KEYS", "NEW_KEY", "UPDATE_ENDPOINT", "WALLET_PREPARE"] {
+            #expect(await stage.error(command) == "Endpoint", "\(command)")
+        }
+        // The issuer may have given the code to the key of the first attempt, so the second one uses the same.
+        let vault = Vault(stage.store, now: { stage.clock.now })
+        let waiting = try #require(try await vault.keys(of: 1000).first)
+        #expect(waiting.pendingUntil != nil && !waiting.isActive)
+        let key = await setUp(stage)["key"]
+        #expect(key?["id"]?.string == waiting.id && key?["active"] == .bool(true) && key?["pending"] == .bool(false))
+        #expect(await stage.keys().count == 1)
+        #expect(await stage.ask("GET_ENDPOINT")["setUp"] == .bool(true))
+    }
+
+    @Test("with an endpoint a failed invitation leaves a key that is marked as pending")
+    func failedInvitation() async throws {
+        let stage = try await Stage()
+        #expect(await stage.error("SETUP_ENDPOINT") == "")
+        stage.issuer.invite(code)
+        stage.issuer.fail(.drop)
+        #expect(await setUp(stage)["error"]?.string == "ServerCommunicationFailedRetryError")
         let waiting = try #require(await stage.keys().first)
-        #expect(waiting["active"] == .bool(false) && waiting["pendingUntil"]?.string != nil)
+        #expect(waiting["active"] == .bool(false) && waiting["pending"] == .bool(true))
         let id = waiting["id"]?.string ?? ""
         #expect(await stage.error("ACTIVATE_KEY", #""key":"\#(id)""#) == "KeyNotUsable")
-        let key = await setUp(stage)["key"]
-        #expect(key?["id"] == waiting["id"] && key?["active"] == .bool(true))
-        #expect(await stage.keys().count == 1)
+        #expect(await setUp(stage)["key"]?["id"]?.string == id)
+        #expect(await stage.keys().map { $0["pending"] } == [.bool(false)])
+    }
+
+    @Test("a setup without an invitation completes one that has failed")
+    func plainSetUp() async throws {
+        let stage = try await Stage(issuer: .none)
+        #expect(await setUp(stage)["error"]?.string == "NotSupported")
+        #expect(await stage.error("GET_KEYS") == "Endpoint")
+        #expect(await stage.error("SETUP_ENDPOINT") == "")
+        #expect(await stage.ask("START")["setUp"] == .bool(true))
+        #expect(await stage.error("REMOVE_ENDPOINT", #""confirm":true"#) == "")
+        #expect(await stage.error("GET_KEYS") == "Endpoint")
     }
 
     @Test("a foreign issuer, an unknown code and a used code leave no key behind")
@@ -202,34 +236,40 @@ private let code = "AB12-CD34-EF56-GH78"
 
     // MARK: Passes
 
-    @Test("a pass is prepared, enrolled by the backend and saved", arguments: KeyRecord.Protection.allCases)
-    func pass(_ place: KeyRecord.Protection) async throws {
+    @Test(
+        "a pass is prepared, enrolled by the backend and saved, by both names of the commands",
+        arguments: KeyRecord.Protection.allCases,
+        ["PASS", "WALLET"]
+    )
+    func pass(_ place: KeyRecord.Protection, _ name: String) async throws {
         let stage = try await Stage(keys: place)
-        #expect(await stage.ask("WALLET_CHECK")["eligible"] == .bool(true))
-        let early = await stage.ask("WALLET_PREPARE")
+        #expect(await stage.ask("\(name)_CHECK")["eligible"] == .bool(true))
+        let early = await stage.ask("\(name)_PREPARE")
         #expect(early["msg"]?.string == "WALLET_ERROR" && early["reason"]?.string == "controllerNotBound")
         _ = await stage.ask("SETUP_ENDPOINT")
-        let blob = try #require(await stage.ask("WALLET_PREPARE", #""nonce":"n-1""#)["blob"]?.string)
+        let blob = try #require(await stage.ask("\(name)_PREPARE", #""nonce":"n-1""#)["blob"]?.string)
         let payload = try #require(IssuerDouble.check(blob: blob))
         #expect(payload["nonce"]?.string == "n-1" && payload["keyType"]?.string == "P-256")
         #expect(payload["protection"]?.string == place.rawValue)
         #expect(payload["deviceId"] == (await stage.ask("GET_ENDPOINT"))["id"])
         let key = try #require(payload["publicKey"]?.string.flatMap { Hex.decode($0) })
         let thumbprint = PublicKeyText.thumbprint(key)
-        let none = await stage.ask("WALLET_SAVE", #""reference":"\#(thumbprint)""#)
+        let none = await stage.ask("\(name)_SAVE", #""reference":"\#(thumbprint)""#)
         #expect(none["reason"]?.string == "provisioningError")
         let file = stage.issuer.enrol(thumbprint, ["sites": Self.sites])
-        let saved = await stage.ask("WALLET_SAVE", #""reference":"\#(file)","display":{"displayName":"office"}"#)
+        let saved = await stage.ask("\(name)_SAVE", #""reference":"\#(file)","display":{"displayName":"office"}"#)
         #expect(saved["msg"]?.string == "WALLET_SAVED" && saved["reason"]?.string == "success")
         #expect(saved["key"]?["label"]?.string == "office" && saved["key"]?["active"] == .bool(true))
         #expect(stage.client.hasReceived("WALLET_PENDING"))
-        let again = await stage.ask("WALLET_SAVE", #""reference":"\#(thumbprint)""#)
+        let again = await stage.ask("\(name)_SAVE", #""reference":"\#(thumbprint)""#)
         #expect(again["reason"]?.string == "alreadyProvisionedOnPhone")
-        #expect(await stage.ask("WALLET_SAVE", #""reference":"x""#)["reason"]?.string == "configInvalid")
-        #expect(await stage.ask("WALLET_SAVE")["reason"]?.string == "configInvalid")
+        let lost = await stage.ask("\(name)_PREPARE", #""label":7"#)
+        #expect(lost["msg"]?.string == "WALLET_ERROR" && lost["reason"]?.string == "configInvalid")
+        #expect(await stage.ask("\(name)_SAVE", #""reference":"x""#)["reason"]?.string == "configInvalid")
+        #expect(await stage.ask("\(name)_SAVE")["reason"]?.string == "configInvalid")
     }
 
-    @Test("a pass that is not saved within a day is deleted")
+    @Test("a pass that is not saved within a day is forgotten")
     func lostPass() async throws {
         let stage = try await Stage()
         _ = await stage.ask("SETUP_ENDPOINT")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import IssuerDouble
 import KeyFeature
+import ServerDoubles
 import Store
 import TestSupport
 import Testing
@@ -13,13 +13,13 @@ import Text
     @Test(
         "a store that cannot be used has the name of its fault",
         arguments: [
-            (StoreError.unavailable("no disk"), KeyFailure.Name.deviceNotEligible),
-            (.exposed("/state"), .deviceNotEligible), (.newer, .incompatible),
-            (.damaged("x"), .storageUnreadable), (.library("x"), .internalError),
+            (Failure.storeUnavailable("no disk"), KeyCode.deviceNotEligible),
+            (.storeExposed("/state"), .deviceNotEligible), (.storeNewer, .incompatible),
+            (.storeDamaged("x"), .storageUnreadable), (.storeFailed("x"), .internalError),
         ]
     )
-    func store(_ error: StoreError, _ name: KeyFailure.Name) async throws {
-        let stage = try await Stage(store: StateStore { () throws(StoreError) in throw error })
+    func store(_ error: Failure, _ name: KeyCode) async throws {
+        let stage = try await Stage(store: StateStore { () throws(Failure) in throw error })
         for command in ["START", "GET_KEYS", "SETUP_ENDPOINT"] {
             let answer = await stage.ask(command)
             #expect(answer["error"]?.string == name.rawValue)

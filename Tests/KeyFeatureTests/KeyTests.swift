@@ -3,6 +3,7 @@ import Concurrency
 import Crypto
 import Foundation
 import Host
+import Secrets
 import Store
 import TPM
 import TestSupport
@@ -92,7 +93,7 @@ import Vault
 
     @Test("without the permission every command is denied, and the store is not opened")
     func permission() async throws {
-        let store = StateStore { () throws(StoreError) in
+        let store = StateStore { () throws(Failure) in
             Issue.record("the store was opened")
             return nil
         }
@@ -101,6 +102,7 @@ import Vault
             "START", "GET_KEYS", "NEW_KEY", "ACTIVATE_KEY", "DEACTIVATE_KEY", "DELETE_KEY", "EXPORT_KEY", "IMPORT_SITE",
             "GET_LAST_AUTH", "GET_OTP", "GET_OTP_COUNTER", "GET_DATA", "PUT_DATA", "GET_ENDPOINT", "SETUP_ENDPOINT",
             "UPDATE_ENDPOINT", "REMOVE_ENDPOINT", "WALLET_CHECK", "WALLET_PREPARE", "WALLET_SAVE",
+            "PASS_CHECK", "PASS_PREPARE", "PASS_SAVE",
         ] {
             #expect(await stage.ask(command)["msg"]?.string == "ACCESS_DENIED", "\(command)")
         }
@@ -194,8 +196,8 @@ import Vault
         let gone = await stage.ask("NEW_KEY")
         #expect(gone["error"]?.string == "TPMUnavailable" && gone["code"] == .null)
         #expect(gone["description"]?.string?.contains("TPM") == true)
-        #expect(await stage.ask("WALLET_CHECK")["eligible"] == .bool(false))
-        #expect(await stage.ask("WALLET_PREPARE")["error"]?.string == "TPMUnavailable")
+        #expect(await stage.ask("PASS_CHECK")["eligible"] == .bool(false))
+        #expect(await stage.ask("PASS_PREPARE")["error"]?.string == "TPMUnavailable")
         #expect(await stage.keys().count == 1)
         try await device.start()
         try device.clear()
@@ -206,7 +208,7 @@ import Vault
         let tpm = TPM(device.path, timeLimit: .seconds(240))
         let copy = stage.folder + "/copy"
         try FileManager.default.copyItem(atPath: folder, toPath: copy)
-        let later = try await Stage(store: StateStore { () throws(StoreError) in try Store(folder: copy, tpm: tpm) })
+        let later = try await Stage(store: StateStore { () throws(Failure) in try Store(folder: copy, tpm: tpm) })
         let answer = await later.ask("GET_KEYS")
         #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
         #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
@@ -228,12 +230,30 @@ import Vault
             )
         )
         let before = FileManager.default.contents(atPath: folder + "/store.db")
-        let later = try await Stage(store: StateStore { () throws(StoreError) in try Store(folder: folder) })
+        let later = try await Stage(store: StateStore { () throws(Failure) in try Store(folder: folder) })
         let answer = await later.ask("GET_KEYS")
         #expect(answer["error"]?.string == "DataStorageDecryptionFailed" && answer["code"]?.int == 999)
         #expect(await later.error("SETUP_ENDPOINT") == "DataStorageDecryptionFailed")
         let check = await later.ask("WALLET_CHECK")
         #expect(check["eligible"] == .bool(false))
         #expect(FileManager.default.contents(atPath: folder + "/store.db") == before)
+    }
+
+    @Test("a key of a later version is named, does not hide the others, and can be deleted")
+    func laterVersion() async throws {
+        let stage = try await Stage()
+        let (bad, good) = (try await stage.newKey(), try await stage.newKey())
+        let record = SecretBox(Secret(#"{"version":2}"#.utf8))
+        try await stage.store.required().set("1000/\(bad)", in: StoreSpace("vault keys"), to: record)
+        let answer = await stage.ask("GET_KEYS")
+        #expect(answer["keys"]?.array?.map { $0["id"]?.string } == [good])
+        #expect(answer["unreadable"]?.array == [.string(bad)])
+        let check = await stage.ask("WALLET_CHECK")
+        #expect(check["eligible"] == .bool(true) && check["unreadable"]?.array == [.string(bad)])
+        #expect(await stage.error("GET_ENDPOINT") == "")
+        #expect(await stage.error("ACTIVATE_KEY", #""key":"\#(bad)""#) == "DataStorageDecryptionFailed")
+        #expect(await stage.error("NEW_KEY") == "")
+        #expect(await stage.error("DELETE_KEY", #""key":"\#(bad)""#) == "")
+        #expect(await stage.ask("GET_KEYS")["unreadable"]?.array == [])
     }
 }

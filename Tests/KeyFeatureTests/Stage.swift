@@ -3,9 +3,9 @@ import Concurrency
 import Foundation
 import HTTP
 import Host
-import IssuerDouble
 import KeyFeature
 import Server
+import ServerDoubles
 import Store
 import Synchronization
 import TPM
@@ -58,7 +58,7 @@ import Vault
         if trusts { settings.fingerprints = [issuer.fingerprint] }
         device = protection == .tpm ? try await SoftwareTPM() : nil
         let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
-        let opened = StateStore { () async throws(StoreError) in
+        let opened = StateStore { () async throws(Failure) in
             try await Store.open(folder: folder + "/state", credentials: nil, tpm: tpm)
         }
         self.store = store ?? opened

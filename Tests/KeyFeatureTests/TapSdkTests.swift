@@ -2,7 +2,7 @@
 import BadgedTapSdk
 import Concurrency
 import Dispatch
-import IssuerDouble
+import ServerDoubles
 import TestSupport
 import Testing
 import Text

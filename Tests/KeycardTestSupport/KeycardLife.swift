@@ -5,6 +5,7 @@ package import ISO7816
 package import Keycard
 import Secp256k1
 import Secrets
+import Text
 
 /// The life of a Keycard from its factory state to FACTORY RESET, with the commands of the card layer. The same for each
 /// kind of card and reader.

@@ -58,7 +58,7 @@ struct LibraryCardTests {
         #expect(await client.exchange(#"{"cmd":"RUN_LEND"}"#) == [#"{"msg":"LEND"}"#, #"{"msg":"INSERT_CARD"}"#])
         fixture.backend.insert(into: "Desk")
         #expect(await client.next("ENTER_LIBRARY_PIN") == #"{"msg":"ENTER_LIBRARY_PIN","question":1}"#)
-        let status = await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS")
+        let status = await client.answer(to: #"{"cmd":"GET_STATUS"}"#)
         #expect(status == #"{"msg":"STATUS","workflow":"LEND","progress":0,"state":"ENTER_LIBRARY_PIN"}"#)
         #expect(
             await client.ask(#"{"cmd":"SET_LIBRARY_PIN","value":2468,"request":7}"#, "ENTER_LIBRARY_PIN")
@@ -92,7 +92,7 @@ struct LibraryCardTests {
         )
         fixture.backend.insert(into: "Desk")
         #expect(await fixture.client.next("ENTER_LIBRARY_PIN")?["question"] == .number("2"))
-        #expect(await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "LEND") == #"{"msg":"LEND","outcome":"cancelled"}"#)
+        #expect(await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "LEND") == #"{"msg":"LEND","outcome":"Cancelled"}"#)
     }
 
     @Test("each workflow explains a card of another kind")
@@ -134,7 +134,7 @@ struct LibraryCardTests {
         _ = try #require(await client.ask(#"{"cmd":"RUN_LEND"}"#, "INSERT_CARD"))
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
         _ = try #require(await client.next("ENTER_LIBRARY_PIN"))
-        let reader = await client.ask(#"{"cmd":"GET_READER","name":"Simulator"}"#, "READER")
+        let reader = await client.answer(to: #"{"cmd":"GET_READER","name":"Simulator"}"#)
         #expect(reader?["card"] == #"{"kind":"library","books":4}"#)
         #expect(await server.readers?.cardState(in: "Simulator") == nil)
     }

@@ -25,7 +25,7 @@ struct LibraryCardKind: CardKind {
 }
 
 struct LibraryCardProfile: CardProfile {
-    static let kind: StaticString = "library"
+    let kind = "library"
     var books: Int
     var members: [JSON.Member] { [JSON.Member("books", .number(String(books)))] }
     var isUsable: Bool { true }
@@ -54,6 +54,11 @@ struct LibraryPINPrompt: Prompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         EnterLibraryPINMessage(question: number, error: error)
+    }
+
+    func answer(in call: Call) throws(Failure) -> SecretBox {
+        guard call.name == "SET_LIBRARY_PIN" else { throw .badState }
+        return try call.secret(.text(0...64))
     }
 }
 
@@ -86,44 +91,32 @@ struct LendMessage: Message {
 
     var commands: [CommandSpec] {
         [
-            CommandSpec("RUN_LEND", permission: .cards) { [registry] session, command in
-                guard session.workflow == nil else { return .badState }
-                if let refusal = session.workflowRefusal() {
-                    session.answer(LendMessage(outcome: refusal), to: command)
-                    return .answered
-                }
-                session.start("LEND", announcedBy: LendMessage()) { workflow in
-                    LendMessage(outcome: await Self.lend(registry, workflow))
-                }
-                return .answered
-            },
-            CommandSpec("SET_LIBRARY_PIN", permission: .cards) { session, command in
-                guard let prompt = session.workflow?.prompt(LibraryPINPrompt.self) else { return .badState }
-                guard case .value(let pin) = command.secret("value") else {
-                    prompt.refuse(command, "Invalid value")
-                    return .answered
-                }
-                prompt.answer(SecretBox(pin))
-                return .answered
-            },
+            CommandSpec("RUN_LEND", LendMessage.name, permission: .cards, isForIdle: true, runLend),
+            CommandSpec(answering: "SET_LIBRARY_PIN"),
         ]
     }
 
-    private static func lend(_ registry: ReaderRegistry, _ workflow: Workflow) async -> String {
-        let dialogue = CardDialogue<LibraryRequirements, String>(
+    func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        Reply(LendMessage(outcome: failure.message))
+    }
+
+    private func runLend(_ call: Call) -> Reply {
+        .workflow("LEND", announcedBy: LendMessage()) { [registry] workflow throws(Failure) in
+            try await Self.lend(registry, workflow)
+            return Reply(LendMessage(outcome: "lent"))
+        }
+    }
+
+    private static func lend(_ registry: ReaderRegistry, _ workflow: Workflow) async throws(Failure) {
+        let dialogue = CardDialogue<LibraryRequirements>(
             registry,
             workflow,
             readerName: nil,
             LibraryRequirements(),
             now: { ContinuousClock.now }
         )
-        let outcome = await dialogue.run { lease throws(CardStop<String>) in
-            let pin: SecretBox
-            do throws(Interruption) {
-                pin = try await workflow.ask(LibraryPINPrompt(lease: lease))
-            } catch {
-                throw CardStop(error)
-            }
+        try await dialogue.run { lease throws(Failure) in
+            let pin = try await workflow.ask(LibraryPINPrompt(lease: lease))
             do throws(CardError) {
                 guard try await lease.connection.transmit(LibraryCommand.verify(pin)).status == .ok else {
                     throw CardError.other("wrong PIN")
@@ -131,14 +124,8 @@ struct LendMessage: Message {
                 let answer = try await lease.connection.transmit(LibraryCommand.lend)
                 lease.update(LibraryCardProfile(books: Int(answer.data.first ?? 0)))
             } catch {
-                throw error == .removed ? .cardLost : .failed("wrong PIN")
+                throw error == .removed ? .cardLost : Failure(.init("WrongPIN"), "wrong PIN")
             }
-        }
-        return switch outcome {
-        case .done: "lent"
-        case .cancelled: "cancelled"
-        case .timedOut: "timed out"
-        case .failed(let reason): reason
         }
     }
 }

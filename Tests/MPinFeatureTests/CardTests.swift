@@ -3,6 +3,7 @@ import Concurrency
 import Host
 import Keycard
 import KeycardTestSupport
+import ReadersVirtual
 import Secrets
 import Store
 import TestSupport
@@ -73,6 +74,44 @@ import VirtualKeycard
         #expect(await stage.sign()["signature"] != nil)
         #expect(stage.names == ["MPIN_STARTED", "ENTER_PIN", "PIN_VALIDATED", "ENTER_PIN", "MPIN_RESULT"])
         #expect(await stage.logInMFA(pin: "0000").status == "INCORRECT_PIN")
+    }
+
+    @Test(
+        "a registration that ends while the card is opened says nothing about the card",
+        arguments: [nil, 0, 2],
+        ["CANCEL", "close"]
+    )
+    func ended(command: Int?, ending: String) async throws {
+        let description = #"{"kind":"keycard","version":"4.0","words":"\#(Stage.words)"}"#
+        let kinds = VirtualReaders(count: 1, kinds: [VirtualKeycardKind()])
+        let made = try kinds.describe(simulator: nil, card: try JSON(description.utf8)) as? any VirtualCardDescription
+        let card = try #require(made).makeCard()
+        let reader = HeldReader(card)
+        let stage = try await Stage(held: reader)
+        reader.insert()
+        try await stage.waitForCard()
+        await stage.confirm()
+
+        let register = #"{"cmd":"MPIN_FINISH_REGISTRATION",\#(stage.who),"card":true}"#
+        let watcher = try stage.server.connect()
+        if let command { reader.holdCommand(command) } else { reader.hold() }
+        await stage.client.send(register)
+        if command == nil {
+            while let told = await stage.client.next("INSERT_CARD"), told["reader"] == nil {}
+        } else {
+            await reader.arrival()
+        }
+        if ending == "close" { stage.client.close() } else { await stage.client.send(#"{"cmd":"CANCEL"}"#) }
+        reader.openGate()
+        if ending == "close" { await stage.server.clients(1) } else { _ = await stage.client.next("MPIN_RESULT") }
+        await stage.server.released(HeldReader.name)
+        reader.letGo()
+
+        let shown = await watcher.answer(to: #"{"cmd":"GET_READER","name":"Desk"}"#)
+        #expect(shown?["card"]?["kind"] == .string("keycard"))
+        await watcher.send(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(await watcher.next("ENTER_PIN")?["reader"]?["card"]?["kind"] == .string("keycard"))
+        #expect(try await card.tries() == Stage.CardTries(pin: 3, puk: 5, checks: 0))
     }
 
     @Test("another card is named, and its PIN is not asked", arguments: generations)

@@ -65,6 +65,9 @@ import Text
         #expect(try await mpin.deleteUser(user).isOK)
         #expect(try await mpin.listUsers().isEmpty)
         #expect(try await mpin.destroy().isOK)
+        await #expect(throws: ClientError.self) { try await mpin.listUsers() }
+        await #expect(throws: ClientError.self) { try await mpin.isUserExisting(stage.user) }
+        await #expect(throws: ClientError.self) { try await mpin.getClientParam("cSum") }
         #expect(try await mpin.testBackend(stage.servers.url).status == .flowError)
         await stage.server.stopListening()
     }
@@ -103,9 +106,15 @@ import Text
         let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(try await mfa.startRegistrationDVS(user, token: token).isOK)
         #expect(try await mfa.finishRegistrationDVS(user, pinDVS: pin("4321"), nfc: pin("tag")).isOK)
-        #expect(try await mfa.listUsers().map(\.canSign) == [true])
+        let signer = try #require(try await mfa.listUsers().first)
+        #expect(signer.canSign)
+        #expect(signer.hasSecondFactor == true && signer.signerHasSecondFactor == true)
         let hash = try #require(Hex.decode("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"))
         #expect(try await mfa.verifyDocument("abc", hash: hash))
+        // Longer than a line of the protocol: no answer is better than a wrong one.
+        await #expect(throws: ClientError.self) {
+            try await mfa.verifyDocument(String(repeating: "a", count: 2 << 20), hash: hash)
+        }
         let signed = try await mfa.sign(
             user,
             documentHash: hash,
@@ -176,7 +185,11 @@ import Text
         let stage = try await Stage(permissions: [.readers, .cards])
         let path = try stage.server.listen()
         let mpin = MPin(try await DaemonConnection.connect(to: path))
-        await #expect(throws: ClientError.accessDenied(command: "MPIN_INIT")) { try await mpin.initSDK() }
+        await #expect(
+            throws: ClientError.accessDenied(command: "MPIN_INIT", missing: ["mpin"], granted: ["readers", "cards"])
+        ) {
+            try await mpin.initSDK()
+        }
         await stage.server.stopListening()
     }
 }

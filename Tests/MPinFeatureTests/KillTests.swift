@@ -119,7 +119,8 @@ import VirtualKeycard
     private static func start(_ folder: TemporaryFolder) async throws -> DaemonProcess {
         let authority = Hex.encode(try VirtualKeycardDescription.authority().publicKey.compressed)
         return try await DaemonProcess(
-            configuration: "[access]\ndefault = readers, cards, mpin\n[wallet]\ncard_authorities = \(authority)\n",
+            configuration:
+                "[access]\ndefault = readers, cards, mpin\n[mpin]\nprivate_servers = yes\n[wallet]\ncard_authorities = \(authority)\n",
             environment: ["STATE_DIRECTORY": folder.path]
         )
     }

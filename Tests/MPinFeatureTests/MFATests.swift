@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Crypto
 import HTTP
 import Host
+import Secrets
 import Store
 import TestSupport
 import Testing
@@ -34,6 +36,17 @@ extension Stage {
     func logInMFA(_ members: String = "", pin: String = "1234") async -> JSON {
         #expect(await status("MPIN_START_AUTHENTICATION", who) == "OK")
         return await run("MPIN_FINISH_AUTHENTICATION", "\(who)\(members)", pin: pin)
+    }
+
+    /// Makes the record of the user that of an earlier badged, which did not note second factors.
+    func forgetSecondFactor() async throws {
+        let (store, users) = (try #require(store), StoreSpace("mpin users"))
+        for name in try await store.names(in: users) {
+            guard let record = try await store.value(name, in: users)?.take() else { continue }
+            let text = record.withBytes { String(decoding: $0, as: UTF8.self) }
+            let old = text.replacing(/,"(s|signerS)econdFactor":(true|false)/, with: "")
+            try await store.set(name, in: users, to: SecretBox(Secret(old.utf8)))
+        }
     }
 
     static let hash = String(repeating: "5a", count: 32)
@@ -109,12 +122,74 @@ extension Stage {
     func secondFactor() async throws {
         let stage = try await Stage()
         await stage.registerMFA(#","pin1":true"#)
-        #expect(await stage.logInMFA(#","pin1":true"#).status == "OK")
-        #expect(await stage.logInMFA().status == "INCORRECT_PIN")
+        // The token decides what is asked, not the client.
+        for members in [#","pin1":true"#, "", #","pin1":false"#, #","mode":"OTP""#] {
+            #expect(await stage.logInMFA(members).status == "OK", "\(members)")
+            #expect(stage.heard.map { $0["factor"]?.int }.filter { $0 != nil } == [0, 1], "\(members)")
+        }
         stage.secondFactor = "card 18"
-        #expect(await stage.logInMFA(#","pin1":true"#).status == "INCORRECT_PIN")
+        #expect(await stage.logInMFA().status == "INCORRECT_PIN")
         stage.secondFactor = "card 17"
         #expect(await stage.logInMFA(#","pin1":true"#).status == "OK")
+        #expect(await stage.run("MPIN_USERS")["users"]?.array?.first?["secondFactor"] == .bool(true))
+    }
+
+    @Test("without a second factor a client that names one does not make the right PIN wrong")
+    func noSecondFactor() async throws {
+        let stage = try await Stage()
+        await stage.registerMFA()
+        try await stage.registerSigner()
+        for _ in 0..<3 {
+            #expect(await stage.logInMFA(#","pin1":true"#).status == "OK")
+            #expect(await stage.sign(#","pin1":true"#).status == "OK")
+        }
+    }
+
+    @Test("the signing token remembers its second factor, too, also when the identity is renewed")
+    func secondFactorOfSigner() async throws {
+        let stage = try await Stage("dora+renew")
+        await stage.registerMFA()
+        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
+        #expect(await stage.status("MPIN_FINISH_DVS", #"\#(stage.who),"nfc":true"#, pin: "4321") == "OK")
+        for _ in 0..<2 { #expect(await stage.sign().status == "OK") }
+        let user = await stage.run("MPIN_USERS")["users"]?.array?.first
+        #expect(user?["secondFactor"] == .bool(false))
+        #expect(user?["signerSecondFactor"] == .bool(true))
+    }
+
+    @Test(
+        "for the token of an earlier badged the user says whether there is a second factor",
+        arguments: ["", "card 17"]
+    )
+    func unknownSecondFactor(value: String) async throws {
+        let stage = try await Stage()
+        await stage.registerMFA(value.isEmpty ? "" : #","pin1":true"#)
+        try await stage.forgetSecondFactor()
+        // A client that says something about it is believed.
+        #expect(await stage.logInMFA(value.isEmpty ? #","pin1":false"# : #","pin1":true"#).status == "OK")
+        try await stage.forgetSecondFactor()
+        stage.secondFactor = value
+        #expect(await stage.logInMFA().status == "OK")
+        #expect(stage.heard.last { $0["factor"] != nil }?["optional"] == .bool(true))
+        // Now badged knows it.
+        #expect(await stage.logInMFA().status == "OK")
+        #expect(!stage.heard.contains { $0["optional"] != nil })
+        #expect(stage.heard.count { $0["factor"] != nil } == (value.isEmpty ? 1 : 2))
+    }
+
+    @Test("a session and a login may be answered without a body")
+    func emptyAnswers() async throws {
+        let stage = try await Stage()
+        await stage.registerMFA(at: stage.servers.url("v2authenticate-empty,v2status-empty"))
+        let authorize = #""url":"\#(stage.servers.url)/authorize""#
+        let code = try #require(await stage.run("MPIN_ACCESS_CODE", authorize)["accessCode"]?.string)
+        let with = #","accessCode":"\#(code)""#
+        #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who + with) == "OK")
+        let login = await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who + with)
+        #expect(login.status == "OK")
+        #expect(login["authResultData"]?.string == "")
+        #expect(await stage.status("MPIN_ABORT_SESSION", #""accessCode":"\#(code)""#) == "OK")
     }
 
     @Test("the third wrong PIN blocks the user, and both tokens are gone")
@@ -196,6 +271,23 @@ extension Stage {
             await stage.run("MPIN_VERIFY_DOCUMENT", #""document":"abd","hash":"\#(hash)""#)["verified"] == .bool(false)
         )
         #expect(await stage.status("MPIN_VERIFY_DOCUMENT", #""document":"abc","hash":"5a""#) == "FLOW_ERROR")
+        // 200 000 characters
+        let long = String(repeating: "a", count: 200_000)
+        let sum = try #require(Self.hash(long))
+        let verified = await stage.run("MPIN_VERIFY_DOCUMENT", #""document":"\#(long)","hash":"\#(sum)""#)
+        #expect(verified["verified"] == .bool(true))
+    }
+
+    private static func hash(_ text: String) -> String? {
+        (try? DigestAlgorithm.sha256.hash(Array(text.utf8))).map { Hex.encode($0) }
+    }
+
+    @Test("the login service of a page is shown before MPIN_INIT, too")
+    func serviceBeforeInit() async throws {
+        let stage = try await Stage()
+        let result = await stage.run("MPIN_SERVICE_DETAILS", #""url":"\#(stage.servers.url)""#)
+        #expect(result["serviceDetails"]?["name"]?.string == "Lab")
+        #expect(await stage.status("MPIN_USERS") == "FLOW_ERROR")
     }
 
     @Test("users of two customers, and of MPin, are different users")

@@ -37,7 +37,7 @@ import Text
         #expect(wrong.code == 1)
         #expect(wrong.error.contains("the PIN is wrong"))
         #expect(try await badgectl(path, "users").output == "\(user)  \(url)  REGISTERED\n")
-        #expect(try await badgectl(path, "delete", user).code == 0)
+        #expect(try await badgectl(path, "delete", user, "--yes").code == 0)
         #expect(try await badgectl(path, "login", user).error.contains("there is no user"))
         await stage.server.stopListening()
     }
@@ -62,6 +62,46 @@ import Text
             input: "7391\n"
         )
         #expect(second.code == 0)
+        await stage.server.stopListening()
+    }
+
+    @Test("a code that comes after the first try goes to the service")
+    func lateCode() async throws {
+        let stage = try await Stage("carol+link")
+        let path = try stage.server.listen()
+        let (user, url) = (stage.user, stage.servers.url)
+        let first = try await badgectl(path, "register", user, "--backend", url)
+        #expect(first.error.contains("--code CODE"), "\(first)")
+        let wrong = try await badgectl(path, "register", user, "--backend", url, "--code", "wrong", input: "7391\n")
+        #expect(wrong.error.contains("IDENTITY_NOT_AUTHORIZED"), "\(wrong)")
+        let right = try await badgectl(path, "register", user, "--backend", url, "--code", "17", input: "7391\n")
+        #expect(right.code == 0, "\(right)")
+        await stage.server.stopListening()
+    }
+
+    @Test("a browser is logged in and out, and a blocked user is told so")
+    func logoutAndBlock() async throws {
+        let stage = try await Stage()
+        let path = try stage.server.listen()
+        let (user, url) = (stage.user, stage.servers.url)
+        #expect(try await badgectl(path, "register", user, "--backend", url, input: "7391\n").code == 0)
+        let none = try await badgectl(path, "logout", user)
+        #expect(none.code == 1)
+        #expect(none.error.contains("a login with an access number begins one"), "\(none)")
+        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        #expect(try await badgectl(path, "login", user, "--access-number", number, input: "7391\n").code == 0)
+        #expect(try await badgectl(path, "logout", user).output == "The browser is logged out.\n")
+        for text in ["the PIN is wrong", "the PIN is wrong", "the service has blocked \(user)"] {
+            let wrong = try await badgectl(path, "login", user, input: "0000\n")
+            #expect(wrong.code == 1)
+            #expect(wrong.error.contains(text), "\(wrong)")
+        }
+        let blocked = try await badgectl(path, "login", user, input: "7391\n")
+        #expect(blocked.error.contains("has blocked \(user)\nhint: register again: badgectl mpin delete \(user)"))
+        let kept = try await badgectl(path, "delete", user)
+        #expect(kept.code == 2)
+        #expect(kept.error.contains("use --yes"))
+        #expect(try await badgectl(path, "delete", user, "--yes").code == 0)
         await stage.server.stopListening()
     }
 
@@ -106,15 +146,15 @@ import Text
         #expect(otp.output.utf8.count == 7, "\(otp)")
         let other = try await badgectl(path, "regcode", user, "--second-factor", input: "7391\nslot 3\n")
         #expect(other.output.utf8.count == 7, "\(other)")
-        let second = try await badgectl(path, "login", user, input: "7391\n")
-        #expect(second.error.contains("the PIN is wrong"), "\(second)")
+        let second = try await badgectl(path, "login", user, input: "7391\nslot 3\n")
+        #expect(second.output == "c-0\n", "\(second)")
         #expect(try await badgectl(path, "abort", String(code), "--backend", url).output == "The session is ended.\n")
 
         let token = try #require(try stage.servers.lab(.post, "permit/\(user)")["token"]?.string)
         let signer = try await badgectl(path, "register-dvs", user, "--token", token, input: "4321\n")
         #expect(signer.output == "\(user) can sign documents.\n", "\(signer)")
         let users = try await badgectl(path, "users", input: nil)
-        #expect(users.output == "\(user)  \(url)  REGISTERED  client c1  signs\n", "\(users)")
+        #expect(users.output == "\(user)  \(url)  REGISTERED  client c1  second factor  signs\n", "\(users)")
         let folder = try TemporaryFolder()
         try folder.write("contract.txt", Array("abc".utf8))
         let file = folder.path + "/contract.txt"
@@ -127,8 +167,8 @@ import Text
         let wrong = try await badgectl(path, "verify", file, String(repeating: "0", count: 64), input: nil)
         #expect(wrong.code == 1)
         #expect(wrong.error.contains("has another hash"))
-        #expect(try await badgectl(path, "delete", user, "--client-id", "c2").code == 1)
-        #expect(try await badgectl(path, "delete", user, "--client-id", "c1").code == 0)
+        #expect(try await badgectl(path, "delete", user, "--client-id", "c2", "--yes").code == 1)
+        #expect(try await badgectl(path, "delete", user, "--client-id", "c1", "--yes").code == 0)
         await stage.server.stopListening()
     }
 

@@ -211,7 +211,11 @@ import Text
         Case("settings-nojson", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
         Case("settings-array", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
         Case("settings-huge", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
-        Case("settings-no-registerURL", "START_REGISTRATION", "RESPONSE_PARSE_ERROR"),
+        Case("settings-no-registerURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
+        Case("settings-null-signatureURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
+        Case("settings-number-authenticateURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
+        Case("settings-no-authenticateURL", "TEST_BACKEND", "RESPONSE_PARSE_ERROR"),
+        Case("settings-empty", "TEST_BACKEND", "RESPONSE_PARSE_ERROR"),
         Case("settings-foreign", "START_REGISTRATION", "UNTRUSTED_DOMAIN_ERROR"),
         Case("register-403", "START_REGISTRATION", "IDENTITY_NOT_AUTHORIZED"),
         Case("register-406", "START_REGISTRATION", "BAD_USER_AGENT"),
@@ -232,6 +236,7 @@ import Text
         Case("secret-number-clientSecret", "CONFIRM_REGISTRATION", "RESPONSE_PARSE_ERROR"),
         Case("permit-410", "START_AUTHENTICATION", "REVOKED"),
         Case("permit-403", "START_AUTHENTICATION", "HTTP_REQUEST_ERROR"),
+        Case("permit-number-date", "START_AUTHENTICATION", "RESPONSE_PARSE_ERROR"),
         Case("permit-no-date", "START_AUTHENTICATION", "RESPONSE_PARSE_ERROR"),
         Case("permit-letters-storageId", "START_AUTHENTICATION", "RESPONSE_PARSE_ERROR"),
         Case("permit-long-signature", "START_AUTHENTICATION", "RESPONSE_PARSE_ERROR"),
@@ -258,12 +263,15 @@ import Text
         let stage = try await Stage()
         _ = await stage.run("MPIN_INIT")
         let steps: [(String, String)] = [
+            ("MPIN_TEST_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#),
             ("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#), ("MPIN_MAKE_USER", stage.who),
             ("MPIN_START_REGISTRATION", stage.who), ("MPIN_CONFIRM_REGISTRATION", stage.who),
             ("MPIN_FINISH_REGISTRATION", stage.who), ("MPIN_START_AUTHENTICATION", stage.who),
             ("MPIN_FINISH_AUTHENTICATION", stage.who),
         ]
         for (command, members) in steps {
+            // Only a backend that must fail is tested first.
+            guard command != "MPIN_TEST_BACKEND" || wanted.command == command else { continue }
             let result = await stage.run(command, members)
             guard command == wanted.command else {
                 #expect(result.status == "OK", "\(command)")
@@ -271,8 +279,96 @@ import Text
             }
             #expect(result.status == wanted.status)
             #expect(result["errorMessage"]?.string?.isEmpty == false)
+            #expect(try stage.servers.lab(.get, "tries")[stage.user]?.int ?? 0 == 0, "a try is lost")
             return
         }
+    }
+
+    @Test(
+        "when the storage of time permits fails, the trust authority is asked",
+        arguments: [
+            "storage-404", "storage-500", "storage-503", "storage-drop", "storage-redirect", "storage-empty",
+            "storage-garbage", "storage-short", "storage-long", "storage-offcurve", "storage-array", "storage-nojson",
+            "storage-huge", "storage-tls",
+        ]
+    )
+    func storageFaults(fault: String) async throws {
+        let stage = try await Stage()
+        let url = stage.servers.url(fault)
+        await stage.register(at: url)
+        #expect(await stage.logIn().status == "OK")
+        #expect(try stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
+    }
+
+    @Test("the storage of time permits spares the trust authority")
+    func storage() async throws {
+        let stage = try await Stage()
+        let url = stage.servers.url("storage")
+        await stage.register(at: url)
+        #expect(await stage.logIn().status == "OK")
+        #expect(try !stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
+    }
+
+    @Test("after a wrong PIN the share of the time permit comes from the trust authority")
+    func wrongShare() async throws {
+        let stage = try await Stage()
+        let url = stage.servers.url("storage-other")
+        await stage.register(at: url)
+        // Only the login service can tell that the stored share is wrong.
+        #expect(await stage.logIn().status == "INCORRECT_PIN")
+        #expect(await stage.logIn().status == "OK")
+        #expect(try stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
+        #expect(await stage.logIn().status == "OK")
+        #expect(try stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
+    }
+
+    @Test("a permit that another connection holds is not used after a wrong PIN")
+    func heldPermit() async throws {
+        let stage = try await Stage()
+        await stage.register()
+        let other = try stage.server.connect(uid: 1000, .all)
+        _ = await stage.run("MPIN_INIT", by: other)
+        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "OK")
+        #expect(await stage.logIn(pin: "9999").status == "INCORRECT_PIN")
+        #expect(await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
+    }
+
+    @Test("a login may be answered without a body")
+    func emptyLogin() async throws {
+        let stage = try await Stage()
+        await stage.register(at: stage.servers.url("login-empty"))
+        let login = await stage.logIn()
+        #expect(login.status == "OK")
+        #expect(login["authResultData"]?.string == "")
+        #expect(await stage.logIn(#""mode":"OTP""#).status == "FLOW_ERROR")
+    }
+
+    @Test("a browser can be logged out by another connection")
+    func logoutElsewhere() async throws {
+        let stage = try await Stage()
+        await stage.register()
+        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        #expect(await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)["canLogout"] == .bool(true))
+        let other = try stage.server.connect(uid: 1000, .all)
+        _ = await stage.run("MPIN_INIT", by: other)
+        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        #expect(await stage.run("MPIN_LOGOUT", stage.who, by: other).status == "OK")
+        #expect(await stage.status("MPIN_LOGOUT", stage.who) == "FLOW_ERROR")
+    }
+
+    @Test("users are those of the backend of the connection")
+    func usersOfBackend() async throws {
+        let stage = try await Stage()
+        let urls = ["one", "two"].map { stage.servers.url($0) }
+        for url in urls {
+            #expect(await stage.setBackend(url) == "OK")
+            #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "OK")
+            #expect(await stage.run("MPIN_USERS")["users"]?.array?.map { $0["backend"]?.string } == [url])
+        }
+        #expect(await stage.run("MPIN_USERS", #""url":"\#(urls[0])""#)["users"]?.array?.count == 1)
+        _ = await stage.run("MPIN_INIT")
+        #expect(await stage.run("MPIN_USERS")["users"]?.array?.count == 2)
     }
 
     // MARK: Users
@@ -320,7 +416,7 @@ import Text
         let stage = try await Stage(broken: StateStore { nil })
         #expect(await stage.setBackend() == "OK")
         #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "STORAGE_ERROR")
-        let broken = try await Stage(broken: StateStore { () throws(StoreError) in throw .newer })
+        let broken = try await Stage(broken: StateStore { () throws(Failure) in throw .storeNewer })
         #expect(await broken.setBackend() == "OK")
         #expect(await broken.status("MPIN_USERS") == "STORAGE_ERROR")
     }

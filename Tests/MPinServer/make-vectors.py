@@ -31,7 +31,8 @@ def record(index, pin, login_pin, day):
     v = mpin.pass_two(x, y, token, login_pin, identity, permit)
     server = curve.add(first.server_share, second.server_share, curve.Fp2)
     accepted = mpin.accepts(server, identity, day, u if day is None else ut, y, v)
-    if accepted != (pin == login_pin):
+    answered = mpin.is_answer(first.master + second.master, identity, day, u if day is None else ut, y, v)
+    if accepted != (pin == login_pin) or answered != accepted:
         raise SystemExit("the reference is wrong for record %d" % index)
     hexadecimal = lambda point: curve.encode(point).hex()
     return {

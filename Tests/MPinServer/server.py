@@ -6,11 +6,13 @@ server.py [PORT]: listens on 127.0.0.1 and prints "ready PORT". It keeps everyth
 by SIGTERM with --stay.
 
 The backend is http://127.0.0.1:PORT. http://127.0.0.1:PORT/fault/NAME,NAME is the same backend with faults. A name is
-POINT-ACTION. Points: settings register signature secret permit permit2 pass1 pass2 login mobile logout. Actions:
+POINT-ACTION. Points: settings register signature secret permit storage permit2 pass1 pass2 login mobile logout. A fault
+of storage, or the name storage alone, gives the settings a storage of time permits. Actions:
   NNN         this status without a body          drop        the connection ends without an answer
   hang        no answer until the client leaves   redirect    status 302
   lost        the work is done, then as hang
   huge        more bytes than a client takes      nojson      half an answer
+  empty       no body                             garbage     bytes that are no text
   array       the answer in an array              foreign     absolute addresses on another host
   no-F, null-F, number-F                          member F is missing, null, 17
   zero-F, short-F, offcurve-F, letters-F          hexadecimal member F is wrong
@@ -18,7 +20,8 @@ POINT-ACTION. Points: settings register signature secret permit permit2 pass1 pa
 With @N behind it, a fault applies to the first N requests of its point.
 mfa.py adds the service of MPinMFA.
 A user's fate is in the name: NAME+POINT-NNN@... ; NAME+link@... must be activated at /lab/activate/MPINID.
-GET /lab/requests lists method, path and body of all requests. GET /lab/spent tells the microseconds of its own work;
+GET /lab/tries tells the wrong tries of each user. GET /lab/requests lists method, path and body of all requests.
+GET /lab/spent tells the microseconds of its own work;
 POST /lab/plain does none. GET /lab/arrival?home=/fault/... waits until a
 request of this backend meets hang or lost.
 """
@@ -53,6 +56,7 @@ class Servers:
     def __init__(self):
         self.lock = threading.Lock()
         self.customer, self.community = mpin.Authority(), mpin.Authority()
+        self.master = self.customer.master + self.community.master
         self.server_secret = curve.add(self.customer.server_share, self.community.server_share, curve.Fp2)
         self.app_id = secrets.token_hex(16)
         self.registrations, self.first_passes, self.proofs, self.tries = {}, {}, {}, {}
@@ -82,10 +86,23 @@ class Servers:
             "registerURL": rps + "/user", "signatureURL": rps + "/signature", "timePermitsURL": rps + "/timePermit",
             "mpinAuthServerURL": rps, "authenticateURL": "/mpinAuthenticate", "appID": self.app_id,
             "mobileAuthenticateURL": rps + "/authenticate", "certivoxURL": request.home + "/dta/",
-            "timePermitsStorageURL": "", "accessNumberUseCheckSum": True, "accessNumberDigits": 7, "cSum": 1,
+            "timePermitsStorageURL": self.storage_url(request),
+            "accessNumberUseCheckSum": True, "accessNumberDigits": 7, "cSum": 1,
             "requestOTP": False, "setDeviceName": True,
             **({"usePermits": False} if "nopermits" in request.faults else {}),
         }
+
+    @staticmethod
+    def storage_url(request):
+        if not any(name.startswith("storage") for name in request.faults):
+            return ""
+        # This port has no TLS.
+        return request.home.replace("http:", "https:" if "storage-tls" in request.faults else "http:") + "/storage"
+
+    def stored_permit(self, request, day, digest):
+        """A second share, in hexadecimal digits alone."""
+        of = mpin.sha256(bytes.fromhex(digest)) if "storage-other" in request.faults else bytes.fromhex(digest)
+        return curve.encode(self.community.permit_share(of, int(day))).hex().encode()
 
     def register(self, request, path):
         data = request.json()
@@ -101,7 +118,7 @@ class Servers:
         identity = path.strip("/") if old else json.dumps({
             "mobile": 1, "issued": "2026-11-22 08:14:38", "userID": user, "salt": secrets.token_hex(16)}).encode().hex()
         token = old["regOTT"] if old else secrets.token_hex(16)
-        active = "+link" not in user
+        active = "+link" not in user or bool(data.get("activateCode"))
         self.registrations[identity] = {"regOTT": token, "active": active}
         return {"mpinId": identity, "regOTT": token, "active": active, "nowTime": "2026-11-22T09:14:38.848642",
                 "expireTime": "2026-11-22T10:14:38.848642"}
@@ -140,7 +157,7 @@ class Servers:
         v = curve.decode(bytes.fromhex(data["V"]))
         # At midnight the permit is of yesterday.
         right = any(
-            mpin.accepts(self.server_secret, bytes.fromhex(identity), when, curve.decode(bytes.fromhex(ut or u)), y, v)
+            mpin.is_answer(self.master, bytes.fromhex(identity), when, curve.decode(bytes.fromhex(ut or u)), y, v)
             for when in ([None] if day is None else [day, day - 1] if time.time() % 86400 < 3600 else [day]))
         ott, otp = secrets.token_hex(16), "%06d" % secrets.randbelow(10**6) if data["OTP"] else None
         self.proofs[ott] = identity, right, otp, data["WID"]
@@ -216,10 +233,13 @@ class Servers:
         ("POST", "/rps/pass1", "pass1", pass_one), ("POST", "/rps/pass2", "pass2", pass_two),
         ("POST", "/mpinAuthenticate", "login", login), ("POST", "/rps/authenticate", "mobile", mobile),
         ("POST", "/logout", "logout", logout), ("GET", "/dta/clientSecret", "secret", secret),
+        ("GET", "/storage/[0-9a-f]+/([0-9]+)/" + HEX, "storage", stored_permit),
         ("GET", "/dta/timePermit", "permit2", second_permit), ("POST", "/rps/getAccessNumber", "", number),
         ("POST", "/lab/activate/" + HEX, "", activate), ("POST", "/lab/forget", "", forget),
         ("GET", "/lab/requests", "", lambda servers, request: {"requests": servers.requests}),
         ("GET", "/lab/spent", "", lambda servers, request: {"microseconds": int(servers.spent * 1e6)}),
+        ("GET", "/lab/tries", "", lambda servers, request: {
+            servers.user_of(identity): count for identity, count in servers.tries.items()}),
         ("POST", "/lab/plain", "", lambda servers, request: {}),
         ("GET", "/lab/devices", "", lambda servers, request: servers.devices),
     ]
@@ -313,8 +333,12 @@ class Request(http.server.BaseHTTPRequestHandler):
 
     def spoil(self, answer, action, member=None):
         """Makes an answer wrong."""
-        if action == "huge":
-            return b" " * (1 << 20)
+        if action in ("huge", "empty", "garbage"):
+            return {"huge": b" " * (1 << 20), "empty": b"", "garbage": b"\x00\xff{"}[action]
+        if isinstance(answer, bytes):
+            return {"short": answer[:-2], "long": answer * 100,
+                    "offcurve": answer[:-1] + b"%x" % (int(answer[-1:], 16) ^ 1),
+                    "array": b"[]", "nojson": answer + b"{"}.get(action, answer)
         if action == "nojson":
             return json.dumps(answer).encode()[:-1]
         if action == "array":
@@ -374,4 +398,5 @@ def main():
         sys.stdin.read()
 
 
-main()
+if __name__ == "__main__":
+    main()

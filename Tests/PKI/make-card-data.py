@@ -10,7 +10,7 @@ signature is deterministic (RFC 6979), so a second run writes the same bytes. Th
 keys are published and protect no real data.
 
 Output files:
-    Sources/Readers/VirtualEID/DefaultCard.swift  files, keys and trust point of the card
+    Sources/Virtual/VirtualEID/DefaultCard.swift  files, keys and trust point of the card
     Tests/PKI/csca.der, ds.der                 X.509: country signer, document signer
     Tests/PKI/*.cvcert                         CV certificates: two roots, a link, a document verifier, a terminal
     Tests/PKI/*.p8                             PKCS #8 DER keys of the same names, and of the two sectors
@@ -465,7 +465,7 @@ def swift():
 
 def outputs():
     pki = ROOT / "Tests/PKI"
-    yield ROOT / "Sources/Readers/VirtualEID/DefaultCard.swift", swift().encode()
+    yield ROOT / "Sources/Virtual/VirtualEID/DefaultCard.swift", swift().encode()
     yield pki / "csca.der", CSCA_CERTIFICATE
     yield pki / "ds.der", DS_CERTIFICATE
     yield pki / "description.der", description()

@@ -25,6 +25,7 @@ struct VirtualReadersTests {
             case .removed(let reader): "removed \(reader)"
             case .inserted(let insertion, let answer): "inserted \(insertion.reader) \(answer.count)"
             case .withdrawn(let insertion): "withdrawn \(insertion.reader)"
+            case .held(let insertion): "held \(insertion.reader)"
             case .health: "health"
             case nil: throw Unexpected("no more events")
             }
@@ -166,7 +167,7 @@ struct VirtualReadersTests {
         var connection: (any CardConnection)? = try await readers.connect(insertion)
         await #expect(throws: CardError.exclusive) { _ = try await readers.connect(insertion) }
         await connection?.disconnect(reset: false)
-        await #expect(throws: CardError.other("the connection has ended")) {
+        await #expect(throws: CardError.cancelled) {
             _ = try await connection?.transmit(Self.read)
         }
         connection = try await readers.connect(insertion)

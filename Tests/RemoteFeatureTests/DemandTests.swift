@@ -35,7 +35,7 @@ import Text
     func takenPort() async throws {
         let other = try NetworkSocket(.datagrams, port: 0, interface: "lo")
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         settings.port = other.port
         let lenders = RemoteLenders(store, settings)
@@ -80,7 +80,7 @@ import Text
     @Test("A host that lends readers for the first time answers while it makes its key; pairing waits for the key")
     func firstKey() async throws {
         let folder = try TemporaryFolder()
-        let store = RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+        let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var made: RemoteSharing?
         let server = try await TestServer { registry in
             let settings = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
@@ -91,7 +91,7 @@ import Text
         let sharing = try #require(made)
         let client = try server.connect()
         sharing.start()
-        let state = await client.ask(#"{"cmd":"GET_REMOTE"}"#, "REMOTE")
+        let state = await client.answer(to: #"{"cmd":"GET_REMOTE"}"#)
         #expect(state?["share"] == .bool(true) && state?["fingerprint"] == nil)
         let code = await client.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE")
         #expect(code?["fingerprint"]?.string == (try await store.identity().fingerprint))

@@ -38,9 +38,7 @@ import VirtualEID
     @Test("Two phones of one name are two devices, and a phone that answers in place of the other is not paired")
     func sameName() async throws {
         let stage = try await RemoteStage()
-        let (open, client) = (try stage.desk.connect(), try stage.laptop.connect())
-        let code = try stage.code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
-        let real = try await stage.announced()
+        let (open, client, code, real) = try await stage.openPairing()
         let port = try #require(stage.lenders.sightings.first { $0.offer.fingerprint == real }?.offer.port)
         let other = String(repeating: "ab", count: 32)
         let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
@@ -52,12 +50,11 @@ import VirtualEID
         #expect(devices.map { $0["name"] } == [.string("desk"), .string("desk")])
         #expect(Set(devices.compactMap { $0["fingerprint"]?.string }) == [real, other])
         // The connection goes to the real desk, whose certificate is not that of the announcement.
-        await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(other)"}"#)
-        _ = await client.next("ENTER_PAIRING_CODE")
-        await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
+        await stage.enterCode(code, of: other, by: client)
         let end = await client.next("PAIR_READER")
         #expect(end?["success"] == .bool(false))
         #expect(end?["error"]?.string?.hasPrefix("Another device has answered") == true)
+        open.close()
         #expect(try await stage.laptopStore.devices(.lender).isEmpty)
         await stage.stop()
     }

@@ -5,6 +5,8 @@ import RemoteIFD
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {
     let link: RemoteLink
+    /// The context and the card after `hold`.
+    private(set) var (context, handle) = ("", "")
     private var events: AsyncStream<RemoteLink.Event>.Iterator
 
     /// Connects to the desk, past the cable.
@@ -50,6 +52,14 @@ import RemoteIFD
     func ask(_ message: IFDMessage, _ context: String?) async -> IFDMessage? {
         send(message, context)
         return await next()
+    }
+
+    /// Connects to the card in a reader.
+    func hold(_ slot: String) async throws {
+        guard let context = await establishContext(),
+            case .connectResponse(let handle, .ok)? = await ask(.connect(slot: slot), context)
+        else { throw RemoteStage.StageError(text: "the card is not lent") }
+        (self.context, self.handle) = (context, handle)
     }
 
     /// Returns the new context; nil if it is refused.

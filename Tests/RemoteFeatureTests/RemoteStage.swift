@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Foundation
 import Glibc
 import Host
 import Readers
@@ -8,8 +9,10 @@ import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
 import RemoteIFD
+import Server
 import Store
 import TestSupport
+import Testing
 import Text
 import VirtualEID
 
@@ -32,7 +35,7 @@ import VirtualEID
         var folders: [TemporaryFolder] = []
         for _ in 0..<2 {
             let folder = try TemporaryFolder()
-            _ = try await RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) }).identity()
+            _ = try await RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) }).identity()
             folders.append(folder)
         }
         return folders
@@ -41,12 +44,14 @@ import VirtualEID
     /// - Parameters:
     ///   - cable: passes everything of the desk on to the laptop; nil: nothing is in between.
     ///   - backends: more readers of the desk.
+    ///   - laptopFeatures: more features of the laptop.
     ///   - changeLaptop: changes settings of the laptop.
     ///   - changeDesk: changes settings of the desk.
     /// - Throws: when a store or a server cannot be made.
     init(
         cable: Cable? = nil,
         backends: [any ReaderBackend] = [],
+        laptopFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         laptop changeLaptop: (inout RemoteLenders.Settings) -> Void = { _ in },
         desk changeDesk: (inout RemoteSharing.Settings) -> Void = { _ in }
     ) async throws {
@@ -58,7 +63,7 @@ import VirtualEID
             return folder
         }
         let stores = folders.map { folder in
-            RemoteStore(StateStore { () throws(StoreError) in try Store(folder: folder.path) })
+            RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         }
         (deskStore, laptopStore) = (stores[0], stores[1])
         var own = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
@@ -69,8 +74,8 @@ import VirtualEID
         changeLaptop(&own)
         let lenders = RemoteLenders(stores[1], own)
         self.lenders = lenders
-        laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
-            [RemoteFeature(stores[1], lenders, nil)]
+        laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) {
+            [RemoteFeature(stores[1], lenders, nil)] + laptopFeatures($0)
         }
         let observer = lenders.observer
         lenders.observer = { [changes] in
@@ -115,21 +120,18 @@ import VirtualEID
     /// Stores the pairing at both hosts, as a pairing does.
     static func paired(
         cable: Cable? = nil,
-        laptop: (inout RemoteLenders.Settings) -> Void = { _ in }
+        laptop: (inout RemoteLenders.Settings) -> Void = { _ in },
+        desk: (inout RemoteSharing.Settings) -> Void = { _ in }
     ) async throws -> RemoteStage {
-        let stage = try await RemoteStage(cable: cable, laptop: laptop)
+        let stage = try await RemoteStage(cable: cable, laptop: laptop, desk: desk)
         try await stage.pair()
         return stage
     }
 
     /// Pairs both hosts through their sockets.
     func pair() async throws {
-        let (open, client) = (try desk.connect(), try laptop.connect())
-        let code = try code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
-        let fingerprint = try await announced()
-        await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
-        _ = await client.next("ENTER_PAIRING_CODE")
-        await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
+        let (open, client, code, fingerprint) = try await openPairing()
+        await enterCode(code, of: fingerprint, by: client)
         // A client that hangs up ends the pairing mode, also when only the laptop knows of the pairing yet.
         for (client, command) in [(client, "PAIR_READER"), (open, "OPEN_PAIRING")] {
             var end = await client.next(command)
@@ -154,6 +156,34 @@ import VirtualEID
             lenders.sightings.contains { $0.offer.fingerprint == fingerprint && $0.offer.isPairing == isPairing }
         }
         return fingerprint
+    }
+
+    /// Opens the pairing mode of the desk, and waits until the laptop knows of it.
+    /// - Returns: a client of each host, the pairing code and the fingerprint of the desk.
+    func openPairing() async throws -> (open: TestClient, client: TestClient, code: String, fingerprint: String) {
+        let (open, client) = (try desk.connect(), try laptop.connect())
+        let code = try code(await open.ask(#"{"cmd":"OPEN_PAIRING"}"#, "PAIRING_CODE"))
+        return (open, client, code, try await announced())
+    }
+
+    /// Sends PAIR_READER, and the pairing code when it is asked for.
+    func enterCode(_ code: String, of fingerprint: String, by client: TestClient) async {
+        await client.send(#"{"cmd":"PAIR_READER","fingerprint":"\#(fingerprint)"}"#)
+        _ = await client.next("ENTER_PAIRING_CODE")
+        await client.send(#"{"cmd":"SET_PAIRING_CODE","value":"\#(code)"}"#)
+    }
+
+    /// Makes the changes of a store fail: its journal is on a disk that is full.
+    func failWrites(desk: Bool) throws {
+        let journal = folders[desk ? 0 : 1].path + "/store.db-journal"
+        let number = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").first { name in
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")) == journal
+            }
+        )
+        let full = open("/dev/full", O_RDWR | O_CLOEXEC)
+        #expect(dup2(full, try #require(Int32(number))) >= 0)
+        close(full)
     }
 
     /// Waits until the laptop sees a card in the reader of the desk, or none.

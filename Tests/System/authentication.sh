@@ -22,6 +22,7 @@ has_threads() { [ "$(threads)" -le "$1" ]; }
 is_below() { [ "$(resident)" -lt "$1" ]; }
 
 start
+badgectl health >"$work/health" || true
 check "libcurl is not loaded before the first authentication" lacks "/proc/$daemon/maps" libcurl
 check "an authentication with a session of its own (PSK)" succeeds ''
 check "an authentication in the TLS session of the service (attached)" succeeds '?mode=attached'
@@ -81,6 +82,8 @@ if [ -n "$library" ] && isolated true 2>/dev/null; then
     check "without libcurl the log names the missing library" holds "$work/log" 'libcurl4'
     change() { printf '%s\n' 123456 654321 | badgectl change-pin --pin-stdin; }
     check "without libcurl the PIN can be changed" change
+    badgectl health >"$work/health" || true
+    check "without libcurl health names the missing library" holds "$work/health" 'libcurl4'
     stop_badged
 fi
 finish

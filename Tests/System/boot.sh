@@ -109,6 +109,23 @@ until systemctl is-active --quiet pcscd.service; do sleep 0.1; done
 echo "pcscd active"
 systemctl reload badged.service; echo "reload $?"
 value same property MainPID
+conf=/etc/badged/badged.conf
+cp "$conf" /run/right.conf
+printf '[acces]\ndefault = none\n' >"$conf"
+systemctl reload badged.service; echo "broken-reload $?"
+value kept property MainPID
+value kept-serves as tester badgectl --json status
+# More failed starts than the usual limit of systemd, each by a client.
+systemctl stop badged.service
+for try in 1 2 3 4 5 6 7; do as tester badgectl status >/run/refused 2>&1; done
+value refused cat /run/refused
+value failed-service property ActiveState
+value failed-socket systemctl show badged.socket --property ActiveState --value
+cp /run/right.conf "$conf"
+# The service may still be ending; the client after that is served.
+until as tester badgectl --json status >/run/repaired 2>&1; do sleep 0.1; done
+value repaired cat /run/repaired
+pid=$(property MainPID)
 kill -STOP "$pid"
 # A connection that the stopped process accepts ends with this process: ask until the next one answers.
 until readers=$(as tester badgectl --json readers) && [ "$(property MainPID)" != "$pid" ]; do sleep 0.1; done
@@ -169,6 +186,14 @@ check "GET_HEALTH has a check of pcscd" holds "$found" '^health .*"name":"pcsc'
 check "pcscd was started by its socket" holds "$found" '^pcscd active'
 check "systemctl reload succeeds" holds "$found" '^reload 0$'
 check "a reload keeps the process" holds "$found" "^same $pid "
+check "systemctl reload with a broken file fails" holds "$found" '^broken-reload [1-9]'
+check "the journal says why" holds "$work/result/journal" 'badged.conf, line 1: unknown section \[acces\]'
+check "a failed reload keeps the process" holds "$found" "^kept $pid "
+check "it goes on with the old configuration" holds "$found" '^kept-serves \{.*"msg":"INFO"'
+check "a start with a broken file tells the client" holds "$found" '^refused .*badged does not start'
+check "a start with a broken file fails" holds "$found" '^failed-service (failed|activating)'
+check "the socket goes on after many failed starts" holds "$found" '^failed-socket active'
+check "the socket answers when the file is right" holds "$found" '^repaired \{.*"msg":"INFO"'
 check "a hung daemon is restarted by the watchdog" holds "$found" '^restarts 1'
 check "the restarted daemon serves" holds "$found" '^readers .*"name":"Simulator"'
 check "systemctl stop succeeds" holds "$found" '^stop 0$'

@@ -3,6 +3,7 @@ import asyncio
 import json
 import os
 import pwd
+import signal
 import socket
 import sys
 
@@ -16,9 +17,13 @@ path = os.path.join(work, "badged.sock")
 config = os.path.join(work, "badged.conf")
 
 
-def start(*lines):
+def configure(*lines):
     with open(config, "w", encoding="ascii") as file:
         file.write("\n".join(["[activation]", "enabled = yes", f"port = {port}", *lines]) + "\n")
+
+
+def start(*lines):
+    configure(*lines)
     return Daemon(program, ["--virtual", "--no-pcsc", "--no-nfc", "--socket", path, "--config", config], work)
 
 
@@ -47,6 +52,17 @@ async def asynchronous(host, **options):
         return refusal.status_code
 
 
+def is_activation(pid):
+    """Whether a process is a badged-activation of this daemon that runs."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+    except OSError:
+        return False
+    state, parent = rest.split()[:2]
+    return name == "badged-activati" and state != "Z" and int(parent) == daemon.pid
+
+
 port = free_port()
 daemon = start()
 has_ipv6 = socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")
@@ -69,6 +85,33 @@ for origin in ["https://evil.example", f"http://localhost:{port + 1}", "null"]:
 for name, value in [("Sec-Fetch-Site", "same-origin"), ("User-Agent", "Mozilla/5.0"), ("Accept-Language", "de")]:
     got = client("localhost", header={name: value})
     check(f"a page of the port in a browser, which sends {name}, gets 403", got == 403, got)
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def health():
+    own = Client(path)
+    checks = own.ask("HEALTH", cmd="GET_HEALTH")["checks"]
+    own.close()
+    return next(found for found in checks if found["name"] == "browserPort")
+
+
+found = health()
+check("the health of the port is good while badged-activation answers", found["ok"], found)
+children = [int(name) for name in os.listdir("/proc") if name.isdigit() and is_activation(name)]
+check("badged has one badged-activation", len(children) == 1, children)
+os.kill(children[0], signal.SIGSTOP)
+# On a busy machine some of its threads run for a moment more.
+check("it is stopped", until(lambda: state(children[0]) == "T"))
+found = health()
+check("a badged-activation that is stopped is noticed", not found["ok"] and "did not answer" in found["cause"], found)
+check("and ended, so that browsers are served again", until(lambda: not is_activation(str(children[0]))))
+got = client("localhost")
+check("by the next one", got == "badged", got)
+check("whose health is good", health()["ok"])
 got = client("localhost", host="evil.example")
 check("another Host gets 403", got == 403, got)
 check("the log has the Host", "request refused: Host 'evil.example' is not a name of this computer" in daemon.log(), daemon.log())
@@ -109,6 +152,23 @@ def user_interface(uid):
     return client
 
 
+def websocket_of(uid):
+    """A WebSocket of this user."""
+    os.seteuid(uid)
+    try:
+        return websocket.create_connection(f"ws://127.0.0.1:{port}/eID-Kernel", timeout=LIMIT, suppress_origin=True)
+    finally:
+        os.seteuid(0)
+
+
+def granted(connection):
+    """The permissions that ACCESS_DENIED tells, without that of the port itself."""
+    connection.send('{"cmd":"START_SCAN"}')
+    while (message := json.loads(connection.recv()))["msg"] != "ACCESS_DENIED":
+        pass
+    return [name for name in message["granted"] if name != "activate"]
+
+
 if os.geteuid() == 0:
     nobody = pwd.getpwnam("nobody").pw_uid
     os.chmod(work, 0o755)
@@ -137,6 +197,18 @@ if os.geteuid() == 0:
     os.chmod(path, 0o666)
     root = user_interface(0)
     check("root's serves all if the configuration says so", show(nobody) == "200" and root.wait_for("SHOW_UI") is not None)
+    daemon.end()
+
+    # What the port allows and what [access] allows
+    daemon = start("permissions = readers, mpin", "[access]", "default = none", "user:nobody = readers, keys")
+    connection = websocket_of(nobody)
+    check("a client of the port has what both sections give to its user", granted(connection) == ["readers"])
+    of_root = websocket_of(0)
+    check("root has what the port gives", set(granted(of_root)) == {"readers", "mpin"})
+    configure("permissions = readers, mpin", "[access]", "default = none")
+    daemon.reload()
+    check("a user that loses its permissions loses them on an open connection", granted(connection) == [])
+    check("root keeps them", set(granted(of_root)) == {"readers", "mpin"})
     daemon.end()
 else:
     print("  (browsers of two users: needs root)")

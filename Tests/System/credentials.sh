@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged and badgectl with virtual cards with PKOC and Aliro behind vpcd and a real pcscd, in namespaces of their own.
+# long
 . "$(dirname "$0")/lib.sh"
 needs python3 unshare ip pcscd
 needs_programs badged badgectl badged-virtual-card

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The programs of docs/examples: built as packages of their own, as an app would do, they change the
 # PIN of a virtual card.
+# long
+# shares: examples
 . "$(dirname "$0")/lib.sh"
 needs swift python3 setpriv
 needs_programs badged badgectl

@@ -112,7 +112,10 @@ class Daemon:
                 env={**clean, "NOTIFY_SOCKET": self.manager.address, **(environment or {})})
         children.append(self.process)
         if wait:
-            self.ready, _ = self.manager.wait_for("READY")
+            try:
+                self.ready, _ = self.manager.wait_for("READY")
+            except TimeoutError:
+                raise TimeoutError(f"{program} is not ready: {self.log()}") from None
 
     @property
     def pid(self):

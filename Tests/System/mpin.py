@@ -16,7 +16,7 @@ user = f"alice-{uuid.uuid4().hex}@mpin.test"
 PIN, WRONG = "7391", "1937"
 
 
-def start(configuration="[access]\ndefault = cards, mpin\n"):
+def start(configuration="[access]\ndefault = cards, mpin\n[mpin]\nprivate_servers = yes\n"):
     """Starts badged as a service whose state is kept, and connects a client."""
     file = os.path.join(work, "badged.conf")
     with open(file, "w", encoding="utf-8") as out:

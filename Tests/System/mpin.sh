@@ -5,6 +5,7 @@
 needs python3
 needs_programs badged
 check "the vectors are what the reference computes" python3 "$root/Tests/MPinServer/make-vectors.py" --check
+check "the double of the servers answers as recorded servers of Apache" python3 "$root/Tests/MPinServer/compare.py"
 backend=${MPIN_BACKEND:-}
 if [ -z "$backend" ]; then
     mkfifo "$work/input"

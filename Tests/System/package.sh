@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The Debian packages, built without a network: what they contain, what they need, and what lintian
 # says of them. The scenario `apt` of Tests/Guest installs them.
+# long
 . "$(dirname "$0")/lib.sh"
-needs dpkg-buildpackage dh lintian
+needs dpkg-buildpackage dh lintian readelf
 needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
@@ -31,7 +32,7 @@ for name in badged badged-activation badged-virtual-card; do
     dpkg-deb -f "$(deb $name)" Depends Recommends Suggests >"$work/needs"
     check "$name does not depend on a runtime of Swift" lacks "$work/needs" '[Ss]wift'
     [ $name = badged-activation ] ||
-        check "$name works without libwebsockets" lacks "$work/needs" 'libwebsockets'
+        check "$name works without libmicrohttpd" lacks "$work/needs" 'libmicrohttpd'
 done
 dpkg-deb -f "$(deb badged)" >"$work/control"
 check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-activation' '$work/control' &&
@@ -45,6 +46,11 @@ check "the configuration is the only conffile" test "$(cat "$work/conffiles")" =
 mkdir "$work/packages" "$work/installed"
 for name in badged badged-activation badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
 make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
+for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
+    readelf -d "$program" >"$work/dynamic" 2>/dev/null || continue
+    check "$(basename "$program") binds all symbols at its start" holds "$work/dynamic" 'BIND_NOW'
+    check "$(basename "$program") looks for libraries in the folders of the system only" lacks "$work/dynamic" 'R(UN)?PATH'
+done
 cp -R "$work/packages/lib" "$work/packages/usr"
 rm -r "$work/packages/lib" "$work/packages/usr/share/lintian" "$work/packages/usr/share/doc/badged-activation" \
     "$work/packages/usr/share/doc/badged-virtual-card"

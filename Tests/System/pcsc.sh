@@ -3,6 +3,7 @@
 # pcsc.sh [SUITE]: the driver of PC/SC with a real pcscd that is stopped, killed, restarted and
 # replaced. These are the Swift tests of Tests/SystemTests, in namespaces of their own. `make test`
 # has built them.
+# long
 . "$(dirname "$0")/lib.sh"
 needs swift unshare ip pkg-config
 isolated unshare --pid --fork --net true 2>/dev/null || cannot "needs root, or user namespaces"

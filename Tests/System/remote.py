@@ -96,11 +96,11 @@ check("the change works after all", asked.get("success") is True, asked)
 check("still no try is spent", card.state()["retryCounter"] == 3, card.state())
 
 print("the end of the pairing", flush=True)
-code, written = phone.run("remote", "forget", "desk")
+code, written = phone.run("remote", "forget", "desk", "--yes")
 check("the phone forgets the desk", code == 0 and not phone.state()["borrowers"], written)
 wait_for_reader(client, False)
 check("the pairing at the desk is still there", len(desk.state()["lenders"]) == 1, desk.state())
-code, written = desk.run("remote", "forget", fingerprint[:8])
+code, written = desk.run("remote", "forget", fingerprint[:8], "--yes")
 check("the desk forgets the phone", code == 0 and not any(d["paired"] for d in desk.state()["lenders"]), written)
 for host in (desk, phone):
     code, _ = host.daemon.end()

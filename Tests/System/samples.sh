@@ -3,6 +3,7 @@
 # The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, Python is
 # run, commands of a shell are checked. The commands of README.md that install badged are run by the
 # scenario `apt` of the guest.
+# shares: examples
 . "$(dirname "$0")/lib.sh"
 needs swift python3
 needs_programs badged badgectl badged-virtual-card badged-eidserver

@@ -13,11 +13,11 @@ path = os.path.join(work, "s.sock")
 manager = Manager(os.path.join(work, "notify"))
 
 
-def activate(*options):
+def activate(*options, config=None):
     """Starts systemd-socket-activate, which becomes the daemon with the first connection. Returns when it listens."""
     process = subprocess.Popen(
         ["systemd-socket-activate", *options, f"--setenv=NOTIFY_SOCKET={manager.address}", program, "--virtual", "--no-pcsc",
-         "--socket", os.path.join(work, "unused.sock")],
+         "--socket", os.path.join(work, "unused.sock"), *(["--config", config] if config else [])],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     children.append(process)
     while "Listening on" not in (line := process.stderr.readline()):
@@ -37,6 +37,19 @@ check("the socket of --socket is not used", not os.path.exists(os.path.join(work
 daemon.send_signal(signal.SIGTERM)
 check("SIGTERM ends the daemon with 0", daemon.wait(LIMIT) == 0)
 check("the socket file belongs to systemd and is kept", os.path.exists(path))
+os.unlink(path)
+
+# A badged that does not start answers the clients that wait, so systemd does not start it again at once for them.
+config = os.path.join(work, "badged.conf")
+with open(config, "w") as file:
+    file.write("[acces]\ndefault = none\n")
+daemon = activate(f"--listen={path}", config=config)
+clients = [Client(path), Client(path)]
+answers = [client.wait_for("INTERNAL_ERROR") for client in clients]
+check("each waiting client is told that badged does not start",
+      all(answer is not None and "does not start" in answer["error"] for answer in answers), answers)
+_, log = daemon.communicate(timeout=LIMIT)
+check("a wrong configuration ends badged with 78", daemon.returncode == 78 and "unknown section [acces]" in log, log)
 os.unlink(path)
 
 port = free_port()

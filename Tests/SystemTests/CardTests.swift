@@ -69,7 +69,7 @@ extension RealServices {
             _ = try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
             await connection?.disconnect(reset: false)
             #expect(card.resets == 0)
-            await #expect(throws: CardError.other("the connection to the card has been closed")) {
+            await #expect(throws: CardError.cancelled) {
                 try await connection?.transmit(CommandAPDU(0, 0, 0, 0))
             }
 
@@ -142,6 +142,7 @@ extension RealServices {
             let other = try await OtherProgram()
             try other.connect(one, exclusively: true)
             await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
+            #expect(try await events.next() == "held \(one)")
             try other.disconnect()
             #expect(try await events.next() == "changed \(one)")
             let connection = try await backend.connect(insertion)
@@ -160,8 +161,10 @@ extension RealServices {
                 try other.connect(one, exclusively: false)
                 try other.begin()
                 let waiting = Task { try await backend.connect(insertion) }
-                try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
+                // A client is told before the other program lets go.
+                try await events.wait(for: "held \(one)")
                 try other.end(reset: reset)
+                try await events.wait(for: "changed \(one)")
                 let connection = try await waiting.value
                 #expect(try await connection.transmit(CommandAPDU(0, 0, 0, 0)).status == .ok)
                 await connection.disconnect(reset: false)
@@ -182,7 +185,7 @@ extension RealServices {
                 let waiting = Task { try await backend.connect(insertion) }
                 try await until { Threads.now.ofDriver.contains(where: { $0.name == "pcsc-card" }) }
                 waiting.cancel()
-                await #expect(throws: CardError.other("cancelled")) { try await waiting.value }
+                await #expect(throws: CardError.cancelled) { try await waiting.value }
             }
             #expect(Threads.now.ofDriver.count { $0.name == "pcsc-card" } == 1)
             try other.end()

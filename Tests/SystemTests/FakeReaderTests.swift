@@ -352,11 +352,11 @@ extension RealServices {
             let asking = Task { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
             await reader.wait { $0.controls.contains { $0.function == Self.pace } }
             asking.cancel()
-            await #expect(throws: CardError.other("cancelled")) { try await asking.value }
+            await #expect(throws: CardError.cancelled) { try await asking.value }
             await connection.disconnect(reset: true)
             let next = Task { try await backend.connect(insertion) }
             next.cancel()
-            await #expect(throws: CardError.other("cancelled")) { try await next.value }
+            await #expect(throws: CardError.cancelled) { try await next.value }
             #expect(reader.resets == 0)
             typing.signal()
             let after = try await backend.connect(insertion)

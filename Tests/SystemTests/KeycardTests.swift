@@ -149,7 +149,7 @@ private final class VirtualSlotCard: SlotCard {
     init(_ version: String) throws {
         let key = try VirtualKeycardDescription.authority()
         authority = key.publicKey.compressed
-        let identity = version == "4.0" ? try CardIdentity(signedBy: key) : nil
+        let identity = version == "4.0" ? try AppletIdentity(signedBy: key) : nil
         let applet = try VirtualApplet(version == "4.0" ? .v4_0 : .v3_1, identity: identity, sources: CardSources())
         let state = Shared(State(applet: applet))
         shared = state

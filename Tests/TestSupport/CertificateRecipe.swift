@@ -34,6 +34,15 @@ package struct CertificateRecipe: Sendable {
         return recipe
     }
 
+    /// The recipe of a root with the key of the root of Tests/PKI.
+    package static var root: CertificateRecipe {
+        var recipe = CertificateRecipe()
+        (recipe.authority, recipe.holder) = ("DETESTeIDBG00001", "DETESTeIDBG00001")
+        (recipe.signer, recipe.subject, recipe.writesParameters) = ("cvca", "cvca", true)
+        recipe.chat = CHAT(.cvca, AccessRights(rawValue: 0x3F_FFFF_FFFF))
+        return recipe
+    }
+
     package func changed(_ change: (inout CertificateRecipe) -> Void) -> CertificateRecipe {
         var copy = self
         change(&copy)

@@ -21,7 +21,7 @@ package final class Events {
     /// The error when the events end, also by the time limit of the test.
     package struct End: Error {}
 
-    /// Returns the next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME",
+    /// Returns the next event: "added NAME", "changed NAME", "removed NAME", "inserted NAME", "withdrawn NAME", "held NAME",
     /// "health ok" or "health" and the failed checks. A reader with a keypad has " keypad" after its name.
     package func next(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         let event = await iterator.next(isolation: isolation)
@@ -34,6 +34,7 @@ package final class Events {
             return "inserted \(insertion.reader)"
         case .withdrawn(let insertion):
             return "withdrawn \(insertion.reader)" + (insertions[insertion.reader] == insertion ? "" : " (another)")
+        case .held(let insertion): return "held \(insertion.reader)"
         case .health(let checks):
             self.checks = checks
             let failed = checks.filter { !$0.ok }.map(\.name).sorted()

@@ -183,6 +183,7 @@ extension ReaderEvent {
             )
         case .withdrawn(let insertion):
             return .withdrawn(Insertion(reader: name(insertion.reader), number: insertion.number))
+        case .held(let insertion): return .held(Insertion(reader: name(insertion.reader), number: insertion.number))
         case .health: return self
         }
     }

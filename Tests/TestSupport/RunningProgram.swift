@@ -3,6 +3,7 @@ import CLinux
 import Dispatch
 import Glibc
 import Synchronization
+import Text
 
 /// A running program of this package. Its outputs are collected; the test writes its input and sends its signals.
 /// The program can have a controlling terminal, which is its /dev/tty.

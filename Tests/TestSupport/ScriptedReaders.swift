@@ -43,6 +43,11 @@ package final class ScriptedReaders: ReaderBackend {
 
     package func change(_ reader: ReaderDescription) { continuation.yield(.changed(reader)) }
 
+    /// Reports that another program holds the card in a reader; `change` reports the end.
+    package func hold(_ reader: String) {
+        if let insertion = state.withLock({ $0.insertions[reader] }) { continuation.yield(.held(insertion)) }
+    }
+
     /// Removes a reader with its card.
     package func remove(_ reader: String) {
         state.withLock { $0.insertions[reader] = nil }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CTestSupport
 import Foundation
 import Glibc
 import Synchronization
+import Text
 
 /// A real TPM 2.0 in software: swtpm, with a state of its own, at a private Unix socket.
 package final class SoftwareTPM: Sendable {
@@ -39,10 +41,13 @@ package final class SoftwareTPM: Sendable {
         running.withLock { $0 = (program, id) }
     }
 
-    /// Kills the process, as kill -9 does.
+    /// Kills the process, as kill -9 does, and waits for its end: it holds a lock on its state.
     package func stop() {
         running.withLock { running in
-            if let running { kill(running.id, SIGKILL) }
+            if let running {
+                kill(running.id, SIGKILL)
+                ctestsupport_wait_for_end(running.id)
+            }
             running = nil
         }
     }

@@ -3,6 +3,7 @@ import CTestSupport
 import Dispatch
 import Glibc
 import Synchronization
+import Text
 
 /// Starts programs for tests. The programs end with the test process, also when it is killed.
 package enum Spawn {

@@ -47,13 +47,13 @@ import Synchronization
                 let uid = LoopbackClient(socket: client)?.user(connectedTo: port)
                 guard let pair = try? Self.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
-                Task { @Loop in serve(pair.1, uid) }
+                serve(pair.1, uid)
                 return pair.0
             },
             log: { text, isRefusal in lines.withLock { $0.append((isRefusal ? "refusal: " : "") + text) } }
         )
         self.activation = activation
-        _ = startThread("browser-port") { _ = activation.run(listeners: [listener]) }
+        guard activation.start(listeners: [listener]) else { throw SystemError("MHD_start_daemon") }
     }
 
     /// Starts a browser port whose connections a test server serves.
@@ -65,12 +65,12 @@ import Synchronization
         try self.init(origins: origins) { server.server.serve($0, permissions, from: "test port", uid: $1) }
     }
 
-    deinit { activation.stop() }
+    isolated deinit { activation.stop() }
 
     /// Connects a client through a WebSocket; each line is sent as a frame and each frame is received as a line.
-    package func connect() throws -> TestClient {
-        let socket = try Self.dial(port)
-        let (answer, early) = try Self.upgrade(socket, port)
+    package func connect() async throws -> TestClient {
+        let (port, socket) = (port, try Self.dial(port))
+        let (answer, early) = try await Self.result { try Self.upgrade(socket, port) }
         guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
         let pair = try Self.pair()
         let (frames, lines) = (SharedDescriptor(socket), SharedDescriptor(pair.1))
@@ -84,6 +84,17 @@ import Synchronization
 
     /// Runs a blocking exchange on a separate thread.
     nonisolated package static func answer(_ exchange: @escaping @Sendable () throws -> String) async throws -> String {
+        try await bytes { Array(try exchange().utf8) }.text
+    }
+
+    nonisolated package static func bytes(_ exchange: @escaping @Sendable () throws -> [UInt8]) async throws -> [UInt8]
+    {
+        try await result(exchange)
+    }
+
+    private nonisolated static func result<Value: Sendable>(
+        _ exchange: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             _ = startThread("exchange") { continuation.resume(with: Result(catching: exchange)) }
         }
@@ -96,17 +107,25 @@ import Synchronization
 
     /// Sends a request and returns its socket, which the caller closes.
     nonisolated package static func begin(_ request: String, port: UInt16) throws -> Int32 {
+        try begin(Array(request.utf8), port: port)
+    }
+
+    private nonisolated static func begin(_ request: [UInt8], port: UInt16) throws -> Int32 {
         let socket = try dial(port)
-        try write(Array(request.utf8), to: socket)
+        try write(request, to: socket)
         return socket
     }
 
     nonisolated package static func exchange(_ request: String, port: UInt16) throws -> String {
+        try exchange(Array(request.utf8), port: port).text
+    }
+
+    nonisolated package static func exchange(_ request: [UInt8], port: UInt16) throws -> [UInt8] {
         let socket = try begin(request, port: port)
         defer { close(socket) }
         var answer: [UInt8] = []
         while let piece = read(socket) { answer += piece }
-        return String(decoding: answer, as: UTF8.self)
+        return answer
     }
 
     /// Sends a GET request and returns all bytes until the port closes the connection.
@@ -222,4 +241,8 @@ import Synchronization
         guard buffer.count >= 2 + extra + size else { return nil }
         return (buffer[0] & 0x0F, Array(buffer[(2 + extra)..<(2 + extra + size)]), 2 + extra + size)
     }
+}
+
+extension [UInt8] {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
 }

@@ -154,6 +154,19 @@ import Wire
         return await next(kinds)
     }
 
+    /// Sends a command with a `request` and returns its direct answer without that member. Events of the same kind
+    /// before it are skipped.
+    package func answer(to line: String) async -> JSON? {
+        markers += 1
+        let marker = "marker \(markers)"
+        await send(line.dropLast() + #","request":"\#(marker)"}"#)
+        while let message = await next() {
+            guard message["request"] == .string(marker), let members = message.members else { continue }
+            return .object(members.filter { $0.key != "request" })
+        }
+        return nil
+    }
+
     /// Sends lines in one write and returns all messages until the direct answers are complete. The result includes
     /// unread older messages and events in between.
     package func exchange(_ lines: String...) async -> [JSON] { await exchange(lines) }

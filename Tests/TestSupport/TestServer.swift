@@ -36,6 +36,7 @@ import Wire
         credentials: (any CredentialProvider)? = nil,
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
+        allowsDeveloperMode: Bool = true,
         service: @escaping @Sendable (_ url: String, _ developerMode: Bool) -> any EServiceConnection = { _, _ in
             TestService()
         }
@@ -47,7 +48,11 @@ import Wire
         let box = LogBox()
         // The clock is fixed, so the duration of a dialogue on a busy machine does not change the result.
         let start = ContinuousClock.now
-        let services = OnlineServices(today: { TestService.today }, connect: service)
+        let services = OnlineServices(
+            allowsDeveloperMode: allowsDeveloperMode,
+            today: { TestService.today },
+            connect: service
+        )
         let features: [any Feature] =
             [
                 ReaderFeature(registry), EIDFeature(registry, services, rootServesAll: rootServesAll, now: { start }),
@@ -92,9 +97,13 @@ import Wire
     }
 
     /// Connects a client of another user, as the browser port does.
-    package func connect(uid: UInt32?, _ permissions: Permissions = .all) throws -> TestClient {
+    package func connect(
+        uid: UInt32?,
+        _ permissions: Permissions = .all,
+        evaluate: (@Loop () async -> Permissions)? = nil
+    ) throws -> TestClient {
         let (own, client) = try pair()
-        server.serve(own, permissions, from: "test", uid: uid)
+        server.serve(own, permissions, from: "test", uid: uid, evaluate: evaluate)
         return client
     }
 
@@ -143,6 +152,9 @@ import Wire
     /// Returns whether a workflow owns the reader.
     package func isLent(_ name: String = "Simulator") -> Bool { registry[name]?.owner != nil }
 
+    /// Waits until no workflow has the reader.
+    package func released(_ name: String) async { while isLent(name) { await registry.nextChange() } }
+
     /// Inserts a card as a user would; without a description the reader's own card.
     package func insert(_ card: VirtualEIDDescription? = nil, into name: String = "Simulator") async throws {
         guard let reader = registry[name] else { throw VirtualReaderError.unknownReader }
@@ -156,10 +168,11 @@ import Wire
 }
 
 extension ServerLimits {
-    /// Limits with this number of clients.
-    package static func clients(_ count: Int) -> ServerLimits {
+    /// Limits at which the user of the tests may have this number of clients and of workflows. Root has a whole table.
+    package static func own(_ count: Int) -> ServerLimits {
         var limits = ServerLimits()
-        limits.clients = count
+        limits.clients = geteuid() == 0 ? count : 4 * count
+        (limits.workflows, limits.clientsPerUser, limits.workflowsPerUser) = (limits.clients, count, count)
         return limits
     }
 }

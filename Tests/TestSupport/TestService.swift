@@ -66,8 +66,6 @@ package actor TestService: EServiceConnection {
     package static let today = CertificateRecipe.today
 
     package let plan: Plan
-    /// The times of the service, which are not measured.
-    package let times = ServiceTimes()
     /// The calls that were made.
     package private(set) var steps: [Step] = []
     /// The error that `fail` received.

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Foundation
+package import Foundation
 import Synchronization
 package import Text
+
+/// The folder `Tests` of the sources.
+package let testsFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
 
 /// The files of Tests/Vectors that were read.
 private let files = Mutex<[String: JSON]>([:])
 
 /// Reads a file of Tests/Vectors, once.
-package func vectorFile(_ name: String, file: String = #filePath) throws -> JSON {
+package func vectorFile(_ name: String) throws -> JSON {
     if let known = files.withLock({ $0[name] }) { return known }
-    let folder = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
-    let vectors = try JSON([UInt8](Data(contentsOf: folder.appendingPathComponent("Vectors/\(name)"))))
+    let vectors = try JSON([UInt8](Data(contentsOf: testsFolder.appending(path: "Vectors/\(name)"))))
     files.withLock { $0[name] = vectors }
     return vectors
 }

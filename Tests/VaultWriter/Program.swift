@@ -12,7 +12,7 @@ import Vault
     static func main() async throws {
         let folder = CommandLine.arguments[1]
         let tpm = CommandLine.arguments.dropFirst(2).first.map { TPM($0, isRequired: true, timeLimit: .seconds(240)) }
-        let vault = Vault(StateStore { () throws(StoreError) in try Store(folder: folder, tpm: tpm) }, tpm: tpm)
+        let vault = Vault(StateStore { () throws(Failure) in try Store(folder: folder, tpm: tpm) }, tpm: tpm)
         _ = try await vault.setUp(1)
         guard let codes = OneTimeCodes(kind: .hotp), let tag = DataTag([0x85]) else { exit(2) }
         let otp: KeyRecord

@@ -8,8 +8,10 @@ import Testing
 import Text
 import VirtualKeycard
 
-/// The two generations of cards, as `version` of SET_CARD.
-let generations = ["3.1", "4.0"]
+/// The versions of cards, as `version` of SET_CARD.
+let generations = ["3.0", "3.1", "4.0"]
+/// Those that can be reset.
+let resettable = ["3.1", "4.0"]
 
 @Suite("Workflows with the card itself", .timeLimit(.minutes(5)))
 @Loop struct CardWorkflowTests {
@@ -148,6 +150,8 @@ let generations = ["3.1", "4.0"]
         let message = try #require(end["error"]?["message"]?.string)
         let authority = try VirtualKeycardDescription.authority().publicKey.compressed
         #expect(message.contains(Hex.encode(authority)))
+        let identity = try #require(try await bench.info().certificate?.identity.compressed)
+        #expect(message.contains("add the line 'cards = \(Hex.encode(identity))' to [wallet]"), "\(message)")
     }
 
     @Test("a 4.0 card needs no pairing", arguments: ["PAIR", "UNPAIR"])
@@ -167,7 +171,7 @@ let generations = ["3.1", "4.0"]
         #expect(try await bench.info().freeSlots == 5)
     }
 
-    @Test("RESET_CARD resets the card with this key UID only", arguments: generations)
+    @Test("RESET_CARD resets the card with this key UID only", arguments: resettable)
     func reset(version: String) async throws {
         let bench = try await WalletBench()
         try await bench.insert(card(version))
@@ -184,6 +188,77 @@ let generations = ["3.1", "4.0"]
         #expect(end["msg"] == .string("FLOW_COMPLETE"))
         #expect(end.entity?["initialised"] == .bool(false))
         #expect(end.entity?["keyUID"] == .null)
+    }
+
+    @Test("RESET_CARD of a 3.0 card is refused, and the way of a blocked one is another card")
+    func notResettable() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("3.0"))
+        let user = try WalletUser(bench)
+        let uid = try await keyUID(user)
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":"\#(uid)"}"#)
+        #expect(end.code == "UNSUPPORTED_CARD")
+        #expect(end["error"]?["change"] == nil)
+        #expect(try await bench.secrets().isInitialized)
+        try await bench.insert(card("3.0", #","retryCounter":0,"pukCounter":0"#))
+        let blocked = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(blocked.code == "CARD_BLOCKED")
+        #expect(blocked["error"]?["message"]?.string?.contains("cannot be reset") == true, "\(blocked)")
+    }
+
+    @Test(
+        "a card of another version is refused by name before any question",
+        arguments: [0x0102, 0x0202, 0x0300 - 1, 0x0302, 0x0401, 0x0500] as [UInt16],
+        ["3.1", "4.0"]
+    )
+    func otherVersion(version: UInt16, form: String) async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card(form))
+        await bench.server.withdraw()
+        try await bench.card().tell(version)
+        try await bench.insertAgain()
+        let user = try WalletUser(bench)
+        let uid = try await keyUID(user)
+        let name = "has version \(version >> 8).\(version & 0xFF); badged supports 3.0, 3.1 and 4.0"
+        let workflows = [
+            #""SETUP_DEVICE""#, #""AUTHORIZE_DEVICE_WITH_MNEMONICS""#, #""RESET_PIN""#, #""RESET_PIN","puk":true"#,
+            #""PAIR""#, #""UNPAIR""#, #""ACTIVATE_USER","challenge":"c""#,
+            #""ADD_SESSION","spendingLimit":"1","expirationTime":2"#, #""RESET_CARD","keyUID":"\#(uid)""#,
+            #""RESET_CARD","keyUID":"""#,
+        ]
+        for workflow in workflows {
+            let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":\#(workflow)}"#)
+            #expect(end.code == "UNSUPPORTED_CARD", "\(workflow): \(end)")
+            #expect(end["error"]?["message"]?.string?.contains(name) == true, "\(end)")
+            #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"], "\(workflow)")
+        }
+        let client = try bench.server.connect()
+        let health = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
+        let check = health?["checks"]?.array?.first { $0["name"] == .string("wallet card") }
+        #expect(check?["advice"]?.string?.contains(name) == true, "\(health ?? .null)")
+        let readers = await client.ask(#"{"cmd":"GET_READER_LIST"}"#, "READER_LIST")
+        let told = readers?["readers"]?.array?.first?["card"] ?? readers?["reader"]?.array?.first?["card"]
+        #expect(told?["supported"] == .bool(false), "\(readers ?? .null)")
+    }
+
+    @Test("after the duress PIN, the PUK opens the main wallet of a 3.1 card")
+    func unblockAfterDuress() async throws {
+        let bench = try await WalletBench()
+        try await bench.insert(card("3.1"))
+        let user = try WalletUser(bench)
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
+        let known = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
+        let address = try #require(known.entity?["address"])
+        try await bench.insertAgain()
+        user.answers["ENTER_PIN"] = [
+            #"{"cmd":"SET_PIN","value":"111111"}"#, #"{"cmd":"SET_PIN","value":"000000"}"#,
+        ]
+        let duress = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"ACTIVATE_USER","challenge":"c"}"#)
+        #expect(duress.entity?["signer"] != address)
+        try await bench.insertAgain()
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"ACTIVATE_USER","challenge":"c"}"#)
+        #expect(user.names.contains("ENTER_PUK"))
+        #expect(end.entity?["signer"] == address, "\(end)")
     }
 
     /// The key UID in READER.

@@ -38,12 +38,12 @@ struct KeycardKindTests {
     private let folder = NSTemporaryDirectory() + "badged-wallet-" + UUID().uuidString
 
     private func pairings() -> KeycardPairings {
-        KeycardPairings(StateStore { [folder] () throws(StoreError) in try Store(folder: folder) })
+        KeycardPairings(StateStore { [folder] () throws(Failure) in try Store(folder: folder) })
     }
 
     @Test("looking for a pairing does not create a store")
     func noStore() async throws {
-        let store = StateStore(exists: { [folder] in Store.exists(in: folder) }) { [folder] () throws(StoreError) in
+        let store = StateStore(exists: { [folder] in Store.exists(in: folder) }) { [folder] () throws(Failure) in
             try Store(folder: folder)
         }
         let card = try CardLink(#"{"version":"3.1"}"#)

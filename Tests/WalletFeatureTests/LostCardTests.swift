@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Host
+import KeycardTestSupport
 import Server
 import TestSupport
 import Testing
@@ -96,7 +97,50 @@ import Text
         #expect(!user.names.contains("PIN_VALIDATED"))
     }
 
-    @Test("a blocked card can be reset", arguments: generations)
+    /// Inserts a new card whose PIN is blocked, and runs RESET_PIN until the new PIN is asked for.
+    private func untilNewPIN(of user: WalletUser, _ bench: WalletBench, _ version: String) async throws {
+        try await bench.insert(card(version, #","words":"\#(Self.words)","retryCounter":0"#))
+        try await bench.waitForCard()
+        user.pausesAt = "ENTER_NEW_PIN"
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN","puk":true}"#)
+        user.pausesAt = nil
+    }
+
+    @Test("an end after UNBLOCK PIN whose answer was lost says which PIN the card has", arguments: generations)
+    func lostUnblock(version: String) async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let faults = try #require(bench.faults)
+        let user = try WalletUser(bench)
+        // The commands from the PUK on: UNBLOCK PIN, VERIFY PIN, GET STATUS.
+        for index in 0..<3 {
+            try await untilNewPIN(of: user, bench, version)
+            faults.arm((index, .removedAfter))
+            await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"\#(WalletUser.newPIN)"}"#)
+            _ = await user.client.next("INSERT_CARD")
+            faults.arm(nil)
+            await user.client.send(#"{"cmd":"CANCEL"}"#)
+            let end = await user.client.next("FLOW_INTERRUPTED")
+            #expect(try await bench.secrets().pin == WalletUser.newPIN, "\(index)")
+            #expect(end?.code == "USER_CANCELED")
+            #expect(end?["error"]?["change"]?.string?.contains("new PIN") == true, "\(index): \(end ?? .null)")
+        }
+    }
+
+    @Test("after a lost answer to UNBLOCK PIN, RESET_PIN goes on with the new PIN", arguments: generations)
+    func resumedUnblock(version: String) async throws {
+        let bench = try await WalletBench(withFaults: true)
+        let faults = try #require(bench.faults)
+        let user = try WalletUser(bench)
+        try await untilNewPIN(of: user, bench, version)
+        faults.arm((0, .removedAfter))
+        user.knowsCard = bench
+        await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"\#(WalletUser.newPIN)"}"#)
+        let end = try await user.untilTheEnd()
+        #expect(end["msg"] == .string("FLOW_COMPLETE"), "\(user.names) \(end)")
+        #expect(try await bench.secrets().pin == WalletUser.newPIN)
+    }
+
+    @Test("a blocked card can be reset", arguments: resettable)
     func resetOfBlockedCard(version: String) async throws {
         let bench = try await WalletBench()
         try await bench.insert(card(version, #","retryCounter":0,"pukCounter":0"#))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import AntelopeServer
 import Concurrency
 import NFCTestSupport
 import ReadersVirtual
+import ServerDoubles
 import TestSupport
 import Testing
 import Text

@@ -136,7 +136,8 @@ import Text
         let end = try await user.run(Self.setup)
         #expect(end.entity?["address"] == .string(Self.address))
         let errors = user.heard.filter { $0["msg"] == .string("REGISTER_DEVICE") }.map { $0["error"]?.string }
-        #expect(errors == [nil, "apiResponse cannot be undefined", "Invalid apiResponse", "Invalid apiResponse"])
+        let wrong = "apiResponse must be an object of at most 16384 bytes"
+        #expect(errors == [nil, wrong.replacing("must", with: "is missing: it must"), wrong, wrong])
     }
 
     @Test("words that the user types restore a new card", arguments: generations)
@@ -189,6 +190,7 @@ import Text
         user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.abandon)"}"#]
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
         #expect(end.code == "DIFFERENT_OWNER_DEVICE")
+        #expect(user.names == ["FLOW_STARTED", "ENTER_WORDS", "FLOW_INTERRUPTED"])
         #expect(try await bench.info().keyUID == before)
     }
 
@@ -202,7 +204,8 @@ import Text
         #expect(end.entity?["address"] == .string(Self.address))
         #expect(end.entity?["created"] == .bool(false))
 
-        // The duress PIN opens another wallet, whose keys are not those of the words.
+        // The duress PIN opens another wallet, whose keys are not those of the words. 3.0 has none.
+        guard version != "3.0" else { return }
         try await bench.insertAgain()
         user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"111111"}"#]
         let duress = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)

@@ -443,7 +443,7 @@ struct AuthenticationTests {
         _ = await client.next("READER")
         let run = #"{"cmd":"RUN_AUTH","tcTokenURL":"https://dienst.example/t"}"#
         _ = try #require(await client.ask(run, "ACCESS_RIGHTS"))
-        let status = try #require(await client.ask(#"{"cmd":"GET_STATUS"}"#, "STATUS"))
+        let status = try #require(await client.answer(to: #"{"cmd":"GET_STATUS"}"#))
         #expect(status == (try JSON(#"{"msg":"STATUS","progress":0,"state":"ACCESS_RIGHTS","workflow":"AUTH"}"#.utf8)))
         _ = try #require(await client.ask(#"{"cmd":"ACCEPT"}"#, "ENTER_PIN"))
         await client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)

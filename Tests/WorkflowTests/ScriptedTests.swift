@@ -118,13 +118,12 @@ struct ScriptedTests {
             """
             > RUN_CHANGE_PIN
             < CHANGE_PIN
-            < READER ?
             < INSERT_CARD exclusive
             """
         )
         fixture.failures.connecting(nil)
         fixture.backend.change(Self.desk)
-        try await fixture.user.play("< READER 3\n" + Self.change)
+        try await fixture.user.play(Self.change)
     }
 
     @Test("refused access is reported")

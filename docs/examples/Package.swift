@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [.package(name: badged, path: Context.environment["BADGED_SOURCE"] ?? "../..")],
     targets: [
         .executableTarget(name: "change-pin", dependencies: [.product(name: "BadgedClient", package: badged)]),
+        .executableTarget(name: "doors", dependencies: [.product(name: "BadgedOrigoKeys", package: badged)]),
         .executableTarget(name: "wrapper-app", dependencies: [.product(name: "BadgedClient", package: badged)]),
     ],
     swiftLanguageModes: [.v6]

@@ -13,8 +13,8 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
     private static let wakeToken: UInt64 = 0
     private static let mostEvents = 64
 
-    /// False if the system could not start the thread of the loop.
-    private(set) var isStarted = false
+    /// Why the loop cannot run; nil if its thread runs.
+    private(set) var failure: SystemError?
 
     // Unchecked: only the thread of the loop uses these two.
     /// The time of CLOCK_MONOTONIC in microseconds, at the beginning of this round.
@@ -24,9 +24,12 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
 
     init() {
         epoll = clinux_epoll_create()
-        wake = clinux_eventfd()
-        _ = clinux_epoll_control(epoll, CLINUX_EPOLL_ADD, wake, CLINUX_EPOLLIN, Self.wakeToken)
-        isStarted = startThread("badged-loop") { [self] in run() }
+        wake = epoll < 0 ? -1 : clinux_eventfd()
+        guard wake >= 0, clinux_epoll_control(epoll, CLINUX_EPOLL_ADD, wake, CLINUX_EPOLLIN, Self.wakeToken) == 0 else {
+            failure = SystemError("epoll")
+            return
+        }
+        if !startThread("badged-loop", { [self] in run() }) { failure = SystemError("pthread_create", EAGAIN) }
     }
 
     func control(
@@ -99,9 +102,5 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
         return events
     }
 
-    private func readClock() {
-        var clock = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &clock)
-        microseconds = Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
-    }
+    private func readClock() { microseconds = Loop.clock }
 }

@@ -14,9 +14,9 @@ package actor Loop {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Starts the thread of the loop and the pool. Call this once, before the first task.
-    /// - Throws: `SystemError` if no thread can be started.
+    /// - Throws: `SystemError` if no descriptors are left, or no thread can be started.
     package static func start() throws(SystemError) {
-        guard shared.executor.isStarted else { throw SystemError("pthread_create", EAGAIN) }
+        if let failure = shared.executor.failure { throw failure }
         try Pool.takeGlobalJobs()
     }
 
@@ -27,6 +27,23 @@ package actor Loop {
 
     /// The time of CLOCK_MONOTONIC in milliseconds, read once in each round of the loop.
     @Loop package static var now: Int64 { shared.executor.microseconds / 1000 }
+
+    /// Runs `body` at once. For functions of C libraries that call back on the thread of the loop.
+    package static func assumed<Result: Sendable>(_ body: @Loop () -> Result) -> Result {
+        shared.preconditionIsolated()
+        // As MainActor.assumeIsolated of the standard library does.
+        return withoutActuallyEscaping(body) { unsafeBitCast($0, to: (() -> Result).self)() }
+    }
+
+    /// The time of CLOCK_MONOTONIC in microseconds at the beginning of this round of the loop.
+    @Loop package static var turn: Int64 { shared.executor.microseconds }
+
+    /// The time of CLOCK_MONOTONIC in microseconds, read now. The C function is clock_gettime.
+    package static var clock: Int64 {
+        var clock = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &clock)
+        return Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
+    }
 
     // MARK: Descriptors
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
-import Dispatch
 import Glibc
 import Synchronization
 
@@ -8,18 +7,11 @@ import Synchronization
 ///
 /// This pool replaces the pool of the Swift runtime, which wakes the process every second after its first job.
 package final class Pool: Sendable {
-    private struct State {
-        /// Addresses of jobs of the Swift runtime.
-        var jobs: [UInt] = []
-        var threads = 0
-        /// The number of threads that wait and have not been signalled yet.
-        var idle = 0
-    }
-
     private static let shared = Pool()
 
-    private let state = Mutex(State())
-    private let wake = DispatchSemaphore(value: 0)
+    private let queue = JobQueue()
+    /// The jobs that wait or run, and the threads.
+    private let counts = Mutex((jobs: 0, threads: 0))
     private let limit = max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
     private init() {}
@@ -27,49 +19,35 @@ package final class Pool: Sendable {
     /// Takes the jobs of the pool of the Swift runtime from now on. Call this once, before the first task.
     ///
     /// `Task.sleep` still uses the pool of the runtime; use `Loop.sleep` in the daemon.
-    /// - Throws: `SystemError` if no thread can be started.
+    /// - Throws: `SystemError` if no thread can be started, or if the runtime does not hand over its jobs.
     static func takeGlobalJobs() throws(SystemError) {
         // The first thread starts here, since a job cannot be refused later.
-        shared.state.withLock { $0.threads = 1 }
         guard shared.startOne() else { throw SystemError("pthread_create", EAGAIN) }
+        shared.counts.withLock { $0.threads = 1 }
         clinux_take_global_jobs { job in Pool.shared.add(UInt(bitPattern: job)) }
+        // The hook is no promise of the runtime. A job shows whether it is in force.
+        Task.detached {}
+        guard clinux_has_taken_global_job() else { throw SystemError("swift_task_enqueueGlobal_hook", ENOSYS) }
     }
 
     private func add(_ job: UInt) {
-        enum Step { case wake, start, nothing }
-        let step = state.withLock { state -> Step in
-            state.jobs.append(job)
-            if state.idle > 0 {
-                state.idle -= 1
-                return .wake
-            }
-            guard state.threads < limit else { return .nothing }
-            state.threads += 1
-            return .start
+        let mustStart = counts.withLock { counts in
+            counts.jobs += 1
+            guard counts.jobs > counts.threads, counts.threads < limit else { return false }
+            counts.threads += 1
+            return true
         }
-        switch step {
-        case .wake: wake.signal()
-        case .start: if !startOne() { state.withLock { $0.threads -= 1 } }  // the other threads do the work
-        case .nothing: break
+        queue.async { [self] in
+            clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
+            counts.withLock { $0.jobs -= 1 }
         }
+        // Without a further thread the others do the work.
+        if mustStart, !startOne() { counts.withLock { $0.threads -= 1 } }
     }
 
     private func startOne() -> Bool {
-        startThread("badged-pool") { [self] in
-            while true { runNext() }
-        }
-    }
-
-    private func runNext() {
-        let job = state.withLock { state -> UInt? in
-            guard state.jobs.isEmpty else { return state.jobs.removeFirst() }
-            state.idle += 1
-            return nil
-        }
-        if let job {
-            clinux_run_global_job(UnsafeMutableRawPointer(bitPattern: job))
-        } else {
-            wake.wait()
+        startThread("badged-pool") { [queue] in
+            while queue.serve() != .over {}
         }
     }
 }

@@ -15,6 +15,7 @@ extension Confinement {
             // For SCM_RIGHTS. Sockets of this process that could take an address are connected already.
             SystemCall("sendmsg", .argument(2, within: sendFlags)),
             SystemCall("setsockopt", .argument(1, is: IPPROTO_TCP), .argument(2, is: TCP_NODELAY)),
+            SystemCall("setsockopt", .argument(1, is: IPPROTO_TCP), .argument(2, is: TCP_CORK)),
             SystemCall("shutdown"),
         ]
     )

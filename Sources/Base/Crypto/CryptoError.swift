@@ -18,7 +18,7 @@ package enum CryptoError: Error, Sendable, Equatable {
 /// Throws `error` unless a call of libcrypto returned 1.
 ///
 /// The error queue of the thread is emptied, so that no later call finds errors of this one.
-func check(_ result: Int32, _ error: CryptoError = .library) throws(CryptoError) {
+package func check(_ result: Int32, _ error: CryptoError = .library) throws(CryptoError) {
     guard result == 1 else {
         ERR_clear_error()
         throw error
@@ -26,7 +26,7 @@ func check(_ result: Int32, _ error: CryptoError = .library) throws(CryptoError)
 }
 
 /// Throws `error` when a constructor of libcrypto returned NULL.
-func check<T>(_ pointer: T?, _ error: CryptoError = .library) throws(CryptoError) -> T {
+package func check<T>(_ pointer: T?, _ error: CryptoError = .library) throws(CryptoError) -> T {
     guard let pointer else {
         ERR_clear_error()
         throw error
@@ -41,9 +41,9 @@ func permanent(_ name: StaticString) -> UnsafePointer<CChar> {
 
 extension UnsafeRawBufferPointer {
     /// The bytes as libcrypto takes them.
-    var octets: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+    package var octets: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }
 
 extension UnsafeMutableRawBufferPointer {
-    var octets: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+    package var octets: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }

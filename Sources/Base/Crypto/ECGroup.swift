@@ -2,33 +2,6 @@
 import COpenSSL
 package import Secrets
 
-/// A number in memory that is wiped on release.
-struct BigNumber: ~Copyable {
-    /// A BIGNUM, in the secure heap if the process has one.
-    let pointer: OpaquePointer
-
-    init() throws(CryptoError) {
-        pointer = try check(BN_secure_new())
-        BN_set_flags(pointer, Int32(BN_FLG_CONSTTIME))
-    }
-
-    init(_ value: UInt) throws(CryptoError) {
-        let number = try BigNumber()
-        try check(BN_set_word(number.pointer, value))
-        self = number
-    }
-
-    /// Reads a big-endian number.
-    init(_ bytes: UnsafeRawBufferPointer) throws(CryptoError) {
-        guard let count = Int32(exactly: bytes.count) else { throw .invalidLength }
-        let number = try BigNumber()
-        _ = try check(BN_bin2bn(bytes.octets, count, number.pointer))
-        self = number
-    }
-
-    deinit { BN_clear_free(pointer) }
-}
-
 /// A point in memory that is wiped on release.
 struct ECPoint: ~Copyable {
     /// EC_POINT.
@@ -147,20 +120,11 @@ package final class ECGroup: @unchecked Sendable {
         return result
     }
 
-    /// Draws a scalar in 1 ..< order. The C function is BN_priv_rand_range.
-    func randomScalar() throws(CryptoError) -> BigNumber {
-        let scalar = try BigNumber()
-        repeat {
-            try check(BN_priv_rand_range(scalar.pointer, EC_GROUP_get0_order(pointer)))
-        } while BN_is_zero(scalar.pointer) != 0
-        return scalar
-    }
+    /// Draws a scalar in 1 ..< order.
+    func randomScalar() throws(CryptoError) -> BigNumber { try .random(below: EC_GROUP_get0_order(pointer)) }
 
     /// Whether the number is in 1 ..< order.
-    func accepts(_ scalar: borrowing BigNumber) -> Bool {
-        BN_is_zero(scalar.pointer) == 0 && BN_is_negative(scalar.pointer) == 0
-            && BN_cmp(scalar.pointer, EC_GROUP_get0_order(pointer)) < 0
-    }
+    func accepts(_ scalar: borrowing BigNumber) -> Bool { scalar.isScalar(below: EC_GROUP_get0_order(pointer)) }
 
     /// The explicit parameters of the curve, each number at full length.
     package var parameters: ExplicitDomainParameters {

@@ -83,6 +83,11 @@ package struct AccessPolicy: Sendable, Equatable {
         }
     }
 
+    /// Whether the groups of a user decide about the permissions.
+    package func needsGroups(of uid: UInt32) -> Bool {
+        uid != 0 && uid != owner && users[uid] == nil && !(groups.isEmpty && unknown.isEmpty)
+    }
+
     /// Whether an unknown name may change the permissions of a client.
     package func isUndecided(_ client: Client) -> Bool {
         guard client.uid != 0, client.uid != owner, users[client.uid] == nil else { return false }
@@ -139,20 +144,24 @@ package struct NameService: Sendable {
     package var group: @Sendable (String) -> UInt32?
     package var userName: @Sendable (UInt32) -> String?
     package var groupName: @Sendable (UInt32) -> String?
+    /// All groups of a user; nil for an unknown user.
+    package var groups: @Sendable (UInt32) -> [UInt32]?
 
     package init(
         user: @escaping @Sendable (String) -> UInt32?,
         group: @escaping @Sendable (String) -> UInt32?,
         userName: @escaping @Sendable (UInt32) -> String? = { _ in nil },
-        groupName: @escaping @Sendable (UInt32) -> String? = { _ in nil }
+        groupName: @escaping @Sendable (UInt32) -> String? = { _ in nil },
+        groups: @escaping @Sendable (UInt32) -> [UInt32]? = { _ in nil }
     ) {
         (self.user, self.group, self.userName, self.groupName) = (user, group, userName, groupName)
+        self.groups = groups
     }
 
     /// Knows no name.
     package static let none = NameService(user: { _ in nil }, group: { _ in nil })
 
-    /// The C functions are getpwnam_r, getgrnam_r, getpwuid_r and getgrgid_r. They may block.
+    /// The C functions are getpwnam_r, getgrnam_r, getpwuid_r, getgrgid_r and getgrouplist. They may block.
     package static let system = NameService(
         user: { name in
             if let number = UInt32(name) { return number }
@@ -183,6 +192,19 @@ package struct NameService: Sendable {
                 let code = getgrgid_r(id, &entry, base, count, &found)
                 return (code, found.map { String(cString: $0.pointee.gr_name) })
             }
+        },
+        groups: { id in
+            let user = lookUp { base, count in
+                var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+                let code = getpwuid_r(id, &entry, base, count, &found)
+                return (code, found.map { (name: String(cString: $0.pointee.pw_name), gid: $0.pointee.pw_gid) })
+            }
+            guard let user else { return nil }
+            // NGROUPS_MAX of the kernel.
+            var groups = [gid_t](repeating: 0, count: 65_536)
+            var count = Int32(groups.count)
+            guard getgrouplist(user.name, user.gid, &groups, &count) >= 0 else { return nil }
+            return Array(groups.prefix(Int(count)))
         }
     )
 

@@ -2,7 +2,7 @@
 
 /// The command line of badged(8). Scripts depend on the options, so no option is ever removed.
 package struct CommandLineOptions: Sendable, Equatable {
-    package enum Action: Sendable, Equatable { case run, version, help }
+    package enum Action: Sendable, Equatable { case run, check, version, help }
 
     package var action = Action.run
     package var socketPath: String?
@@ -26,6 +26,13 @@ package struct CommandLineOptions: Sendable, Equatable {
             switch name {
             case "--socket": socketPath = try Self.value(of: name, attached, &rest)
             case "--config": configurationPath = try Self.value(of: name, attached, &rest)
+            case "--check-config":
+                if action == .run { action = .check }
+                if attached != nil {
+                    configurationPath = try Self.value(of: name, attached, &rest)
+                } else if let file = Self.file(&rest) {
+                    configurationPath = file
+                }
             case "--log-level":
                 let word = try Self.value(of: name, attached, &rest)
                 guard let level = Log.Level(word) else {
@@ -40,7 +47,7 @@ package struct CommandLineOptions: Sendable, Equatable {
             case "--no-pcsc": isWithoutPCSC = try Self.flag(name, attached)
             case "--no-nfc": isWithoutNFC = try Self.flag(name, attached)
             case "--no-ble": isWithoutBLE = try Self.flag(name, attached)
-            case "--version": if try Self.flag(name, attached), action == .run { action = .version }
+            case "--version": if try Self.flag(name, attached), action != .help { action = .version }
             case "--help", "-h": if try Self.flag(name, attached) { action = .help }
             case let name where name.hasPrefix("-"):
                 throw StartError("unknown option '\(name)'", hint: "see badged --help", exitCode: 2)
@@ -65,6 +72,12 @@ package struct CommandLineOptions: Sendable, Equatable {
         return value
     }
 
+    /// Takes the file after `--check-config`, which may be missing.
+    private static func file(_ rest: inout ArraySlice<String>) -> String? {
+        guard let next = rest.first, !next.isEmpty, !next.hasPrefix("-") else { return nil }
+        return rest.popFirst()
+    }
+
     private static func flag(_ name: String, _ attached: String?) throws(StartError) -> Bool {
         guard attached == nil else {
             throw StartError("option '\(name)' takes no value", hint: "write just \(name)", exitCode: 2)
@@ -76,7 +89,8 @@ package struct CommandLineOptions: Sendable, Equatable {
 
     package static let helpText = """
         usage: badged [--socket PATH] [--config FILE] [--virtual] [--no-pcsc] [--no-nfc] [--no-ble]
-                      [--log-level error|warning|notice|info|debug] [--version] [--help]
+                      [--log-level error|warning|notice|info|debug]
+                      [--check-config [FILE]] [--version] [--help]
 
         Serves identity cards to the programs of this computer over a Unix socket.
 
@@ -89,6 +103,8 @@ package struct CommandLineOptions: Sendable, Equatable {
           --no-nfc           do not use the devices of libnfc
           --no-ble           do not use the Bluetooth radio
           --log-level LEVEL  error, warning, notice (default), info or debug
+          --check-config [FILE]
+                             print every error of the configuration, and end with 1 if there is one
           --version          print the version and end
           --help             print this help and end
 

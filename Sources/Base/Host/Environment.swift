@@ -10,7 +10,7 @@ package let systemEnvironment: Environment = { name in
 }
 
 /// Returns the text for errno. The C function is strerror_r.
-func errorText(_ code: Int32 = errno) -> String {
+package func errorText(_ code: Int32 = errno) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
         guard let base = buffer.baseAddress, strerror_r(code, base, buffer.count) == 0 else { return "error \(code)" }
         return String(cString: base)

@@ -6,6 +6,8 @@ package struct HealthCheck: Sendable, Equatable {
     package let ok: Bool
     /// Whether the check was not made, because a check that it needs has failed. Then `ok` is false.
     package let isUnknown: Bool
+    /// Whether the failed check is about a part that this host lacks and can do without.
+    package let isOptional: Bool
     /// What is wrong, where the advice does not say it.
     package let cause: String?
     /// What a person can do about the fault; nil when the check is good.
@@ -35,20 +37,21 @@ package struct HealthCheck: Sendable, Equatable {
     package init(
         _ name: String,
         ok: Bool,
+        isOptional: Bool = false,
         cause: String? = nil,
         advice: String? = nil,
         errorAgo: Int64? = nil,
         reader: String? = nil,
         facts: [Fact] = []
     ) {
-        (self.name, self.ok, self.isUnknown) = (name, ok, false)
+        (self.name, self.ok, isUnknown, self.isOptional) = (name, ok, false, isOptional && !ok)
         (self.cause, self.advice, self.errorAgo, self.reader) = (cause, advice, errorAgo, reader)
         self.facts = facts
     }
 
     /// A check that cannot be made while the check `needed` fails.
     package init(_ name: String, unknownWithout needed: String) {
-        (self.name, ok, isUnknown) = (name, false, true)
+        (self.name, ok, isUnknown, isOptional) = (name, false, true, false)
         (cause, advice, errorAgo, reader) = ("unknown until \(needed) is good", nil, nil, nil)
         facts = []
     }

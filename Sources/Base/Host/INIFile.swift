@@ -1,61 +1,56 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 import Glibc
 
-/// The lines `key = value` of a file with `[section]` headings. Comments are whole lines that begin with `#` or `;`.
-struct INIFile: Sendable, Equatable {
-    struct Entry: Sendable, Equatable {
-        var line: Int
-        var section: String
-        var key: String
-        var value: String
+/// The lines of a file with `[section]` headings and `key = value`. Comments are whole lines that begin with `#` or `;`.
+///
+/// A byte order mark at the beginning of the file is accepted.
+struct INIFile: Sendable {
+    enum Content: Sendable {
+        case section(String)
+        case value(key: String, String)
+        /// A line that cannot be understood.
+        case fault(String, hint: String)
     }
 
-    /// Largest file in bytes.
+    /// The largest file in bytes.
     static let largest = 256 << 10
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    var entries: [Entry] = []
+    /// The lines with a content, and their numbers.
+    let lines: [(number: Int, content: Content)]
 
-    /// Parses a file; `file` is its name for messages.
-    /// - Throws: `StartError` that names the line.
-    init(bytes: [UInt8], file: String) throws(StartError) {
-        var section = ""
-        for (index, raw) in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            let place = "\(file), line \(index + 1)"
-            guard let text = String(validating: raw, as: UTF8.self), !raw.contains(0) else {
-                throw .inConfiguration("\(place): the line is not UTF-8 text", hint: "save the file in UTF-8")
-            }
-            let line = Self.trim(text[...])
-            if line.isEmpty || line.hasPrefix("#") || line.hasPrefix(";") { continue }
-            if line.hasPrefix("[") {
-                guard line.hasSuffix("]"), line.count > 2 else {
-                    throw .inConfiguration("\(place): a section header has the form [name]", hint: "see badged.conf(5)")
-                }
-                section = String(Self.trim(line.dropFirst().dropLast()))
-                continue
-            }
-            let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, !Self.trim(parts[0]).isEmpty else {
-                throw .inConfiguration(
-                    "\(place): expected key = value",
-                    hint: "a comment begins with #; see badged.conf(5)"
-                )
-            }
-            guard !section.isEmpty else {
-                throw .inConfiguration(
-                    "\(place): '\(Self.trim(parts[0]))' stands before the first section",
-                    hint: "move it below its [section]; see badged.conf(5)"
-                )
-            }
-            entries.append(
-                Entry(
-                    line: index + 1,
-                    section: section,
-                    key: String(Self.trim(parts[0])),
-                    value: String(Self.trim(parts[1]))
-                )
+    init(bytes: [UInt8]) {
+        let text = bytes.starts(with: Self.byteOrderMark) ? bytes.dropFirst(Self.byteOrderMark.count) : bytes[...]
+        lines = text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated().compactMap { index, line in
+            Self.content(line).map { (index + 1, $0) }
+        }
+    }
+
+    /// Reads a line; nil for a comment and an empty line.
+    private static func content(_ raw: ArraySlice<UInt8>) -> Content? {
+        guard let text = String(validating: raw, as: UTF8.self), !raw.contains(0) else {
+            return .fault("the line is not UTF-8 text", hint: "save the file in UTF-8")
+        }
+        let line = trim(text[...])
+        // A carriage return that ends lines would turn the rest of the file into one comment.
+        guard line.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            return .fault(
+                "the line has a control character",
+                hint: "end lines with a line feed; save the file in UTF-8"
             )
         }
+        if line.isEmpty || line.hasPrefix("#") || line.hasPrefix(";") { return nil }
+        if line.hasPrefix("[") {
+            guard line.hasSuffix("]"), line.count > 2 else {
+                return .fault("a section header has the form [name]", hint: "see badged.conf(5)")
+            }
+            return .section(String(trim(line.dropFirst().dropLast())))
+        }
+        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !trim(parts[0]).isEmpty else {
+            return .fault("expected key = value", hint: "a comment begins with #; see badged.conf(5)")
+        }
+        return .value(key: String(trim(parts[0])), String(trim(parts[1])))
     }
 
     static func trim(_ text: Substring) -> Substring {
@@ -66,32 +61,31 @@ struct INIFile: Sendable, Equatable {
     }
 
     /// Reads a file of at most `largest` bytes; nil if there is no file.
-    static func contents(of path: String) throws(StartError) -> [UInt8]? {
-        let descriptor = clinux_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
+    ///
+    /// With `checksOwner` a file that other users can change or replace is refused.
+    static func contents(of path: String, checksOwner: Bool = false) throws(StartError) -> [UInt8]? {
+        let descriptor: Int32
+        switch PlainFile.open(path) {
+        case .file(let opened): descriptor = opened
+        case .missing: return nil
+        case .failed(let reason):
             throw .inConfiguration(
-                "cannot read \(path): \(errorText())",
-                hint: "make it readable for the user of the daemon, or use --config with another file"
+                "cannot read \(path): \(reason)",
+                hint: "make it a file that the user of the daemon can read, or name another file"
             )
         }
         defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-            if count == 0 { return bytes }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw .inConfiguration("cannot read \(path): \(errorText())", hint: "it must be a regular file")
-            }
-            bytes += buffer.prefix(count)
-            guard bytes.count <= largest else {
-                throw .inConfiguration(
-                    "\(path) is larger than \(largest >> 10) KiB",
-                    hint: "name a configuration file of badged"
-                )
-            }
+        if checksOwner { try PlainFile.check(descriptor, path) }
+        switch PlainFile.read(descriptor, limit: largest) {
+        case .bytes(let bytes): return bytes
+        case .missing: return nil
+        case .failed(let reason):
+            throw .inConfiguration("cannot read \(path): \(reason)", hint: "check the disk")
+        case .tooLong:
+            throw .inConfiguration(
+                "\(path) is larger than \(largest >> 10) KiB",
+                hint: "name a configuration file of badged"
+            )
         }
     }
 }

@@ -115,7 +115,7 @@ package enum LoopbackSockets {
 
     private static func taken(_ port: UInt16) -> StartError {
         StartError(
-            "cannot listen on port \(port): \(String(cString: strerror(errno)))",
+            "cannot listen on port \(port): \(errorText())",
             hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
         )
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The permissions of a client, fixed when it connects. docs/protocol.md, Permissions.
+/// The permissions of a client. docs/protocol.md, Permissions.
 package struct Permissions: OptionSet, Sendable, Hashable {
     package let rawValue: UInt16
     package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -42,6 +42,10 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     package static let all: Permissions = [
         .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .credentials, .admin,
     ]
+
+    /// The words of [access] in badged.conf(5).
+    package var words: [String] { Self.names.filter { contains($0.value) }.map(\.name) }
+
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
         ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("credentials", .credentials),

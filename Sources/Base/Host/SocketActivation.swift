@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Text
 
 /// The descriptors that systemd passes to the daemon. sd_listen_fds(3).
 package enum SocketActivation {
@@ -53,6 +54,34 @@ package enum SocketActivation {
             )
         }
         return ListeningSocket(descriptor: socket, path: path(socket), file: nil)
+    }
+
+    /// Answers the clients that wait at the socket of systemd, because badged does not start. Takes a second.
+    ///
+    /// A client that waits makes systemd start badged again at once. So each client is answered, and the time limits how
+    /// often systemd does that.
+    package static func refuseClients(environment: Environment = systemEnvironment) {
+        var sockets = passed(environment).filter { $0.name != bluetoothName }.map {
+            pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0)
+        }
+        guard !sockets.isEmpty else { return }
+        for socket in sockets { clinux_set_nonblocking(socket.fd) }
+        var writer = JSONWriter()
+        writer.object { message in
+            message.member("msg", "INTERNAL_ERROR")
+            message.member("error", "badged does not start")
+        }
+        let line = writer.bytes + [0x0A]
+        let end = ContinuousClock.now + .seconds(1)
+        while case let rest = end - .now, rest > .zero {
+            guard poll(&sockets, nfds_t(sockets.count), Int32(rest / .milliseconds(1)) + 1) > 0 else { continue }
+            for socket in sockets where socket.revents != 0 {
+                let client = clinux_accept(socket.fd)
+                guard client >= 0 else { continue }
+                _ = send(client, line, line.count, Int32(MSG_NOSIGNAL))
+                close(client)
+            }
+        }
     }
 
     private static func option(_ socket: Int32, _ name: Int32) -> Int32? {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
+package import Glibc
 
 /// An address of a Unix socket. unix(7).
-struct UnixAddress: Sendable {
+package struct UnixAddress: Sendable {
     private var storage = sockaddr_un()
     private var length: socklen_t
 
@@ -11,7 +11,7 @@ struct UnixAddress: Sendable {
     private static let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
 
     /// Makes the address of a path; nil if the path is empty, too long or has a NUL.
-    init?(path: String) {
+    package init?(path: String) {
         self.init(bytes: Array(path.utf8), isAbstract: false)
     }
 
@@ -33,7 +33,7 @@ struct UnixAddress: Sendable {
         length = socklen_t(Self.pathOffset + bytes.count + (isAbstract ? 0 : 1))
     }
 
-    func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+    package func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
         withUnsafePointer(to: storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSQLite
 import Glibc
+import Text
 
 /// A SQLite database; every call of the library is here. One thread at a time uses it.
 final class Database {
@@ -8,7 +9,7 @@ final class Database {
     private let path: String
 
     /// Opens a database that this process uses alone. Each commit is on the disk when it returns.
-    init(path: String) throws(StoreError) {
+    init(path: String) throws(Failure) {
         self.path = path
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
@@ -16,19 +17,24 @@ final class Database {
         guard code == SQLITE_OK, let handle else {
             let text = String(cString: sqlite3_errstr(code))
             sqlite3_close_v2(handle)
-            throw .unavailable("cannot open \(path): \(text)")
+            throw .storeUnavailable("cannot open \(path): \(text)")
         }
         self.handle = handle
         sqlite3_extended_result_codes(handle, 1)
+        // The journal has the old content of changed pages. TRUNCATE empties it at each commit; DELETE would only mark it
+        // as over while the lock is held.
         for pragma in [
-            "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON",
-            "trusted_schema = OFF",
+            "locking_mode = EXCLUSIVE", "journal_mode = TRUNCATE", "synchronous = FULL", "secure_delete = ON",
+            "temp_store = MEMORY", "trusted_schema = OFF",
         ] {
             try run("PRAGMA \(pragma)")
         }
     }
 
     deinit { sqlite3_close_v2(handle) }
+
+    /// How many rows the last statement has changed.
+    var changeCount: Int { Int(sqlite3_changes(handle)) }
 
     /// A value for a parameter of a statement.
     enum Value {
@@ -55,14 +61,14 @@ final class Database {
     }
 
     /// Runs one statement and calls `each` for each row of its result.
-    func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(StoreError) {
+    func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
         try run("\(sql)", values, each: each)
     }
 
-    func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(StoreError) {
+    func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
         var prepared: OpaquePointer?
         try check(sqlite3_prepare_v2(handle, sql, -1, &prepared, nil))
-        guard let statement = prepared else { throw .library("the SQL statement is empty") }
+        guard let statement = prepared else { throw .storeFailed("the SQL statement is empty") }
         defer { sqlite3_finalize(statement) }
         for (index, value) in values.enumerated() {
             let position = Int32(index + 1)
@@ -82,15 +88,15 @@ final class Database {
         }
     }
 
-    private func check(_ code: Int32) throws(StoreError) {
+    private func check(_ code: Int32) throws(Failure) {
         guard code != SQLITE_OK else { return }
         let text = String(cString: sqlite3_errmsg(handle))
         switch code & 0xFF {
-        case SQLITE_BUSY, SQLITE_LOCKED: throw .inUse(path)
-        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .unavailable("\(path) is not a database: \(text)")
+        case SQLITE_BUSY, SQLITE_LOCKED: throw .storeInUse(path)
+        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .storeUnavailable("\(path) is not a database: \(text)")
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
-            throw .unavailable("cannot use \(path): \(text)")
-        default: throw .library(text)
+            throw .storeUnavailable("cannot use \(path): \(text)")
+        default: throw .storeFailed(text)
         }
     }
 }

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 import Secrets
+import Text
 
 /// Files that only the user of this process may read.
 enum PrivateFile {
     /// Opens or makes an empty file with mode 0600, and checks who may use the file.
-    static func prepare(_ path: String) throws(StoreError) {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure(path) }
+    static func prepare(_ path: String) throws(Failure) {
+        guard let descriptor = try open(path, O_RDWR | O_CREAT) else { throw failure(path) }
         defer { close(descriptor) }
         try check(descriptor, path)
     }
 
     /// Reads a file of at most `limit` bytes; nil if there is no such file.
-    static func read(_ path: String, limit: Int, checksOwner: Bool) throws(StoreError) -> Secret? {
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
-            throw failure(path)
-        }
+    static func read(_ path: String, limit: Int, checksOwner: Bool) throws(Failure) -> Secret? {
+        guard let descriptor = try open(path, O_RDONLY) else { return nil }
         defer { close(descriptor) }
         if checksOwner { try check(descriptor, path) }
         var count = 0
-        let content = try Secret(count: limit + 1) { buffer throws(StoreError) in
+        let content = try Secret(count: limit + 1) { buffer throws(Failure) in
             while count < buffer.count {
                 let result = Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
                 if result < 0, errno == EINTR { continue }
@@ -36,10 +33,10 @@ enum PrivateFile {
 
     /// Writes a new file whole: after a power cut there is the whole file or none.
     /// - Throws: `.unavailable`, also if the file exists.
-    static func create(_ path: String, _ content: borrowing Secret) throws(StoreError) {
+    static func create(_ path: String, _ content: borrowing Secret) throws(Failure) {
         let draft = path + ".new"
         unlink(draft)
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure(draft) }
         defer {
             close(descriptor)
@@ -50,23 +47,40 @@ enum PrivateFile {
         synchronizeFolder(of: path)
     }
 
+    /// Opens a plain file; nil with `errno` if there is none.
+    private static func open(_ path: String, _ flags: Int32) throws(Failure) -> Int32? {
+        switch PlainFile.open(path, flags: flags | O_NOFOLLOW) {
+        case .file(let descriptor): return descriptor
+        case .missing: return nil
+        case .failed(let reason): throw .storeUnavailable("cannot use \(path): \(reason)")
+        }
+    }
+
+    /// Refuses a folder that other users can change.
+    static func checkFolder(_ path: String) throws(Failure) {
+        var state = stat()
+        // A folder that is missing is an error when the first file is opened.
+        guard stat(path, &state) == 0 else { return }
+        guard !PlainFile.isExposed(state) else { throw .storeExposed(path) }
+    }
+
     private static func synchronizeFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         fsync(descriptor)
         close(descriptor)
     }
 
-    private static func check(_ descriptor: Int32, _ path: String) throws(StoreError) {
+    private static func check(_ descriptor: Int32, _ path: String) throws(Failure) {
         var state = stat()
         guard fstat(descriptor, &state) == 0 else { throw failure(path) }
-        guard state.st_mode & S_IFMT == S_IFREG, state.st_uid == geteuid(), state.st_mode & 0o077 == 0 else {
-            throw .exposed(path)
+        guard state.st_uid == geteuid(), state.st_mode & 0o077 == 0 else {
+            throw .storeExposed(path)
         }
     }
 
-    private static func failure(_ path: String) -> StoreError {
-        .unavailable("cannot use \(path): \(String(cString: strerror(errno)))")
+    private static func failure(_ path: String) -> Failure {
+        .storeUnavailable("cannot use \(path): \(errorText())")
     }
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The store of the daemon, which is opened at its first use.
 package actor StateStore {
     private let exists: @Sendable () -> Bool
-    private let open: @Sendable () async throws(StoreError) -> Store?
+    private let open: @Sendable () async throws(Failure) -> Store?
     private var store: Store?
     /// The opening in progress. Other callers wait for its result, because a store is opened only once.
-    private var opening: Task<Result<Store?, StoreError>, Never>?
+    private var opening: Task<Result<Store?, Failure>, Never>?
 
     /// - Parameters:
     ///   - exists: whether the store was made before.
     ///   - open: opens the store, or makes it; nil where there is no folder for it.
     package init(
         exists: @escaping @Sendable () -> Bool = { true },
-        _ open: @escaping @Sendable () async throws(StoreError) -> Store?
+        _ open: @escaping @Sendable () async throws(Failure) -> Store?
     ) {
         (self.exists, self.open) = (exists, open)
     }
 
     /// Returns the store; nil where there is no folder for it. After a failure the next call tries again.
-    package func opened() async throws(StoreError) -> Store? {
+    package func opened() async throws(Failure) -> Store? {
         if let store { return store }
         let opening = self.opening ?? start()
         self.opening = opening
@@ -29,9 +30,9 @@ package actor StateStore {
         return store
     }
 
-    private func start() -> Task<Result<Store?, StoreError>, Never> {
+    private func start() -> Task<Result<Store?, Failure>, Never> {
         Task { [open] in
-            do throws(StoreError) {
+            do throws(Failure) {
                 return .success(try await open())
             } catch {
                 return .failure(error)
@@ -41,15 +42,17 @@ package actor StateStore {
 
     /// Returns the store if it was made before. Commands that only look at a card use this, so that they make no file
     /// and load no library.
-    package func existing() async throws(StoreError) -> Store? {
+    package func existing() async throws(Failure) -> Store? {
         guard store != nil || exists() else { return nil }
         return try await opened()
     }
 
     /// Returns the store.
     /// - Throws: `.unavailable` where there is no folder for it.
-    package func required() async throws(StoreError) -> Store {
-        guard let store = try await opened() else { throw .unavailable("there is no state folder ($STATE_DIRECTORY)") }
+    package func required() async throws(Failure) -> Store {
+        guard let store = try await opened() else {
+            throw .storeUnavailable("there is no state folder ($STATE_DIRECTORY)")
+        }
         return store
     }
 }

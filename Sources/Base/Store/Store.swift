@@ -3,6 +3,7 @@ import Crypto
 import Glibc
 package import Secrets
 package import TPM
+package import Text
 
 /// The part of the store that belongs to one feature, such as the pairings with wallet cards.
 package struct StoreSpace: Sendable, Hashable {
@@ -18,6 +19,10 @@ package struct StoreSpace: Sendable, Hashable {
 package actor Store {
     private let database: Database
     private let key: Secret
+    /// Whether pages may still have a copy of a value that was removed. An earlier process may have ended too early.
+    private var hasLeftovers = true
+    /// Why copies of removed values could not be wiped; nil if they were.
+    package private(set) var wipeFault: Failure?
     /// The source of the key with which the values are sealed.
     package nonisolated let keySource: StoreKeySource
 
@@ -31,8 +36,9 @@ package actor Store {
     /// `folder` is the state folder of the daemon. `credentials` is `$CREDENTIALS_DIRECTORY`, where systemd puts the key;
     /// without a credential the key file in the folder is used. With `tpm` a new key is sealed by the TPM. Blocks; see
     /// `open`.
-    package init(folder: String, credentials: String? = nil, tpm: TPM? = nil) throws(StoreError) {
+    package init(folder: String, credentials: String? = nil, tpm: TPM? = nil) throws(Failure) {
         mkdir(folder, 0o700)
+        try PrivateFile.checkFolder(folder)
         let path = Self.path(folder)
         try PrivateFile.prepare(path)
         let database = try Database(path: path)
@@ -40,13 +46,13 @@ package actor Store {
         try database.run("BEGIN EXCLUSIVE")
         var version = 0
         try database.run("PRAGMA user_version") { version = $0.number(0) }
-        guard version <= Self.version else { throw .newer }
+        guard version <= Self.version else { throw .storeNewer }
         let found: StoreKey
         if let known = try places.read() {
             found = known
-            if version > 0, try !Self.opens(database, found.key) { throw .wrongKey(found.path) }
+            if version > 0, try !Self.opens(database, found.key) { throw .storeWrongKey(found.path) }
         } else {
-            guard version == 0 else { throw .keyMissing(places.file) }
+            guard version == 0 else { throw .storeKeyMissing(places.file) }
             found = try places.create()
         }
         if version == 0 { try Self.makeTables(database, found.key) }
@@ -61,19 +67,10 @@ package actor Store {
         folder: String,
         credentials: String?,
         tpm: TPM?
-    ) async throws(StoreError) -> Store {
+    ) async throws(Failure) -> Store {
         guard let tpm else { return try Store(folder: folder, credentials: credentials) }
-        let result: Result<Store, StoreError>
-        do throws(TPMError) {
-            result = try await tpm.onThread {
-                do throws(StoreError) {
-                    return .success(try Store(folder: folder, credentials: credentials, tpm: tpm))
-                } catch {
-                    return .failure(error)
-                }
-            }
-        } catch {
-            throw .tpm(error)
+        let result = try await tpm.onThread {
+            Result { () throws(Failure) in try Store(folder: folder, credentials: credentials, tpm: tpm) }
         }
         return try result.get()
     }
@@ -86,7 +83,7 @@ package actor Store {
     private static let checkSpace = ""
     private static let checkName = "check"
 
-    private static func makeTables(_ database: Database, _ key: borrowing Secret) throws(StoreError) {
+    private static func makeTables(_ database: Database, _ key: borrowing Secret) throws(Failure) {
         try database.run(
             """
             CREATE TABLE entry (
@@ -99,22 +96,26 @@ package actor Store {
     }
 
     /// Whether the key opens the value that was sealed when the store was made.
-    private static func opens(_ database: Database, _ key: borrowing Secret) throws(StoreError) -> Bool {
-        do throws(StoreError) {
+    private static func opens(_ database: Database, _ key: borrowing Secret) throws(Failure) -> Bool {
+        do throws(Failure) {
             return try StoreTransaction(database, key.clone()).read(checkSpace, checkName) != nil
-        } catch .damaged {
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
             return false
         }
     }
 
     /// Runs `body` with all its changes or none.
     package func transaction<Result: Sendable>(
-        _ body: @Sendable (borrowing StoreTransaction) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
+        _ body: @Sendable (borrowing StoreTransaction) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         try database.run("BEGIN IMMEDIATE")
-        do throws(StoreError) {
-            let result = try body(StoreTransaction(database, key.clone()))
+        do throws(Failure) {
+            let values = StoreTransaction(database, key.clone())
+            let result = try body(values)
             try database.run("COMMIT")
+            if values.hasRemoved { hasLeftovers = true }
+            if hasLeftovers { wipe() }
             return result
         } catch {
             try? database.run("ROLLBACK")
@@ -122,22 +123,35 @@ package actor Store {
         }
     }
 
+    /// Writes the file anew, without the pages and gaps in which removed values may have left a copy.
+    ///
+    /// `secure_delete` overwrites a removed row, but not the copies from rows that moved between pages before. A failure
+    /// does not undo the transaction, so it is kept in `wipeFault`, and the next transaction tries again.
+    private func wipe() {
+        do throws(Failure) {
+            try database.run("VACUUM")
+            (hasLeftovers, wipeFault) = (false, nil)
+        } catch {
+            wipeFault = error
+        }
+    }
+
     /// Returns a value; nil if there is none.
-    package func value(_ name: String, in space: StoreSpace) throws(StoreError) -> SecretBox? {
-        try transaction { values throws(StoreError) in try values.value(name, in: space) }
+    package func value(_ name: String, in space: StoreSpace) throws(Failure) -> SecretBox? {
+        try transaction { values throws(Failure) in try values.value(name, in: space) }
     }
 
-    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(StoreError) {
-        try transaction { values throws(StoreError) in try values.set(name, in: space, to: value) }
+    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(Failure) {
+        try transaction { values throws(Failure) in try values.set(name, in: space, to: value) }
     }
 
-    package func remove(_ name: String, in space: StoreSpace) throws(StoreError) {
-        try transaction { values throws(StoreError) in try values.remove(name, in: space) }
+    package func remove(_ name: String, in space: StoreSpace) throws(Failure) {
+        try transaction { values throws(Failure) in try values.remove(name, in: space) }
     }
 
     /// Returns the names of a space in alphabetical order.
-    package func names(in space: StoreSpace) throws(StoreError) -> [String] {
-        try transaction { values throws(StoreError) in try values.names(in: space) }
+    package func names(in space: StoreSpace) throws(Failure) -> [String] {
+        try transaction { values throws(Failure) in try values.names(in: space) }
     }
 }
 
@@ -145,30 +159,82 @@ package actor Store {
 package struct StoreTransaction: ~Copyable {
     private let database: Database
     private let key: Secret
+    private let removal = Removal()
+
+    /// Whether a value was removed or replaced.
+    private final class Removal { var hasHappened = false }
 
     init(_ database: Database, _ key: consuming Secret) {
         self.database = database
         self.key = key
     }
 
+    /// Whether a value was removed or replaced.
+    var hasRemoved: Bool { removal.hasHappened }
+
     /// Returns a value; nil if there is none.
     /// - Throws: `.damaged` if something other than badged has changed the value.
-    package func value(_ name: String, in space: StoreSpace) throws(StoreError) -> SecretBox? {
+    package func value(_ name: String, in space: StoreSpace) throws(Failure) -> SecretBox? {
         try read(space.name, name)
     }
 
     /// Adds or replaces a value of at most 65 535 bytes. The content of the box is taken.
-    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(StoreError) {
-        guard let value = value.take() else { throw .library("the value was used before") }
+    package func set(_ name: String, in space: StoreSpace, to value: SecretBox) throws(Failure) {
+        guard let value = value.take() else { throw .storeFailed("the value was used before") }
         try write(value, space.name, name)
     }
 
-    package func remove(_ name: String, in space: StoreSpace) throws(StoreError) {
-        try database.run("DELETE FROM entry WHERE space = ? AND name = ?", [.text(space.name), .text(name)])
+    package func remove(_ name: String, in space: StoreSpace) throws(Failure) { try remove(space.name, name) }
+
+    private func remove(_ space: String, _ name: String) throws(Failure) {
+        try database.run("DELETE FROM entry WHERE space = ? AND name = ?", [.text(space), .text(name)])
+        if database.changeCount > 0 { removal.hasHappened = true }
+    }
+
+    /// Whether there is a value, which may be damaged.
+    package func has(_ name: String, in space: StoreSpace) throws(Failure) -> Bool {
+        var isFound = false
+        try database.run(
+            "SELECT 1 FROM entry WHERE space = ? AND name = ?",
+            [.text(space.name), .text(name)]
+        ) { _ in isFound = true }
+        return isFound
+    }
+
+    /// The records of a space.
+    package struct Records<Record: Sendable>: Sendable {
+        package var good: [(name: String, record: Record)] = []
+        /// The names of the others.
+        package var unreadable: [String] = []
+    }
+
+    /// Reads the records of a space whose names begin with `prefix`.
+    ///
+    /// One record that is damaged or that a later version has written does not hide the others: its owner is told the
+    /// name, and can delete the record. No record is written over because it cannot be read. `read` returns nil for a
+    /// record that it does not understand.
+    package func records<Record: Sendable>(
+        in space: StoreSpace,
+        prefix: String = "",
+        _ read: (_ name: String, _ content: borrowing Secret) -> Record?
+    ) throws(Failure) -> Records<Record> {
+        var records = Records<Record>()
+        for name in try names(in: space, prefix: prefix) {
+            let record: Record?
+            do throws(Failure) {
+                guard let content = try value(name, in: space)?.take() else { continue }
+                record = read(name, content)
+            } catch {
+                guard error.code == .storeDamaged else { throw error }
+                record = nil
+            }
+            if let record { records.good.append((name, record)) } else { records.unreadable.append(name) }
+        }
+        return records
     }
 
     /// Returns the names of a space that begin with `prefix`, in alphabetical order.
-    package func names(in space: StoreSpace, prefix: String = "") throws(StoreError) -> [String] {
+    package func names(in space: StoreSpace, prefix: String = "") throws(Failure) -> [String] {
         var names: [String] = []
         try database.run(
             "SELECT name FROM entry WHERE space = ? AND name >= ? AND name < ? ORDER BY name",
@@ -188,10 +254,10 @@ package struct StoreTransaction: ~Copyable {
         Array("badged store 1".utf8) + [0] + Array(space.utf8) + [0] + Array(name.utf8)
     }
 
-    func write(_ value: borrowing Secret, _ space: String, _ name: String) throws(StoreError) {
+    func write(_ value: borrowing Secret, _ space: String, _ name: String) throws(Failure) {
         guard value.count <= Store.maximumValueCount, (1...Store.maximumNameCount).contains(name.utf8.count),
             !name.utf8.contains(0)
-        else { throw .tooLong }
+        else { throw .storeTooLong }
         let sealed: [UInt8]
         do throws(CryptoError) {
             let nonce = try Random.bytes(Self.nonceCount)
@@ -205,22 +271,23 @@ package struct StoreTransaction: ~Copyable {
                     authenticating: Self.header(space, name)
                 ))
         } catch {
-            throw .library("cannot seal a value: \(error)")
+            throw .storeFailed("cannot seal a value: \(error)")
         }
+        try remove(space, name)
         try database.run(
-            "INSERT OR REPLACE INTO entry (space, name, sealed) VALUES (?, ?, ?)",
+            "INSERT INTO entry (space, name, sealed) VALUES (?, ?, ?)",
             [.text(space), .text(name), .bytes(sealed)]
         )
     }
 
-    func read(_ space: String, _ name: String) throws(StoreError) -> SecretBox? {
+    func read(_ space: String, _ name: String) throws(Failure) -> SecretBox? {
         var found: [UInt8]?
         try database.run(
             "SELECT sealed FROM entry WHERE space = ? AND name = ?",
             [.text(space), .text(name)]
         ) { found = $0.bytes(0) }
         guard let sealed = found else { return nil }
-        guard sealed.count > Self.nonceCount else { throw .damaged(name) }
+        guard sealed.count > Self.nonceCount else { throw .storeDamaged(name) }
         do throws(CryptoError) {
             let plain = try AuthenticatedAES.gcm.open(
                 Array(sealed[Self.nonceCount...]),
@@ -234,7 +301,7 @@ package struct StoreTransaction: ~Copyable {
             }
             return SecretBox(value)
         } catch {
-            throw .damaged(name)
+            throw .storeDamaged(name)
         }
     }
 }

@@ -2,6 +2,7 @@
 import Crypto
 import Secrets
 import TPM
+import Text
 
 /// The key with which the values of a store are sealed, and where it was found.
 struct StoreKey: ~Copyable {
@@ -13,8 +14,8 @@ struct StoreKey: ~Copyable {
     static let count = 32
 
     /// - Throws: `.wrongKey` for a key of another length.
-    init(_ key: consuming Secret, _ path: String, _ source: StoreKeySource) throws(StoreError) {
-        guard key.count == Self.count else { throw .wrongKey(path) }
+    init(_ key: consuming Secret, _ path: String, _ source: StoreKeySource) throws(Failure) {
+        guard key.count == Self.count else { throw .storeWrongKey(path) }
         self.key = key
         (self.path, self.source) = (path, source)
     }
@@ -40,7 +41,6 @@ package struct StoreKeyPlaces {
     let file: String
     private let tpm: TPM?
 
-    /// The name of the credential.
     package static let credentialName = "badged-store.key"
     private static let sealedFormat: UInt8 = 1
     private static let maximumSealedCount = 1024
@@ -57,7 +57,7 @@ package struct StoreKeyPlaces {
 
     /// Reads the key; nil if no place has one. If the TPM cannot unseal the key, this function throws and does not
     /// search the other places.
-    func read() throws(StoreError) -> StoreKey? {
+    func read() throws(Failure) -> StoreKey? {
         if let credential, let key = try PrivateFile.read(credential, limit: StoreKey.count, checksOwner: false) {
             return try StoreKey(key, credential, .credential)
         }
@@ -70,23 +70,23 @@ package struct StoreKeyPlaces {
         return nil
     }
 
-    private func unseal(_ bytes: [UInt8]) throws(StoreError) -> Secret {
-        guard bytes.first == Self.sealedFormat else { throw .wrongKey(sealed) }
-        do throws(TPMError) {
-            guard let tpm else { throw .notAllowed }
+    private func unseal(_ bytes: [UInt8]) throws(Failure) -> Secret {
+        guard bytes.first == Self.sealedFormat else { throw .storeWrongKey(sealed) }
+        do throws(Failure) {
+            guard let tpm else { throw .tpm(.notAllowed) }
             return try tpm.unseal(Array(bytes.dropFirst()))
         } catch {
-            throw .tpm(error)
+            throw error.sealing
         }
     }
 
     /// Draws a key and writes it to a file: sealed if the TPM takes new keys, otherwise unencrypted.
-    func create() throws(StoreError) -> StoreKey {
+    func create() throws(Failure) -> StoreKey {
         let key: Secret
         do throws(CryptoError) {
             key = try Random.secret(StoreKey.count)
         } catch {
-            throw .library("no random key: \(error)")
+            throw .storeFailed("no random key: \(error)")
         }
         guard let sealed = try seal(key) else {
             try PrivateFile.create(file, key)
@@ -97,12 +97,12 @@ package struct StoreKeyPlaces {
     }
 
     /// Seals a key; nil if no TPM takes new keys.
-    private func seal(_ key: borrowing Secret) throws(StoreError) -> [UInt8]? {
-        do throws(TPMError) {
+    private func seal(_ key: borrowing Secret) throws(Failure) -> [UInt8]? {
+        do throws(Failure) {
             guard let tpm, try tpm.takesNewKeys() else { return nil }
             return try tpm.seal(key)
         } catch {
-            throw .tpm(error)
+            throw error.sealing
         }
     }
 }

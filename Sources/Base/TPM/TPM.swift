@@ -4,6 +4,8 @@ import Concurrency
 import Glibc
 package import Secrets
 import Synchronization
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The TPM 2.0 of this computer. It makes keys that never leave it, and encrypts bytes that only it can decrypt.
 ///
@@ -18,7 +20,7 @@ package final class TPM: Sendable {
     package let isRequired: Bool
     private let timeLimit: Duration
     /// The TPM works on one command at a time, which may block.
-    private let thread = Mutex<ThreadQueue?>(nil)
+    private let thread = Mutex<JobQueue?>(nil)
 
     package init(_ path: String = defaultPath, isRequired: Bool = false, timeLimit: Duration = .seconds(10)) {
         (self.path, self.isRequired, self.timeLimit) = (path, isRequired, timeLimit)
@@ -29,8 +31,8 @@ package final class TPM: Sendable {
     /// Whether a new key is made in the TPM: if there is one, or if it is required. `isExpected` also requires the TPM,
     /// because it was used before.
     /// - Throws: `.unavailable` if a TPM is required and there is none.
-    package func takesNewKeys(isExpected: Bool = false) throws(TPMError) -> Bool {
-        do throws(TPMError) {
+    package func takesNewKeys(isExpected: Bool = false) throws(Failure) -> Bool {
+        do throws(Failure) {
             guard ctpm_probe(path) == CTPM_OK.rawValue else { throw unavailable() }
             try Self.load()
             return true
@@ -53,8 +55,8 @@ package final class TPM: Sendable {
     }
 
     /// Makes a key pair for ECDSA.
-    package func makeKey() async throws(TPMError) -> Key {
-        try await commands { tpm throws(TPMError) in
+    package func makeKey() async throws(Failure) -> Key {
+        try await commands { tpm throws(Failure) in
             var point = [UInt8](repeating: 0, count: 64)
             var blob = ctpm_blob()
             try Self.check(ctpm_make_key(tpm, &point, &blob))
@@ -63,10 +65,10 @@ package final class TPM: Sendable {
     }
 
     /// Signs a SHA-256 digest. Returns r and s, 64 bytes.
-    package func sign(digest: [UInt8], with key: Key) async throws(TPMError) -> [UInt8] {
-        guard digest.count == 32, key.publicKey.count == 65 else { throw .malformed }
-        return try await commands { tpm throws(TPMError) in
-            guard var blob = Self.blob(key.blob) else { throw .foreign }
+    package func sign(digest: [UInt8], with key: Key) async throws(Failure) -> [UInt8] {
+        guard digest.count == 32, key.publicKey.count == 65 else { throw .tpm(.malformed) }
+        return try await commands { tpm throws(Failure) in
+            guard var blob = Self.blob(key.blob) else { throw .tpm(.foreign) }
             var signature = [UInt8](repeating: 0, count: 64)
             try Self.check(ctpm_sign(tpm, Array(key.publicKey.dropFirst()), &blob, digest, &signature))
             return signature
@@ -80,9 +82,9 @@ package final class TPM: Sendable {
     private static let nameCount = 32
 
     /// Encrypts 32 bytes so that only this TPM can decrypt them. Blocks; see `onThread`.
-    package func seal(_ secret: borrowing Secret) throws(TPMError) -> [UInt8] {
-        guard secret.count == Self.secretCount else { throw .malformed }
-        return try connected(by: .now + timeLimit) { tpm throws(TPMError) in
+    package func seal(_ secret: borrowing Secret) throws(Failure) -> [UInt8] {
+        guard secret.count == Self.secretCount else { throw .tpm(.malformed) }
+        return try connected(by: .now + timeLimit) { tpm throws(Failure) in
             var name = [UInt8](repeating: 0, count: Self.nameCount)
             var blob = ctpm_blob()
             try Self.check(
@@ -93,12 +95,12 @@ package final class TPM: Sendable {
     }
 
     /// Decrypts what `seal` has made. Blocks; see `onThread`.
-    package func unseal(_ sealed: [UInt8]) throws(TPMError) -> Secret {
+    package func unseal(_ sealed: [UInt8]) throws(Failure) -> Secret {
         guard sealed.count > Self.nameCount, var blob = Self.blob(sealed.dropFirst(Self.nameCount)) else {
-            throw .foreign
+            throw .tpm(.foreign)
         }
-        return try connected(by: .now + timeLimit) { tpm throws(TPMError) in
-            try Secret(count: Self.secretCount) { out throws(TPMError) in
+        return try connected(by: .now + timeLimit) { tpm throws(Failure) in
+            try Secret(count: Self.secretCount) { out throws(Failure) in
                 let start = out.assumingMemoryBound(to: UInt8.self).baseAddress
                 try Self.check(ctpm_unseal(tpm, Array(sealed.prefix(Self.nameCount)), &blob, start))
             }
@@ -108,22 +110,22 @@ package final class TPM: Sendable {
     // MARK: The thread
 
     /// Runs a block on the thread of the TPM.
-    package func onThread<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async throws(TPMError) -> Value {
+    package func onThread<Value: Sendable>(_ block: @escaping @Sendable () -> Value) async throws(Failure) -> Value {
         let queue = thread.withLock { thread in
-            if thread == nil { thread = ThreadQueue(thread: "badged-tpm") {} }
+            if thread == nil { thread = JobQueue(thread: "badged-tpm") }
             return thread
         }
-        guard let value = await queue?.run(block) else { throw .unavailable("the system cannot start a thread") }
+        guard let value = await queue?.run(block) else { throw .tpm(.unavailable("the system cannot start a thread")) }
         return value
     }
 
     /// Sends commands on the thread of the TPM. The time limit includes the wait for earlier commands.
     private func commands<Value: Sendable>(
-        _ body: @escaping @Sendable (OpaquePointer) throws(TPMError) -> Value
-    ) async throws(TPMError) -> Value {
+        _ body: @escaping @Sendable (OpaquePointer) throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         let end = ContinuousClock.now + timeLimit
-        let result = try await onThread { [self] () -> Result<Value, TPMError> in
-            do throws(TPMError) {
+        let result = try await onThread { [self] () -> Result<Value, Failure> in
+            do throws(Failure) {
                 return .success(try connected(by: end, body))
             } catch {
                 return .failure(error)
@@ -134,28 +136,28 @@ package final class TPM: Sendable {
 
     private func connected<Value: ~Copyable>(
         by end: ContinuousClock.Instant,
-        _ body: (OpaquePointer) throws(TPMError) -> Value
-    ) throws(TPMError) -> Value {
+        _ body: (OpaquePointer) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
         try Self.load()
         let rest = Int64((end - .now) / .milliseconds(1))
-        guard rest > 0 else { throw .timedOut }
+        guard rest > 0 else { throw .tpm(.timedOut) }
         var opened: OpaquePointer?
         let code = ctpm_open(path, rest, &opened)
         guard let tpm = opened else {
             if code == CTPM_GONE.rawValue, ctpm_probe(path) != CTPM_OK.rawValue { throw unavailable() }
             try Self.check(code)
-            throw .malformed
+            throw .tpm(.malformed)
         }
         defer { ctpm_close(tpm) }
         return try body(tpm)
     }
 
-    private static func load() throws(TPMError) {
-        if let reason = ctpm_load() { throw .unavailable(String(cString: reason)) }
+    private static func load() throws(Failure) {
+        if let reason = ctpm_load() { throw .tpm(.unavailable(String(cString: reason))) }
     }
 
     /// Makes the error from errno. Call this right after the failed call.
-    private func unavailable() -> TPMError { .unavailable("\(path): \(String(cString: strerror(errno)))") }
+    private func unavailable() -> Failure { .tpm(.unavailable("\(path): \(String(cString: strerror(errno)))")) }
 
     // MARK: Codes
 
@@ -165,17 +167,17 @@ package final class TPM: Sendable {
     /// TPM_RC_LOCKOUT; TPM_RC_INTEGRITY without its parameter number.
     private static let (lockout, integrity) = (UInt32(0x921), UInt32(0x1F))
 
-    private static func check(_ code: UInt32) throws(TPMError) {
+    private static func check(_ code: UInt32) throws(Failure) {
         switch code {
         case CTPM_OK.rawValue: return
-        case CTPM_GONE.rawValue: throw .gone
-        case CTPM_LATE.rawValue: throw .timedOut
-        case CTPM_MALFORMED.rawValue: throw .malformed
-        case lockout: throw .lockedOut
-        case _ where code & layers == 0 && code & format != 0 && code & 0x3F == integrity: throw .foreign
-        case _ where code & layers == 0: throw .refused(code)
+        case CTPM_GONE.rawValue: throw .tpm(.gone)
+        case CTPM_LATE.rawValue: throw .tpm(.timedOut)
+        case CTPM_MALFORMED.rawValue: throw .tpm(.malformed)
+        case lockout: throw .tpm(.lockedOut)
+        case _ where code & layers == 0 && code & format != 0 && code & 0x3F == integrity: throw .tpm(.foreign)
+        case _ where code & layers == 0: throw .tpm(.refused(code))
         // libtss2 has refused the answer.
-        default: throw .malformed
+        default: throw .tpm(.malformed)
         }
     }
 

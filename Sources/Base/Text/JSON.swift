@@ -37,18 +37,10 @@ public enum JSON: Sendable, Equatable {
     /// Parses an object or array.
     package init(_ text: some Sequence<UInt8>) throws(JSONError) {
         let bytes = Array(text)
-        do {
-            self = try bytes.withUnsafeBytes { raw in
-                _ = try JSONScanner.members(of: raw)
-                var start = 0
-                if raw.count >= 3, raw[0] == 0xEF { start = 3 }
-                var builder = Builder(text: raw, position: start)
-                return builder.value()
-            }
-        } catch let error as JSONError {
-            throw error
-        } catch {
-            throw JSONError(kind: .illegalValue, offset: 0)
+        self = try bytes.span.withUnsafeBytes { raw throws(JSONError) in
+            _ = try JSONScanner.members(of: raw)
+            var builder = Builder(text: raw, position: raw.starts(with: [0xEF]) ? 3 : 0)
+            return builder.value()
         }
     }
 

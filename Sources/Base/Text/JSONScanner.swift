@@ -14,6 +14,8 @@ package struct JSONError: Error, Equatable {
         case terminationByNumber = "invalid termination by number"
         case illegalEscape = "invalid escape sequence"
         case illegalUTF8 = "invalid UTF8 string"
+        case controlCharacter = "control character in a string"
+        case loneSurrogate = "lone surrogate in a string"
         case deepNesting = "too deeply nested document"
         case garbageAtEnd = "garbage at the end of the document"
     }
@@ -41,8 +43,9 @@ package struct JSONMember: Sendable {
 /// Checks one JSON text (RFC 8259) in place and records the ranges of the members of its outermost object.
 ///
 /// The scanner copies nothing, so a PIN goes from the socket's buffer directly to wiped memory. The order of the checks
-/// and the offsets are those of the SDK, because its clients compare error texts. The depth is bounded, and so is the
-/// stack.
+/// and the offsets are those of the SDK, because its clients compare error texts. Unlike the SDK it refuses control
+/// characters and lone surrogates in strings, so that every string is Unicode and can be repeated in an answer. The
+/// depth is bounded, and so is the stack.
 package struct JSONScanner {
     package static let maximumDepth = 1024
 
@@ -233,6 +236,8 @@ package struct JSONScanner {
             if next == UInt8(ascii: "\\") {
                 sawEscape = true
                 try escape()
+            } else if next < 0x20 {
+                throw failure(.controlCharacter)
             } else if next < 0x80 {
                 position += 1
             } else {
@@ -248,6 +253,7 @@ package struct JSONScanner {
     }
 
     private mutating func escape() throws(JSONError) {
+        let start = position
         position += 1
         guard let kind = byte else { throw failure(.illegalEscape) }
         position += 1
@@ -256,13 +262,28 @@ package struct JSONScanner {
             UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
             return
         case UInt8(ascii: "u"):
-            for _ in 0..<4 {
-                guard let digit = byte, Hex.value(digit) != nil else { throw failure(.illegalEscape) }
-                position += 1
+            let unit = try codeUnit()
+            guard unit & 0xF800 == 0xD800 else { return }
+            let isPair = unit < 0xDC00 && byte == UInt8(ascii: "\\") && position + 1 < text.count
+            guard isPair, text[position + 1] == UInt8(ascii: "u") else {
+                throw JSONError(kind: .loneSurrogate, offset: start)
             }
+            position += 2
+            guard try codeUnit() & 0xFC00 == 0xDC00 else { throw JSONError(kind: .loneSurrogate, offset: start) }
         default:
             throw failure(.illegalEscape)
         }
+    }
+
+    /// Reads the four digits after `\u`.
+    private mutating func codeUnit() throws(JSONError) -> UInt16 {
+        var unit: UInt16 = 0
+        for _ in 0..<4 {
+            guard let digit = byte.flatMap(Hex.value) else { throw failure(.illegalEscape) }
+            unit = unit << 4 | UInt16(digit)
+            position += 1
+        }
+        return unit
     }
 
     /// Checks a UTF-8 sequence. RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.

@@ -4,7 +4,7 @@
 package enum JSONString {
     /// Writes the characters of a string (text without its quotes) as UTF-8, and returns their number of bytes.
     ///
-    /// The result never has more bytes than `content`. A lone surrogate becomes U+FFFD.
+    /// The result never has more bytes than `content`.
     package static func unescape(_ content: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int {
         var written = 0
         var index = 0
@@ -47,7 +47,9 @@ package enum JSONString {
                     index += 6
                     scalar = Unicode.Scalar(0x10000 + (UInt32(high) & 0x3FF) << 10 + UInt32(low) & 0x3FF)
                 }
-                for code in UTF8.encode(scalar ?? "\u{FFFD}") ?? UTF8.encodedReplacementCharacter { put(code) }
+                // The scanner accepts no lone surrogate.
+                guard let scalar, let codes = UTF8.encode(scalar) else { continue }
+                for code in codes { put(code) }
             default: put(kind)
             }
         }

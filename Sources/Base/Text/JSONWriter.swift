@@ -8,8 +8,11 @@ package struct JSONWriter {
 
     package init() { bytes.reserveCapacity(512) }
 
+    /// The largest memory in bytes that an empty writer keeps.
+    private static let keptCapacity = 16_384
+
     package mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
         needsComma = false
     }
 

@@ -15,7 +15,8 @@ package final class LineBuffer {
 
     private static let smallest = 4096
     private static let largestRead = 65_536
-    private let limit: Int
+    /// The longest line in bytes that is taken. It may change at any time.
+    package var limit: Int
     private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// The first byte that was not returned.
     private var start = 0
@@ -96,7 +97,7 @@ package final class LineBuffer {
     }
 
     private func empty() {
-        if storage.count > Self.smallest, !wantsMore {
+        if storage.count > Self.smallest, !wantsMore || storage.count > Self.largestRead {
             release()
         } else if let base = storage.baseAddress {
             explicit_bzero(base, end)
@@ -114,7 +115,7 @@ package final class LineBuffer {
     private func makeSpace() {
         let used = end - start
         var wanted = max(Self.smallest, storage.count)
-        if wantsMore { wanted = max(wanted, min(storage.count * 2, Self.largestRead)) }
+        if wantsMore { wanted = max(wanted, min(storage.count * 2, limit, Self.largestRead)) }
         while used * 2 > wanted { wanted *= 2 }
         // The longest line fits into this size, so a client cannot make the buffer larger.
         wanted = max(storage.count, min(wanted, max(used, limit) + Self.largestRead))

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
 #include "CCurl.h"
 
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The functions of libcurl in use, with their types from curl.h. */
 #define FUNCTIONS(f)                                                                                                   \
@@ -25,11 +28,12 @@ static struct {
 #undef FIELD
 } curl;
 
+#define NAME "libcurl.so.4"
 static const char *failure;
 static char failure_words[256];
 
 static void load(void) {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *library = dlopen(NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) {
         snprintf(failure_words, sizeof failure_words, "%s", dlerror());
         failure = failure_words;
@@ -46,6 +50,24 @@ const char *ccurl_load(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
     return failure;
+}
+
+bool ccurl_is_in_library_folders(void) {
+    void *program = dlopen(NULL, RTLD_LAZY);
+    Dl_serinfo size;
+    if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &size) != 0) return false;
+    Dl_serinfo *folders = malloc(size.dls_size);
+    bool is_found = false;
+    if (folders && dlinfo(program, RTLD_DI_SERINFOSIZE, folders) == 0 && dlinfo(program, RTLD_DI_SERINFO, folders) == 0) {
+        for (unsigned i = 0; i < folders->dls_cnt && !is_found; i++) {
+            char path[PATH_MAX];
+            struct stat file;
+            snprintf(path, sizeof path, "%s/" NAME, folders->dls_serpath[i].dls_name);
+            is_found = stat(path, &file) == 0 && S_ISREG(file.st_mode);
+        }
+    }
+    free(folders);
+    return is_found;
 }
 
 struct ccurl_session {
@@ -233,10 +255,6 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
         bool finished = drive(session, request, &code);
         curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
         curl.curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
-        curl_off_t sent = 0, done = 0;
-        curl.curl_easy_getinfo(session->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
-        curl.curl_easy_getinfo(session->easy, CURLINFO_TOTAL_TIME_T, &done);
-        if (sent > 0 && done > sent) outcome.answer_microseconds = done - sent;
         curl.curl_multi_remove_handle(session->multi, session->easy);
         outcome.end = finished ? end(&transfer, code) : CCURL_CANCELLED;
     }

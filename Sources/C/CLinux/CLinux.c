@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -70,6 +72,8 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity) {
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &n) != 0) return -1;
     return (int)(n / sizeof *groups);
 }
+
+void clinux_give_back_memory(void) { malloc_trim(0); }
 
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
 int clinux_open(const char *path, int flags, unsigned mode) { return open(path, flags, (mode_t)mode); }
@@ -203,7 +207,7 @@ int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count) {
             }
         }
     }
-    if (taken < 0) return -2;
+    if (taken < 0) return is_wrong ? -2 : -3;
     if (!is_wrong) return taken;
     close(taken);
     return -2;
@@ -228,9 +232,11 @@ extern enqueue_global_hook *swift_task_enqueueGlobal_hook __attribute__((weak));
 extern __attribute__((swiftcall, weak)) void swift_job_run(void *job, uintptr_t identity, uintptr_t implementation);
 
 static void (*global_job_sink)(void *job);
+static atomic_bool has_taken_global_job;
 
 static __attribute__((swiftcall)) void take_global_job(void *job, enqueue_global *original) {
     (void)original;
+    has_taken_global_job = true;
     global_job_sink(job);
 }
 
@@ -239,5 +245,7 @@ void clinux_take_global_jobs(void (*sink)(void *job)) {
     global_job_sink = sink;
     swift_task_enqueueGlobal_hook = take_global_job;
 }
+
+bool clinux_has_taken_global_job(void) { return has_taken_global_job; }
 
 void clinux_run_global_job(void *job) { swift_job_run(job, 0, 0); }

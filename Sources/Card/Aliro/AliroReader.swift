@@ -67,34 +67,18 @@ package struct AliroReader: Sendable {
         do throws(Stop) {
             return .credential(try await readCredential(for: site, site.allowsFast ? bonds : [], tap))
         } catch {
-            switch error {
-            case .card(let error): throw error
-            case .problem(let problem): return .failed(problem)
-            }
+            return .failed(try error.problem)
         }
     }
 
-    /// Why a reading has ended.
-    private enum Stop: Error {
-        case card(CardError)
-        case problem(AliroProblem)
+    private typealias Stop = DialogueStop<AliroProblem>
 
-        /// Runs a step that sends nothing.
-        static func check<Value: ~Copyable>(_ step: () throws(AliroProblem) -> Value) throws(Stop) -> Value {
-            do throws(AliroProblem) {
-                return try step()
-            } catch {
-                throw .problem(error)
-            }
-        }
-
-        /// Runs a step of cryptography.
-        static func compute<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Stop) -> Value {
-            do throws(CryptoError) {
-                return try step()
-            } catch {
-                throw .problem(.internalError)
-            }
+    /// Runs a step of cryptography.
+    private static func compute<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Stop) -> Value {
+        do throws(CryptoError) {
+            return try step()
+        } catch {
+            throw .problem(.internalError)
         }
     }
 
@@ -104,7 +88,7 @@ package struct AliroReader: Sendable {
         _ makeTap: @Sendable () throws(CryptoError) -> AliroTap
     ) async throws(Stop) -> AliroCredential {
         guard let version = application.version else { throw .problem(.unsupported) }
-        let tap = try Stop.compute { () throws(CryptoError) in try makeTap() }
+        let tap = try Self.compute { () throws(CryptoError) in try makeTap() }
         let opening = AliroOpening(
             version: version,
             ephemeral: tap.key.publicKey,
@@ -112,7 +96,7 @@ package struct AliroReader: Sendable {
             readerIdentifier: site.identifier,
             wantsFast: !bonds.isEmpty
         )
-        let opened = try await answer(to: AliroCommand.auth0(opening))
+        let opened = try await channel.answer(to: AliroCommand.auth0(opening), orElse: AliroProblem.refused)
         let transcript: AliroTranscript
         let cryptogram: [UInt8]?
         do throws(Stop) {
@@ -131,7 +115,7 @@ package struct AliroReader: Sendable {
             throw error
         }
         if let cryptogram, let bond = try Self.bond(of: bonds, proving: cryptogram, transcript) {
-            let session = try Stop.compute { () throws(CryptoError) in
+            let session = try Self.compute { () throws(CryptoError) in
                 try transcript.fastChannel(bond.persistent, credential: bond.key)
             }
             guard site.accepts(bond.key) else {
@@ -150,13 +134,18 @@ package struct AliroReader: Sendable {
         _ site: AliroSite,
         _ tap: borrowing AliroTap
     ) async throws(Stop) -> AliroCredential {
-        let signature = try Stop.compute { () throws(CryptoError) in
+        let signature = try Self.compute { () throws(CryptoError) in
             try ECDSA.sign(transcript.signed(by: .reader), with: site.key, digest: .sha256)
         }
-        let agreed = try Self.agree(transcript, tap)
-        let session = try Stop.compute { () throws(CryptoError) in try transcript.standardChannel(agreed) }
-        let sealed = try await answer(to: AliroCommand.auth1(signature: signature))
-        let opened = try Stop.compute { () throws(CryptoError) in try session.open(sealed, from: .card) }
+        let agreed = try Self.compute { () throws(CryptoError) in
+            try transcript.agree(tap.key, with: transcript.cardEphemeral)
+        }
+        let session = try Self.compute { () throws(CryptoError) in try transcript.standardChannel(agreed) }
+        let sealed = try await channel.answer(
+            to: AliroCommand.auth1(signature: signature),
+            orElse: AliroProblem.refused
+        )
+        let opened = try Self.compute { () throws(CryptoError) in try session.open(sealed, from: .card) }
         guard let plain = opened else {
             await endWithoutChannel()
             throw .problem(.wrongEncryption)
@@ -164,7 +153,7 @@ package struct AliroReader: Sendable {
         do throws(Stop) {
             let key = try Self.provenKey(plain, transcript)
             guard site.accepts(key) else { throw .problem(.unknownKey) }
-            let persistent = try Stop.compute { () throws(CryptoError) in
+            let persistent = try Self.compute { () throws(CryptoError) in
                 try transcript.persistentKey(agreed, credential: key)
             }
             await end(session, .stateUnknown)
@@ -180,31 +169,15 @@ package struct AliroReader: Sendable {
         }
     }
 
-    private static func agree(
-        _ transcript: AliroTranscript,
-        _ tap: borrowing AliroTap
-    ) throws(Stop) -> Secret {
-        do throws(CryptoError) {
-            return try transcript.agree(tap.key, with: transcript.cardEphemeral)
-        } catch {
-            throw .problem(.internalError)
-        }
-    }
-
     /// The key in the answer to AUTH1, with which the card has signed.
     private static func provenKey(
         _ plain: borrowing Secret,
         _ transcript: AliroTranscript
     ) throws(Stop) -> ECPublicKey {
-        let proof: AliroProof
-        do throws(AliroProblem) {
-            proof = try AliroProof(plain)
-        } catch {
-            throw .problem(error)
-        }
+        let proof = try Stop.check { () throws(AliroProblem) in try AliroProof(plain) }
         guard let point = proof.point else { throw .problem(.unsupported) }
         guard let key = try? ECPublicKey(point, on: .secp256r1) else { throw .problem(.malformed) }
-        let isRight = try Stop.compute { () throws(CryptoError) in
+        let isRight = try Self.compute { () throws(CryptoError) in
             try ECDSA.verify(proof.signature, of: transcript.signed(by: .card), with: key, digest: .sha256)
         }
         guard isRight else { throw .problem(.wrongSignature) }
@@ -218,25 +191,13 @@ package struct AliroReader: Sendable {
         _ transcript: AliroTranscript
     ) throws(Stop) -> AliroBond? {
         for bond in bonds {
-            let isProven = try Stop.compute { () throws(CryptoError) in
+            let isProven = try Self.compute { () throws(CryptoError) in
                 let key = try transcript.cryptogramKey(bond.persistent, credential: bond.key)
                 return try AliroCryptogram.proves(cryptogram, key: key)
             }
             if isProven { return bond }
         }
         return nil
-    }
-
-    /// Sends a command and returns the data of the answer; another status word than 9000 is a refusal.
-    private func answer(to command: CommandAPDU) async throws(Stop) -> [UInt8] {
-        let answer: ResponseAPDU
-        do throws(CardError) {
-            answer = try await channel.transmit(command)
-        } catch {
-            throw .card(error)
-        }
-        guard answer.status == .ok else { throw .problem(.refused) }
-        return answer.data
     }
 
     // MARK: The end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 import Glibc
+import Host
 
 /// Reads certificates from the sources that users name: files, folders, zip archives, standard input.
 package struct AnchorSources: Sendable {
@@ -41,7 +42,6 @@ package struct AnchorSources: Sendable {
         (self.limits, bytesLeft, filesLeft) = (limits, limits.totalBytes, limits.files)
     }
 
-    /// The name of standard input.
     package static let standardInput = "-"
 
     /// Reads a source that the user has named: a file, a folder, an archive, or `-`.
@@ -75,10 +75,10 @@ package struct AnchorSources: Sendable {
     private mutating func add(_ path: String, isNamed: Bool, _ depth: Int) {
         // O_NONBLOCK: otherwise opening a pipe in a folder would block, because no process writes to the pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isNamed ? 0 : O_NONBLOCK))
-        guard descriptor >= 0 else { return complain(path, String(cString: strerror(errno))) }
+        guard descriptor >= 0 else { return complain(path, errorText()) }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return complain(path, String(cString: strerror(errno))) }
+        guard fstat(descriptor, &status) == 0 else { return complain(path, errorText()) }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: addFolder(path, depth)
         case S_IFREG: read(descriptor: descriptor, path, depth)
@@ -89,7 +89,7 @@ package struct AnchorSources: Sendable {
 
     private mutating func addFolder(_ path: String, _ depth: Int) {
         guard depth < limits.depth else { return complain(path, "is nested in too many folders") }
-        guard let directory = opendir(path) else { return complain(path, String(cString: strerror(errno))) }
+        guard let directory = opendir(path) else { return complain(path, errorText()) }
         var names: [String] = []
         while names.count < limits.files, let entry = readdir(directory) {
             let name = withUnsafeBytes(of: entry.pointee.d_name) {
@@ -105,18 +105,12 @@ package struct AnchorSources: Sendable {
     }
 
     private mutating func read(descriptor: Int32, _ place: String, _ depth: Int) {
-        let limit = min(limits.fileBytes, bytesLeft)
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return complain(place, String(cString: strerror(errno))) }
-            if count == 0 { break }
-            guard bytes.count + count <= limit else { return complain(place, "is too long") }
-            bytes += buffer[..<count]
+        switch PlainFile.read(descriptor, limit: min(limits.fileBytes, bytesLeft)) {
+        case .bytes(let bytes): take(bytes, place, depth)
+        case .tooLong: complain(place, "is too long")
+        case .missing: break
+        case .failed(let reason): complain(place, reason)
         }
-        take(bytes, place, depth)
     }
 
     // MARK: Content

@@ -2,6 +2,7 @@
 package import CountryAuthorities
 package import EID
 import Glibc
+import Host
 
 /// Writes certificates into the folder of the trust anchors.
 ///
@@ -12,7 +13,7 @@ package struct AnchorWriter: Sendable {
         package let path: String
         /// The `errno` of the call that has failed.
         package let code: Int32
-        package var text: String { "\(path): \(String(cString: strerror(code)))" }
+        package var text: String { "\(path): \(errorText(code))" }
     }
 
     private let folder: String

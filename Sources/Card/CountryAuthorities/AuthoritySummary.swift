@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
+import Glibc
 
 /// A summary of the trust anchors for people: GET_HEALTH, `trustAnchors`.
 package struct AuthoritySummary: Sendable, Equatable {
@@ -17,12 +18,18 @@ package struct AuthoritySummary: Sendable, Equatable {
     /// Sums up the anchors and the certificates in `LinkCertificateStore`.
     package init(_ anchors: TrustAnchors, learnt: [CVCertificate]) {
         self.learnt = learnt.count
-        let links = anchors.links + learnt
         newest =
-            Self.newest(of: anchors.productive, links, .productive) ?? Self.newest(of: anchors.test, links, .test)
+            Self.newest(.productive, in: anchors, learnt: learnt) ?? Self.newest(.test, in: anchors, learnt: learnt)
     }
 
-    private static func newest(of roots: [CVCertificate], _ links: [CVCertificate], _ use: AuthorityUse) -> Newest? {
+    /// The authority of one use whose key is the newest.
+    package static func newest(
+        _ use: AuthorityUse,
+        in anchors: TrustAnchors,
+        learnt: [CVCertificate] = []
+    ) -> Newest? {
+        let roots = use == .productive ? anchors.productive : anchors.test
+        let links = anchors.links + learnt
         // Of two certificates with the same last day the later one in the chain counts.
         let connected = TrustAnchors.connected(roots, links).reversed()
         return connected.max { $0.expirationDate < $1.expirationDate }.map {
@@ -59,5 +66,17 @@ extension CVDate {
     package var text: String {
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return "\(year)-\(two(month))-\(two(day))"
+    }
+}
+
+extension CVDate {
+    /// The current day in UTC, the time zone of certificates. The C function is gmtime_r.
+    package static var today: CVDate {
+        var now = time(nil)
+        var fields = tm()
+        gmtime_r(&now, &fields)
+        let date = CVDate(year: Int(fields.tm_year) + 1900, month: Int(fields.tm_mon) + 1, day: Int(fields.tm_mday))
+        // If the clock is outside the years that certificates can name, this day makes all of them invalid.
+        return date ?? .earliest
     }
 }

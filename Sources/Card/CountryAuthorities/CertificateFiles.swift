@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 import Glibc
+import Host
 
 /// Reads folders of CV certificates: files `NAME.cvcert` in DER.
 package enum CertificateFiles {
@@ -25,10 +26,11 @@ package enum CertificateFiles {
     /// Reads one certificate.
     /// - Throws: `CVCertificateError`, also when the file cannot be read.
     package static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
-        guard let file = fopen(path, "re") else { throw .malformed(String(cString: strerror(errno))) }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: CVCertificate.maximumLength + 1)
-        let count = fread(&bytes, 1, bytes.count, file)
-        return try CVCertificate(Array(bytes.prefix(count)))
+        switch PlainFile.read(path, limit: CVCertificate.maximumLength) {
+        case .bytes(let bytes): return try CVCertificate(bytes)
+        case .missing: throw .malformed("there is no such file")
+        case .tooLong: throw .malformed("the file is longer than a certificate")
+        case .failed(let reason): throw .malformed(reason)
+        }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import EID
 
 /// A certificate of a country authority whose fingerprint is built into the program.
 ///
@@ -183,4 +184,41 @@ package struct KnownAuthority: Sendable, Equatable {
             "f77ccb23d19bf8c60f83f2abe05bab6cacda277116df1c5e76af1a296ea00e20"
         ),
     ]
+}
+
+/// The purpose of the services of an authority.
+package enum AuthorityUse: String, Sendable, Hashable, CaseIterable {
+    /// Real cards and real services.
+    case productive
+    /// Test cards. Developer mode accepts only services of these authorities.
+    case test
+
+    /// The folder of the certificates, below the folder of the trust anchors.
+    package var subfolder: String {
+        switch self {
+        case .productive: ""
+        case .test: "/test"
+        }
+    }
+}
+
+extension KnownAuthority {
+    /// The command that imports certificates, for advice.
+    package static let importCommand = "sudo badgectl anchors import SOURCE"
+
+    /// Says what to do when the certificate of `holder` is over, or when there is none, which is nil.
+    package static func advice(after holder: String?, _ use: AuthorityUse, on day: CVDate) -> String {
+        guard holder.map({ name in all.contains { $0.holder == name } }) ?? true else {
+            return "import a newer certificate of this authority: \(importCommand)"
+        }
+        let newest = all.filter { $0.use == use && $0.firstDay <= day.text && day.text <= $0.lastDay }
+            .max { ($0.lastDay, $0.holder) < ($1.lastDay, $1.holder) }
+        let office = use == .productive ? " and the BSI (www.bsi.bund.de, CVCA-eID)" : ""
+        guard let newest else {
+            return "a later AusweisApp\(office) may have the next one: \(importCommand); "
+                + "services can also send it, and badged then keeps it"
+        }
+        return
+            "AusweisApp 2.5 and later\(office) have \(newest.holder), valid until \(newest.lastDay): \(importCommand)"
+    }
 }

@@ -8,14 +8,22 @@ package struct ApplicationDirectory: Sendable, Equatable {
 
     package static let shortFileID: UInt8 = 0x1E
 
-    /// Reads application templates (61 with 4F inside) and single application identifiers (4F). Other objects are ignored;
-    /// zero bytes end the content.
-    /// - Throws: `BERError`.
+    /// Reads application templates (61 with 4F inside) and single application identifiers (4F). Other objects are
+    /// ignored. What is neither ends the content, since a file may be longer than its content.
+    /// - Throws: `BERError` for a malformed template or identifier.
     package init(_ bytes: [UInt8]) throws(BERError) {
         var reader = BERReader(bytes)
         var found: [[UInt8]] = []
-        while !reader.isAtEnd, !reader.remainder.allSatisfy({ $0 == 0 }) {
-            let object = try reader.next()
+        while let first = reader.remainder.first {
+            let isEntry = first == 0x61 || first == 0x4F
+            guard isEntry || first != 0x00 && first != 0xFF else { break }
+            let object: BERTLV
+            do throws(BERError) {
+                object = try reader.next()
+            } catch {
+                guard isEntry else { break }
+                throw error
+            }
             switch object.tag {
             case 0x61: found += try object.children.filter { $0.tag == 0x4F }.map(\.value)
             case 0x4F: found.append(object.value)

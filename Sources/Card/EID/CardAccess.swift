@@ -3,7 +3,7 @@ package import ISO7816
 
 /// EF.CardAccess: the protocols of a card, readable without a password. TR-03110-3 A.1.2.
 package struct CardAccess: Sendable, Equatable {
-    /// The file as the card sent it.
+    /// The structure as the card sent it, without what lies behind it in the file.
     package let bytes: [UInt8]
     package let securityInfos: SecurityInfos
     /// The first supported PACE variant, since the order is the preference of the card.
@@ -15,8 +15,11 @@ package struct CardAccess: Sendable, Equatable {
     /// and AES.
     /// - Throws: `BERError`.
     package init?(_ bytes: [UInt8]) throws(BERError) {
-        let infos = try SecurityInfos(bytes)
+        var reader = BERReader(bytes)
+        _ = try reader.next()
+        let structure = Array(bytes.dropLast(reader.remainder.count))
+        let infos = try SecurityInfos(structure)
         guard let pace = infos.pace.lazy.compactMap(\.parameters).first else { return nil }
-        (self.bytes, securityInfos, self.pace) = (bytes, infos, pace)
+        (self.bytes, securityInfos, self.pace) = (structure, infos, pace)
     }
 }

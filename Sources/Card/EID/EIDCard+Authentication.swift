@@ -33,13 +33,15 @@ extension EIDCard {
 
     /// Reads EF.CardSecurity, in one command if the reader supports answers of this length. Cards allow this only after
     /// terminal authentication. TR-03110-3 A.1.2.5.
-    /// - Throws: `.cancelled` when the task was cancelled between two commands.
+    /// - Throws: `.card(.cancelled)` when the task was cancelled between two commands.
     package func readCardSecurity() async throws(EIDError) -> CardSecurity {
         let content: [UInt8]
         do throws(TransparentFile.Failure<EIDError>) {
-            content = try await TransparentFile.read(CardSecurity.shortFileID, le: CommandAPDU.maximumLe) {
-                (try? CardSecurity($0)) != nil
-            } transmit: { command throws(EIDError) in
+            content = try await TransparentFile.read(
+                CardSecurity.shortFileID,
+                le: CommandAPDU.maximumLe,
+                hasLength: true
+            ) { command throws(EIDError) in
                 try await transmit(command)
             }
         } catch {
@@ -47,7 +49,7 @@ extension EIDCard {
             case .transport(let error): throw error
             case .refused(let status): throw .status(status)
             case .tooLong: throw .protocolViolation("EF.CardSecurity is too long")
-            case .cancelled: throw .cancelled
+            case .cancelled: throw .card(.cancelled)
             }
         }
         guard let security = try? CardSecurity(content) else {

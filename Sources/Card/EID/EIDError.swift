@@ -4,7 +4,7 @@ package import ISO7816
 
 /// Why a dialogue with an eID card failed.
 package enum EIDError: Error, Sendable, Equatable {
-    /// No answer came.
+    /// No answer came, or the task was cancelled between two commands.
     case card(CardError)
     /// The card refused a step with this status word. Inside a secure channel the answer was unprotected: the card has
     /// closed the channel, and the status word is not authenticated.
@@ -13,8 +13,6 @@ package enum EIDError: Error, Sendable, Equatable {
     case protocolViolation(String)
     /// The card or the caller requires something that is not supported.
     case unsupported(String)
-    /// The task was cancelled between two commands.
-    case cancelled
 
     init(_ error: PACEError) {
         switch error {

@@ -156,3 +156,35 @@ package enum PACEError: Error, Sendable, Equatable {
         self = error == .invalidPoint ? .invalidPoint : .crypto(error)
     }
 }
+
+/// The kind of password that PACE proves: the value of data object 83. TR-03110-3 B.14.1.
+package enum PasswordID: UInt8, Sendable, CaseIterable {
+    /// Document number, date of birth and date of expiry, each with its check digit.
+    case mrz = 1
+    case can = 2
+    case pin = 3
+    case puk = 4
+}
+
+/// The two keys of a secure messaging session, 16, 24 or 32 bytes each. TR-03110-3 A.2.3.
+package struct SessionKeys: ~Copyable, Sendable {
+    package let encryption: Secret
+    package let authentication: Secret
+
+    package init(encryption: consuming Secret, authentication: consuming Secret) {
+        self.encryption = encryption
+        self.authentication = authentication
+    }
+
+    /// Derives both from the shared secret of a key agreement.
+    package init(sharedSecret: borrowing Secret, cipher: AES) throws(CryptoError) {
+        let encryption = try KeyDerivation.derive(.encryption, from: sharedSecret, for: cipher)
+        let authentication = try KeyDerivation.derive(.authentication, from: sharedSecret, for: cipher)
+        self.init(encryption: encryption, authentication: authentication)
+    }
+
+    /// Returns a copy.
+    package borrowing func clone() -> SessionKeys {
+        SessionKeys(encryption: encryption.clone(), authentication: authentication.clone())
+    }
+}

@@ -19,13 +19,11 @@ package struct SecurityInfos: Sendable, Equatable {
     /// The maximum number of infos. Real cards have fewer than 20.
     package static let maximumCount = 128
 
-    /// Reads the content of the file. Zero bytes may follow the set, since a file may be longer than its content.
+    /// Reads the content of the file. Bytes behind the set are ignored, since a file may be longer than its content.
     /// - Throws: `BERError`.
     package init(_ bytes: some Collection<UInt8>) throws(BERError) {
-        var reader = BERReader(bytes)
-        let set = try reader.next()
+        let set = try BERTLV(startOf: bytes)
         guard set.tag == 0x31 else { throw .invalidTag }
-        guard reader.remainder.allSatisfy({ $0 == 0 }) else { throw .leftOver }
         for object in try set.children.prefix(Self.maximumCount) {
             guard object.tag == 0x30, let fields = try? object.children, let info = Info(fields) else { continue }
             add(info)

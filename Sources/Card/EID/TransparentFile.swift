@@ -20,13 +20,14 @@ enum TransparentFile {
         case cancelled
     }
 
-    /// Reads a file from its start until `isComplete` returns true or the card has no more bytes.
+    /// Reads a file from its start until the card has no more bytes. `shortFileID` is 1 to 30; `le` is the maximum number
+    /// of bytes of one answer, 1 to 65 536.
     ///
-    /// `shortFileID` is 1 to 30; `le` is the maximum number of bytes of one answer, 1 to 65 536.
+    /// With `hasLength` the file begins with one object, and is read until this object is complete.
     static func read<Transport: Error>(
         _ shortFileID: UInt8,
         le: Int,
-        isComplete: ([UInt8]) -> Bool = { _ in false },
+        hasLength: Bool = false,
         transmit: (CommandAPDU) async throws(Transport) -> ResponseAPDU
     ) async throws(Failure<Transport>) -> [UInt8] {
         var content: [UInt8] = []
@@ -46,7 +47,7 @@ enum TransparentFile {
             switch answer.status.value {
             case 0x9000 where !answer.data.isEmpty:
                 content += answer.data
-                if isComplete(content) { return content }
+                if hasLength, (try? BERTLV(startOf: content)) != nil { return content }
             case 0x9000, 0x6282:
                 return content + answer.data
             default:

@@ -26,6 +26,14 @@ package struct BERTLV: Sendable, Equatable {
         guard reader.isAtEnd else { throw .leftOver }
     }
 
+    /// Reads the object at the start of a file. What lies behind it is ignored, because a file may be longer than its
+    /// content. ISO 7816-4, 7.2.
+    /// - Throws: `BERError`; `.truncated` for a file that is shorter than the length of its object.
+    package init(startOf file: some Collection<UInt8>) throws(BERError) {
+        var reader = BERReader(file)
+        self = try reader.next()
+    }
+
     /// Reads all objects; no bytes give an empty array.
     package static func sequence(_ bytes: some Collection<UInt8>) throws(BERError) -> [BERTLV] {
         var reader = BERReader(bytes)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// Why a command got no answer.
+///
+/// Only `mute`, `tooLong` and `other` say that the card or its reader has failed.
 package enum CardError: Error, Sendable, Equatable {
     /// The card or the reader was removed.
     case removed
@@ -10,6 +12,10 @@ package enum CardError: Error, Sendable, Equatable {
     case mute
     /// Another program uses the reader exclusively.
     case exclusive
+    /// The attempt was ended from this side: its task was cancelled, or its connection was closed.
+    case cancelled
+    /// This computer has no thread, descriptor or memory left for the card.
+    case noResources
     /// The service of the reader is not available: pcscd was stopped, or the device is lost.
     case serviceUnavailable
     /// Access to the service was refused by polkit or by the permissions of a device.

@@ -43,9 +43,10 @@ package final class CBCChannel: KeycardChannel {
         guard answer.status == .ok else { throw .channelLost(answer.status) }
         let (encrypted, mac) = try check(answer.data) { [$0] }
         var result = KeycardAnswer(Secret([]))
-        for candidate in [vector, lastVector] where result == nil {
-            if let plain = try decrypt(encrypted, candidate) { result = KeycardAnswer(plain) }
-        }
+        // A card that has not decrypted the command answers with a status word alone. With this vector another answer
+        // looks like one in one of 2¹¹² cases; with the usual vector this answer has a right padding in one of 200.
+        if let plain = try decrypt(encrypted, lastVector), plain.count == 2 { result = KeycardAnswer(plain) }
+        if result == nil, let plain = try decrypt(encrypted, vector) { result = KeycardAnswer(plain) }
         guard let result else { throw .malformed("an answer in the channel has no status word") }
         (lastVector, vector) = (mac, mac)
         return result

@@ -14,13 +14,6 @@ package struct KeycardSignature: Sendable, Equatable {
     package var recoveryID: UInt8
 }
 
-/// A public key with its chain code.
-package struct ExtendedPublicKey: Sendable, Equatable {
-    package var key: PublicKey
-    /// 32 bytes.
-    package var chainCode: [UInt8]
-}
-
 extension KeycardApplet {
     // MARK: Making and loading keys
 
@@ -66,30 +59,6 @@ extension KeycardApplet {
         return try keyUID(try await run(KeycardInstruction.loadKey, p1: 3, seed))
     }
 
-    /// Loads a key without a chain code. The card derives no keys from it.
-    package func loadKey(_ key: borrowing PrivateKey) async throws(KeycardError) -> [UInt8] {
-        try keyUID(try await run(KeycardInstruction.loadKey, p1: 1, Self.template(key, nil)))
-    }
-
-    /// Loads a key with its chain code.
-    package func loadKey(_ key: borrowing ExtendedPrivateKey) async throws(KeycardError) -> [UInt8] {
-        try keyUID(try await run(KeycardInstruction.loadKey, p1: 2, Self.template(key.key, key.chainCode.clone())))
-    }
-
-    private static func template(_ key: borrowing PrivateKey, _ chainCode: consuming Secret?) -> Secret {
-        let point = key.publicKey.uncompressed
-        var content = Secret([0x80, UInt8(truncatingIfNeeded: point.count)] + point)
-        content = content.appending([0x81, UInt8(PrivateKey.count)]).appending(key.scalar)
-        if let chainCode { content = content.appending([0x82, 32]).appending(chainCode) }
-        let header: [UInt8] = content.count < 0x80 ? [0xA1] : [0xA1, 0x81]
-        return Secret(header + [UInt8(truncatingIfNeeded: content.count)]).appending(content)
-    }
-
-    /// Lets the card draw keys. There are no words for them, so they are lost with the card.
-    package func generateKey() async throws(KeycardError) -> [UInt8] {
-        try keyUID(try await run(KeycardInstruction.generateKey))
-    }
-
     package func removeKey() async throws(KeycardError) {
         try await perform(KeycardInstruction.removeKey)
     }
@@ -113,14 +82,6 @@ extension KeycardApplet {
         guard hash.count == 32 else { throw .wrongForm }
         let data = try await run(KeycardInstruction.sign, p1: 1, Secret(hash + path.bytes))
         return try Self.signature(data.withBytes { Array($0) }, hash, key)
-    }
-
-    /// Signs with the key that needs no PIN; only 3.x. The path was set before with `setPinlessPath`.
-    package func signPinless(_ hash: [UInt8]) async throws(KeycardError) -> KeycardSignature {
-        guard info.generation == .pairing else { throw .unsupported }
-        guard hash.count == 32 else { throw .wrongForm }
-        let data = try await run(KeycardInstruction.sign, p1: 3, Secret(hash))
-        return try Self.signature(data.withBytes { Array($0) }, hash, nil)
     }
 
     /// Reads the template A0 and checks the signature.
@@ -150,16 +111,6 @@ extension KeycardApplet {
         return point
     }
 
-    /// Reads a public key and its chain code. The card refuses paths below m/43'/60'/1581'. Version 4.0 also refuses
-    /// the master key.
-    package func exportExtendedPublicKey(_ path: DerivationPath) async throws(KeycardError) -> ExtendedPublicKey {
-        let data = try await run(KeycardInstruction.exportKey, p1: 1, p2: 2, Secret(path.bytes))
-        guard let fields = KeyTemplate(data), let point = fields.publicKey, let range = fields.chainCodeRange,
-            let chainCode = data.part(range)
-        else { throw .malformed("EXPORT KEY: no extended public key") }
-        return ExtendedPublicKey(key: point, chainCode: chainCode.withBytes { Array($0) })
-    }
-
     /// Reads a private key. The card refuses all paths except those below m/43'/60'/1581'.
     package func exportPrivateKey(_ path: DerivationPath) async throws(KeycardError) -> PrivateKey {
         let data = try await run(KeycardInstruction.exportKey, p1: 1, p2: 0, Secret(path.bytes))
@@ -168,95 +119,12 @@ extension KeycardApplet {
         else { throw .malformed("EXPORT KEY: no private key") }
         return key
     }
-
-    // MARK: Paths (3.x)
-
-    /// Sets the current path, which SIGN and EXPORT KEY of other clients may use.
-    package func deriveKey(_ path: DerivationPath) async throws(KeycardError) {
-        guard info.generation == .pairing else { throw .unsupported }
-        try await perform(KeycardInstruction.deriveKey, Secret(path.bytes))
-    }
-
-    /// Reads the current path.
-    package func currentPath() async throws(KeycardError) -> DerivationPath {
-        guard info.generation == .pairing else { throw .unsupported }
-        let bytes = try await run(KeycardInstruction.getStatus, p1: 1).withBytes { Array($0) }
-        guard bytes.count.isMultiple(of: 4) else { throw .malformed("GET STATUS: no path") }
-        let indexes = stride(from: 0, to: bytes.count, by: 4).map { start in
-            bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        }
-        guard let path = DerivationPath(indexes) else { throw .malformed("GET STATUS: the path is too long") }
-        return path
-    }
-
-    /// Sets the path that signs without a PIN; nil for no such path.
-    package func setPinlessPath(_ path: DerivationPath?) async throws(KeycardError) {
-        guard info.generation == .pairing else { throw .unsupported }
-        try await perform(KeycardInstruction.setPinlessPath, Secret(path?.bytes ?? []))
-    }
-
-    // MARK: Further exports (4.0)
-
-    /// Draws random bytes on the card, 1 to 245.
-    package func getChallenge(_ count: Int) async throws(KeycardError) -> Secret {
-        guard info.generation == .certificate else { throw .unsupported }
-        guard (1...245).contains(count) else { throw .wrongForm }
-        let data = try await run(KeycardInstruction.getChallenge, p1: UInt8(count))
-        guard data.count == count else { throw .malformed("GET CHALLENGE: a wrong length") }
-        return data
-    }
-
-    /// Reads 1 to 64 bytes of entropy that belong to a hardened path below m/83696968'. BIP-85.
-    package func exportBIP85(_ path: DerivationPath, count: Int) async throws(KeycardError) -> Secret {
-        guard info.generation == .certificate else { throw .unsupported }
-        guard (1...64).contains(count) else { throw .wrongForm }
-        let data = try await run(KeycardInstruction.exportBIP85, p1: UInt8(count), Secret(path.bytes))
-        guard data.count == count else { throw .malformed("EXPORT BIP85: a wrong length") }
-        return data
-    }
-
-    /// Computes the x coordinate of the shared point of a key on the card and `peer`.
-    package func sharedX(with peer: PublicKey, _ path: DerivationPath) async throws(KeycardError) -> Secret {
-        guard info.generation == .certificate else { throw .unsupported }
-        let data = try await run(KeycardInstruction.ecdh, p1: 1, Secret(peer.uncompressed + path.bytes))
-        guard let x = data.part(0..<min(32, data.count)), x.count == 32 else {
-            throw .malformed("ECDH: a wrong length")
-        }
-        return x
-    }
-
-    /// Reads the template A1 with the LEE keys of a path: 83 the nullifier key, 84 the viewing key.
-    package func exportLEE(_ path: DerivationPath) async throws(KeycardError) -> Secret {
-        guard info.generation == .certificate else { throw .unsupported }
-        return try await run(KeycardInstruction.exportLEE, Secret(path.bytes))
-    }
-
-    // MARK: Data
-
-    /// The places for data on the card.
-    package enum DataPlace: UInt8, Sendable {
-        case general = 0
-        case ndef = 1
-        case cash = 2
-    }
-
-    /// Reads public data. Needs no PIN.
-    package func readData(_ place: DataPlace) async throws(KeycardError) -> [UInt8] {
-        try await run(KeycardInstruction.getData, p1: place.rawValue).withBytes { Array($0) }
-    }
-
-    /// Writes at most 127 bytes. Needs the PIN.
-    package func storeData(_ data: [UInt8], _ place: DataPlace) async throws(KeycardError) {
-        guard data.count <= 127 else { throw .wrongForm }
-        try await perform(KeycardInstruction.storeData, p1: place.rawValue, Secret(data))
-    }
 }
 
-/// The template A1 of EXPORT KEY. The secret parts are ranges, so that they are not copied.
+/// The template A1 of EXPORT KEY. The secret part is a range, so that it is not copied.
 package struct KeyTemplate {
     package private(set) var publicKey: PublicKey?
     package private(set) var privateRange: Range<Int>?
-    package private(set) var chainCodeRange: Range<Int>?
 
     /// Finds the fields; nil for bytes that are no such template.
     package init?(_ data: borrowing Secret) {
@@ -286,9 +154,32 @@ package struct KeyTemplate {
                 }
                 publicKey = key
             case (0x81, PrivateKey.count): privateRange = field.range
-            case (0x82, 32): chainCodeRange = field.range
             default: return nil
             }
         }
+    }
+}
+
+/// What BIP-32 derives from the seed of a wallet, to compare it with what a card derives.
+package struct KeycardWallet: Sendable, Equatable {
+    /// SHA-256 of the master public key.
+    package let keyUID: [UInt8]
+    /// The public key m/44'/60'/0'/0/0.
+    package let firstKey: PublicKey
+
+    /// Derives the keys of a seed of 64 bytes.
+    package init(seed: borrowing Secret) throws(KeycardError) {
+        do throws(CryptoError) {
+            let master = try ExtendedPrivateKey(seed: seed)
+            keyUID = try master.keyUID
+            firstKey = try master.derive(.firstEthereumAddress).key.publicKey
+        } catch {
+            throw .crypto(error)
+        }
+    }
+
+    /// Derives the keys of words.
+    package init(_ mnemonic: borrowing Mnemonic) throws(KeycardError) {
+        try self.init(seed: try crypto { () throws(CryptoError) in try mnemonic.seed() })
     }
 }

@@ -49,19 +49,6 @@ extension KeycardApplet {
         try await perform(KeycardInstruction.changePIN, p1: 0, pin)
     }
 
-    /// Replaces the PUK. Needs the PIN.
-    package func changePUK(to puk: consuming Secret) async throws(KeycardError) {
-        guard Self.areDigits(puk, KeycardParameters.pukCount) else { throw .wrongForm }
-        try await perform(KeycardInstruction.changePIN, p1: 1, puk)
-    }
-
-    /// Replaces the secret for new pairings of a 3.x card. Needs the PIN; pairings stay.
-    package func changePairingSecret(to secret: consuming Secret) async throws(KeycardError) {
-        guard info.generation == .pairing else { throw .unsupported }
-        guard secret.count == KeycardParameters.secretCount else { throw .wrongForm }
-        try await perform(KeycardInstruction.changePIN, p1: 2, secret)
-    }
-
     /// Sets a new PIN for a blocked one. A wrong PUK uses a try.
     ///
     /// The card may now be in the duress wallet: version 4.0 unblocks the PIN that was used last. So the caller must

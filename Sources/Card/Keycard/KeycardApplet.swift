@@ -10,7 +10,7 @@ package import Secrets
 /// an error the channel is closed; `select` and `open` begin again.
 package actor KeycardApplet {
     /// The card's answer to the last SELECT.
-    package private(set) var info: KeycardInfo
+    package internal(set) var info: KeycardInfo
     let base: CompletingChannel
     let random: KeycardRandom
     private let trust: KeycardTrust
@@ -65,14 +65,15 @@ package actor KeycardApplet {
 
     /// Gives a new card its PIN and PUK, and checks that the card is initialised afterwards.
     ///
-    /// The card gets a random duress PIN. Otherwise it would use the first digits of the PUK (3.1) or the PIN itself
-    /// (4.0). The duress PIN opens another wallet than the one that the words restore.
+    /// From 3.1 on, the card gets a random duress PIN. Otherwise it would use the first digits of the PUK (3.1) or the
+    /// PIN itself (4.0). The duress PIN opens another wallet than the one that the words restore.
     ///
     /// - Parameters:
     ///   - pin: 6 digits.
     ///   - puk: 12 digits.
     ///   - pairingSecret: 32 bytes; only for 3.x.
-    /// - Throws: `.card` if the answer is lost. Then `select` shows whether the card is initialised.
+    /// - Throws: `.card` if the answer is lost. Then `select` shows whether the card is initialised. `.status` if the
+    ///   card is as new as before. `.unsupported` for a version that badged does not support; then nothing was sent.
     package func initialize(
         pin: consuming Secret,
         puk: consuming Secret,
@@ -82,22 +83,39 @@ package actor KeycardApplet {
         guard Self.areDigits(pin, KeycardParameters.pinCount), Self.areDigits(puk, KeycardParameters.pukCount),
             pairingSecret.count == KeycardParameters.secretCount
         else { throw .wrongForm }
-        let duress = try duressPIN(pin, puk)
-        let limits = [UInt8(KeycardParameters.pinTries), UInt8(KeycardParameters.pukTries)]
+        let version = try await findVersion()
+        var end = Secret([])
+        if version != .v3_0 {
+            let limits = [UInt8(KeycardParameters.pinTries), UInt8(KeycardParameters.pukTries)]
+            end = Secret(limits).appending(try duressPIN(pin, puk))
+        }
         let secrets = pin.appending(puk)
         let status: StatusWord
-        switch info.generation {
+        switch version.generation {
         case .pairing:
-            let plain = secrets.appending(pairingSecret).appending(limits).appending(duress)
+            let plain = secrets.appending(pairingSecret).appending(end)
             status = try await transmit(try initCommand(plain)).status
         case .certificate:
             if channel == nil { try await openWithCertificate() }
-            let plain = secrets.appending(limits).appending(duress)
-            status = try await exchangeForStatus(KeycardInstruction.initialize, plain)
+            status = try await exchangeForStatus(KeycardInstruction.initialize, secrets.appending(end))
         }
-        guard status == .ok else { throw .status(status) }
+        // Without a channel the answer is not protected, so the state of the card decides.
         try await select()
-        guard info.isInitialized else { throw .malformed("the card reports that it is not initialised after INIT") }
+        guard info.isInitialized else { throw .status(status) }
+        guard info.version == version.rawValue || !info.isSupported else {
+            throw .malformed("the card reports another version than before INIT")
+        }
+    }
+
+    /// Finds out the version of a new card. SELECT of a new 3.x card does not tell it, but only 3.1 has IDENTIFY CARD.
+    /// - Throws: `.unsupported` for a version that badged does not support.
+    @discardableResult
+    package func findVersion() async throws(KeycardError) -> KeycardVersion {
+        if info.version == nil {
+            _ = try await answerToIdentify([UInt8](repeating: 0, count: KeycardParameters.secretCount))
+        }
+        guard let version = info.supportedVersion else { throw .unsupported }
+        return version
     }
 
     private func duressPIN(
@@ -235,7 +253,7 @@ package actor KeycardApplet {
     /// - Throws: `.foreignCard` if the authority of the card is not trusted.
     package func openWithCertificate() async throws(KeycardError) {
         guard info.generation == .certificate, let certificate = info.certificate else { throw .unsupported }
-        guard trust.accepts(certificate) else { throw .foreignCard(authority: certificate.authority.compressed) }
+        guard trust.accepts(certificate) else { throw .foreignCard(certificate) }
         channel = nil
         let salt = try crypto { () throws(CryptoError) in try random.bytes(32) }
         let ephemeral = try crypto { () throws(CryptoError) in try random.key() }
@@ -256,20 +274,12 @@ package actor KeycardApplet {
     }
 
     /// Proves that a 3.x card has the key of its certificate, and that its authority is trusted.
-    /// - Returns: nil if the card has no certificate.
+    /// - Returns: nil if the card has no certificate, as all cards of version 3.0.
     package func identify() async throws(KeycardError) -> KeycardCertificate? {
         guard info.generation == .pairing else { throw .unsupported }
-        let challenge = try crypto { () throws(CryptoError) in try random.bytes(32) }
-        let (status, bytes): (StatusWord, [UInt8])
-        if channel != nil {
-            let answer = try await exchange(KeycardInstruction.identifyCard, Secret(challenge))
-            (status, bytes) = (answer.status, answer.bytes)
-        } else {
-            let answer = try await transmit(command(KeycardInstruction.identifyCard, data: challenge))
-            (status, bytes) = (answer.status, answer.data)
-        }
-        if status == StatusWord(0x6985) { return nil }
-        guard status == .ok else { throw .status(status) }
+        guard info.version != KeycardVersion.v3_0.rawValue else { return nil }
+        let challenge = try crypto { () throws(CryptoError) in try random.bytes(KeycardParameters.secretCount) }
+        guard let bytes = try await answerToIdentify(challenge) else { return nil }
         guard let template = try? BERTLV(bytes), template.tag == 0xA0, let fields = try? template.children,
             let field = fields.first(where: { $0.tag == 0x8A }), let proof = fields.first(where: { $0.tag == 0x30 }),
             let signature = try? Signature(der: proof.encoded)
@@ -279,24 +289,48 @@ package actor KeycardApplet {
             try signature.isValid(for: challenge, by: certificate.identity)
         }
         guard isValid else { throw .malformed("IDENTIFY CARD: the signature of the card is wrong") }
-        guard trust.accepts(certificate) else { throw .foreignCard(authority: certificate.authority.compressed) }
+        guard trust.accepts(certificate) else { throw .foreignCard(certificate) }
         return certificate
+    }
+
+    /// Sends IDENTIFY CARD, which shows the version of a new card. Returns nil if the card has no certificate.
+    private func answerToIdentify(_ challenge: [UInt8]) async throws(KeycardError) -> [UInt8]? {
+        let (status, bytes): (StatusWord, [UInt8])
+        if channel != nil {
+            let answer = try await exchange(KeycardInstruction.identifyCard, Secret(challenge))
+            (status, bytes) = (answer.status, answer.bytes)
+        } else {
+            let answer = try await transmit(command(KeycardInstruction.identifyCard, data: challenge))
+            (status, bytes) = (answer.status, answer.data)
+        }
+        let found: (version: KeycardVersion, bytes: [UInt8]?) =
+            switch status {
+            case .ok: (.v3_1, bytes)
+            case StatusWord(0x6985): (.v3_1, nil)
+            case StatusWord(0x6D00) where info.version == nil: (.v3_0, nil)
+            default: throw .status(status)
+            }
+        if info.version == nil { info.version = found.version.rawValue }
+        return found.bytes
     }
 
     // MARK: FACTORY RESET
 
     /// Removes all keys, PINs and pairings of the card. Needs neither PIN nor channel.
+    ///
+    /// `info` must be that of the card in the reader, so `select` comes first. The answer is not protected, so another
+    /// SELECT shows what the card did.
     /// - Parameter keyUID: what the user typed as the key UID of this card; nil for a card without a key.
-    /// - Throws: `.wrongState` if the card has another key, or is not initialised. Then nothing was sent.
+    /// - Throws: `.wrongState` if the card has another key or is not initialised, `.unsupported` if it has no such
+    ///   command; then nothing was sent. `.status` if the card has its old state. After other errors it may be reset.
     package func factoryReset(keyUID: [UInt8]?) async throws(KeycardError) {
-        try await select()
         guard info.isInitialized, info.keyUID == keyUID else { throw .wrongState }
+        guard info.hasFactoryReset else { throw .unsupported }
         let answer = try await transmit(
             CommandAPDU(KeycardParameters.commandClass, KeycardInstruction.factoryReset, 0xAA, 0x55, le: 256)
         )
-        guard answer.status == .ok else { throw .status(answer.status) }
         try await select()
-        guard !info.isInitialized else { throw .malformed("the card has its old state after FACTORY RESET") }
+        guard !info.isInitialized else { throw .status(answer.status) }
     }
 
     // MARK: Commands

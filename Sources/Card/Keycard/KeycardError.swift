@@ -30,8 +30,8 @@ package enum KeycardError: Error, Sendable, Equatable {
     case noFreeSlot
     /// The card does not know this pairing.
     case pairingLost
-    /// The certificate of the card is signed by this authority, which is not trusted: a compressed public key.
-    case foreignCard(authority: [UInt8])
+    /// Neither the authority that signed this certificate nor the card itself is trusted.
+    case foreignCard(KeycardCertificate)
     /// The card derives other keys than BIP-32 from the words: the duress wallet is open, or the applet is faulty.
     case wrongWallet
     /// The words are not a valid mnemonic.

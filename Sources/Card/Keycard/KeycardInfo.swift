@@ -3,18 +3,34 @@ import Crypto
 import ISO7816
 package import Secp256k1
 
+/// The versions of the applet that badged supports.
+package enum KeycardVersion: UInt16, Sendable, CaseIterable, CustomStringConvertible {
+    /// Has no duress PIN, no IDENTIFY CARD and no FACTORY RESET. INIT takes no limits of tries.
+    case v3_0 = 0x0300
+    case v3_1 = 0x0301
+    case v4_0 = 0x0400
+
+    package var generation: KeycardInfo.Generation { self == .v4_0 ? .certificate : .pairing }
+    package var description: String { Self.text(rawValue) }
+
+    /// All versions, for texts to people.
+    package static let list = "3.0, 3.1 and 4.0"
+
+    package static func text(_ version: UInt16) -> String { "\(version >> 8).\(version & 0xFF)" }
+}
+
 /// The answer of a Keycard to SELECT, which needs no secret.
 package struct KeycardInfo: Sendable, Equatable {
     /// The two kinds of channel.
     package enum Generation: Sendable, Equatable {
-        /// 3.x: pairing, AES-CBC. Before INIT the version is not known.
+        /// 3.x: pairing, AES-CBC. Before INIT, SELECT does not tell the version.
         case pairing
         /// 4.0: certificate, AES-CCM.
         case certificate
     }
 
     package var generation: Generation
-    /// Such as 0x0301; nil before INIT of a 3.x card.
+    /// Such as 0x0301; nil for a new 3.x card until IDENTIFY CARD has shown it.
     package var version: UInt16?
     package var isInitialized: Bool
     /// 16 bytes, new after each factory reset; only 3.x.
@@ -31,7 +47,14 @@ package struct KeycardInfo: Sendable, Equatable {
     /// Only 4.0.
     package var certificate: KeycardCertificate?
 
-    /// Reads the answer to SELECT.
+    /// The version, if badged supports it.
+    package var supportedVersion: KeycardVersion? { version.flatMap(KeycardVersion.init) }
+    /// Whether badged can use the card, as far as its version is known.
+    package var isSupported: Bool { version == nil || supportedVersion != nil }
+    /// Whether the card can be reset to its factory state.
+    package var hasFactoryReset: Bool { capabilities & 0x10 != 0 }
+
+    /// Reads the answer to SELECT. Of a card that badged does not support, only the version is certain.
     /// - Throws: `.malformed`.
     package init(_ answer: [UInt8]) throws(KeycardError) {
         if answer.first == 0x80 {
@@ -49,23 +72,32 @@ package struct KeycardInfo: Sendable, Equatable {
             return first.value
         }
         guard let version = try value(0x02, count: 2) else { throw .malformed("SELECT: no version") }
-        self.version = UInt16(version[0]) << 8 | UInt16(version[1])
+        let number = UInt16(version[0]) << 8 | UInt16(version[1])
+        self.version = number
+        guard let known = KeycardVersion(rawValue: number) else {
+            let status = fields.first { $0.tag == 0x8C }?.value.first
+            (generation, isInitialized) = (
+                status == nil ? .pairing : .certificate, status.map { $0 & 0x10 != 0 } ?? true
+            )
+            keyUID = fields.first { $0.tag == 0x8E && $0.value.count == 32 }?.value
+            return
+        }
+        generation = known.generation
         guard let keyField = fields.first(where: { $0.tag == 0x8E }) else { throw .malformed("SELECT: no key UID") }
         if !keyField.value.isEmpty { keyUID = try value(0x8E, count: 32) }
         capabilities = try value(0x8D, count: 1)?[0] ?? 0
-        if let status = try value(0x8C, count: 1)?[0] {
-            guard let bytes = try value(0x8A, count: KeycardCertificate.count) else {
-                throw .malformed("SELECT: no certificate")
-            }
-            generation = .certificate
+        switch known.generation {
+        case .certificate:
+            guard let status = try value(0x8C, count: 1)?[0],
+                let bytes = try value(0x8A, count: KeycardCertificate.count)
+            else { throw .malformed("SELECT: no status or certificate") }
             isInitialized = status & 0x10 != 0
             pinTries = isInitialized ? Int(status & 0x0F) : nil
             certificate = try KeycardCertificate(bytes)
-        } else {
+        case .pairing:
             guard let uid = try value(0x8F, count: 16), let slots = try value(0x02, count: 1)?[0],
                 let point = try value(0x80, count: PublicKey.uncompressedCount), let key = try? PublicKey(point)
             else { throw .malformed("SELECT: a field is missing") }
-            generation = .pairing
             isInitialized = true
             (instanceUID, freeSlots, channelKey) = (uid, Int(slots), key)
         }

@@ -87,31 +87,7 @@ package struct PKOCReader: Sendable {
         }
     }
 
-    /// Why a reading has ended.
-    private enum Stop: Error {
-        case card(CardError)
-        case problem(PKOCProblem)
-
-        /// The problem with an answer of the card.
-        /// - Throws: `CardError` if there was no answer.
-        var problem: PKOCProblem {
-            get throws(CardError) {
-                switch self {
-                case .card(let error): throw error
-                case .problem(let problem): return problem
-                }
-            }
-        }
-
-        /// Runs a step that sends nothing.
-        static func check<Value>(_ step: () throws(PKOCProblem) -> Value) throws(Stop) -> Value {
-            do throws(PKOCProblem) {
-                return try step()
-            } catch {
-                throw .problem(error)
-            }
-        }
-    }
+    private typealias Stop = DialogueStop<PKOCProblem>
 
     /// SE V1: the card sends its key and signs a transaction identifier.
     private func readPlain(for site: PKOCSite, _ random: RandomBytes) async throws(Stop) -> PKOCCredential {
@@ -122,7 +98,7 @@ package struct PKOCReader: Sendable {
             transaction: transaction,
             readerIdentifier: site.readerIdentifier
         )
-        let answer = try await answer(to: command)
+        let answer = try await channel.answer(to: command, orElse: PKOCProblem.refused)
         let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: true) }
         guard let key = try? ECPublicKey(proof.point ?? [], on: .secp256r1) else { throw .problem(.malformed) }
         try Self.verify(proof, of: transaction, with: key)
@@ -141,10 +117,13 @@ package struct PKOCReader: Sendable {
         on day: CVDate,
         _ random: RandomBytes
     ) async throws(Stop) -> PKOCCredential {
-        let bytes = try await answer(to: PKOCCommand.getCertificate)
+        let bytes = try await channel.answer(to: PKOCCommand.getCertificate, orElse: PKOCProblem.refused)
         let certificate = try Stop.check { () throws(PKOCProblem) in try PKOCCertificate(bytes) }
         let challenge = try Self.draw(PKOCCommand.challengeLength, random)
-        let answer = try await answer(to: PKOCCommand.internalAuthenticate(challenge))
+        let answer = try await channel.answer(
+            to: PKOCCommand.internalAuthenticate(challenge),
+            orElse: PKOCProblem.refused
+        )
         let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: false) }
         try Self.verify(proof, of: challenge, with: certificate.key)
         let problem = certificate.problem(at: site, on: day)
@@ -156,18 +135,6 @@ package struct PKOCReader: Sendable {
             certificate: certificate,
             certificateProblem: problem
         )
-    }
-
-    /// Sends a command and returns the data of the answer; another status word than 9000 is a refusal.
-    private func answer(to command: CommandAPDU) async throws(Stop) -> [UInt8] {
-        let answer: ResponseAPDU
-        do throws(CardError) {
-            answer = try await channel.transmit(command)
-        } catch {
-            throw .card(error)
-        }
-        guard answer.status == .ok else { throw .problem(.refused) }
-        return answer.data
     }
 
     private static func draw(_ count: Int, _ random: RandomBytes) throws(Stop) -> [UInt8] {

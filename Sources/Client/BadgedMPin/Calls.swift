@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BadgedClient
 import Text
 
 /// Every call of `MPin` and `MPinMFA`. The blocking method and the `async` method of a name run the same one.
@@ -43,11 +44,15 @@ enum Calls {
     }
 
     static func getClientParam(_ key: String) -> MPinCall<String> {
-        .request("MPIN_CLIENT_PARAM", nil, ["key": .string(key)]) { _, json in json["value"]?.string ?? "" }
+        .request("MPIN_CLIENT_PARAM", nil, ["key": .string(key)]) { status, json throws(ClientError) in
+            try status.check()
+            return json["value"]?.string ?? ""
+        }
     }
 
-    static let listBackends = MPinCall.request("MPIN_BACKENDS") { _, json in
-        (json["backends"]?.array ?? []).compactMap(Backend.init)
+    static let listBackends: MPinCall<[Backend]> = .request("MPIN_BACKENDS") { status, json throws(ClientError) in
+        try status.check()
+        return (json["backends"]?.array ?? []).compactMap(Backend.init)
     }
 
     // MARK: Users
@@ -61,18 +66,21 @@ enum Calls {
         }
     }
 
-    static let listUsers = MPinCall.request("MPIN_USERS") { _, json in users(json) }
+    static let listUsers: MPinCall<[IUser]> = .request("MPIN_USERS") { status, json throws(ClientError) in
+        try users(status, json)
+    }
 
     static func listUsers(_ backend: Backend) -> MPinCall<[IUser]> {
-        .request("MPIN_USERS", nil, ["url": .string(backend.url), "rpsPrefix": .string(backend.rpsPrefix)]) { _, json in
-            users(json)
-        }
+        let members: KeyValuePairs<String, JSON> = [
+            "url": .string(backend.url), "rpsPrefix": .string(backend.rpsPrefix),
+        ]
+        return .request("MPIN_USERS", nil, members) { status, json throws(ClientError) in try users(status, json) }
     }
 
     /// `customerId` is nil for `MPin`.
     static func isUserExisting(_ identity: String, _ customerId: String?) -> MPinCall<Bool> {
-        .request("MPIN_USERS", nil, ["userId": .string(identity)]) { _, json in
-            users(json).contains { customerId == nil || $0.customerId == customerId }
+        .request("MPIN_USERS", nil, ["userId": .string(identity)]) { status, json throws(ClientError) in
+            try users(status, json).contains { customerId == nil || $0.customerId == customerId }
         }
     }
 
@@ -183,9 +191,10 @@ enum Calls {
     }
 
     static func logout(_ user: IUser, _ logouts: Logouts) -> MPinCall<Bool> {
-        .workflow("MPIN_LOGOUT", user) { status, _ in
-            if status.isOK { logouts.set(false, user) }
-            return status.isOK
+        .workflow("MPIN_LOGOUT", user) { status, _ throws(ClientError) in
+            try status.check()
+            logouts.set(false, user)
+            return true
         }
     }
 
@@ -223,7 +232,10 @@ enum Calls {
 
     static func verifyDocument(_ strDoc: String, _ hash: [UInt8]) -> MPinCall<Bool> {
         let members: KeyValuePairs<String, JSON> = ["document": .string(strDoc), "hash": .string(Hex.encode(hash))]
-        return .request("MPIN_VERIFY_DOCUMENT", nil, members) { _, json in json["verified"]?.bool ?? false }
+        return .request("MPIN_VERIFY_DOCUMENT", nil, members) { status, json throws(ClientError) in
+            try status.check()
+            return json["verified"]?.bool ?? false
+        }
     }
 
     static func sign(
@@ -246,7 +258,10 @@ enum Calls {
         .object(texts.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
     }
 
-    private static func users(_ json: JSON) -> [IUser] { (json["users"]?.array ?? []).compactMap(IUser.init) }
+    private static func users(_ status: MpinStatus, _ json: JSON) throws(ClientError) -> [IUser] {
+        try status.check()
+        return (json["users"]?.array ?? []).compactMap(IUser.init)
+    }
 }
 
 /// What a registration begins with. Empty texts have no effect.

@@ -26,6 +26,11 @@ public struct IUser: Sendable, Equatable {
     public var customerId = ""
     /// MPinMFA: whether the user can sign documents.
     public var canSign = false
+    /// MPinMFA: whether the login needs a second factor; nil before the registration, and for the token of an earlier
+    /// badged.
+    public var hasSecondFactor: Bool?
+    /// MPinMFA: the same for signing documents.
+    public var signerHasSecondFactor: Bool?
     /// The Keycard under which the token is kept, in hexadecimal: logins need this card. nil: no card.
     public var keyUID: String?
 
@@ -60,6 +65,8 @@ public struct IUser: Sendable, Equatable {
         )
         customerId = json["customerId"]?.string ?? ""
         canSign = json["canSign"]?.bool ?? false
+        hasSecondFactor = json["secondFactor"]?.bool
+        signerHasSecondFactor = json["signerSecondFactor"]?.bool
         keyUID = json["keyUID"]?.string
     }
 }

@@ -102,6 +102,7 @@ extension MPin {
     }
 
     @available(*, noasync)
+    @discardableResult
     public func logout(_ user: IUser) throws(ClientError) -> Bool {
         try session.wait(Calls.logout(user, session.logouts))
     }

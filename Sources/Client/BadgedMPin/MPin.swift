@@ -38,7 +38,7 @@ public final class MPin: MPinSDK {
 
     // MARK: Users
 
-    /// Whether the present backend, or any other one, has a user of this name.
+    /// Whether the present backend has a user of this name.
     public func isUserExisting(_ identity: String) async throws(ClientError) -> Bool {
         try await session.run(Calls.isUserExisting(identity, nil))
     }
@@ -121,7 +121,8 @@ public final class MPin: MPinSDK {
     /// Whether the last login of the user was that of a browser, which can be ended.
     public func canLogout(_ user: IUser) -> Bool { session.logouts.contains(user) }
 
-    /// Ends the session of the browser.
+    /// Ends the session of the browser. Returns true; a failure is thrown with its status.
+    @discardableResult
     public func logout(_ user: IUser) async throws(ClientError) -> Bool {
         try await session.run(Calls.logout(user, session.logouts))
     }

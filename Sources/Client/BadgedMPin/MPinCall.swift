@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BadgedClient
 import Secrets
 import Text
 
@@ -9,7 +10,7 @@ struct MPinCall<Value: Sendable>: Sendable {
     /// Whether the command is a workflow; otherwise badged answers at once.
     let isWorkflow: Bool
     let factors: Factors
-    let read: @Sendable (MpinStatus, JSON) -> Value
+    let read: @Sendable (MpinStatus, JSON) throws(ClientError) -> Value
 
     private init(
         _ command: String,
@@ -17,7 +18,7 @@ struct MPinCall<Value: Sendable>: Sendable {
         _ members: KeyValuePairs<String, JSON>,
         isWorkflow: Bool,
         _ factors: Factors,
-        _ read: @escaping @Sendable (MpinStatus, JSON) -> Value
+        _ read: @escaping @Sendable (MpinStatus, JSON) throws(ClientError) -> Value
     ) {
         let name = user.map { [JSON.Member("userId", .string($0.identity))] } ?? []
         self.members = name + members.map { JSON.Member($0.key, $0.value) }
@@ -29,7 +30,7 @@ struct MPinCall<Value: Sendable>: Sendable {
         _ command: String,
         _ user: IUser? = nil,
         _ members: KeyValuePairs<String, JSON> = [:],
-        read: @escaping @Sendable (MpinStatus, JSON) -> Value
+        read: @escaping @Sendable (MpinStatus, JSON) throws(ClientError) -> Value
     ) -> MPinCall { MPinCall(command, user, members, isWorkflow: false, Factors(), read) }
 
     /// A command that asks a server, or the user.
@@ -38,7 +39,7 @@ struct MPinCall<Value: Sendable>: Sendable {
         _ user: IUser? = nil,
         _ members: KeyValuePairs<String, JSON> = [:],
         _ factors: Factors = Factors(),
-        read: @escaping @Sendable (MpinStatus, JSON) -> Value
+        read: @escaping @Sendable (MpinStatus, JSON) throws(ClientError) -> Value
     ) -> MPinCall { MPinCall(command, user, members, isWorkflow: true, factors, read) }
 }
 

@@ -65,8 +65,13 @@ extension MPinMFA {
     }
 
     @available(*, noasync)
-    public func restartRegistration(_ user: IUser) throws(ClientError) -> MpinStatus {
-        try session.wait(Calls.restartRegistration(user, RegistrationOptions()))
+    public func restartRegistration(
+        _ user: IUser,
+        accessCode: String = "",
+        regCode: String = ""
+    ) throws(ClientError) -> MpinStatus {
+        let options = RegistrationOptions(activateCode: regCode, accessCode: accessCode)
+        return try session.wait(Calls.restartRegistration(user, options))
     }
 
     @available(*, noasync)

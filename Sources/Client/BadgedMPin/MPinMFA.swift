@@ -34,7 +34,7 @@ public final class MPinMFA: MPinSDK {
 
     // MARK: Users
 
-    /// Whether a customer has a user of this name. `appId` has no meaning, as in the SDK.
+    /// Whether a customer has a user of this name at the present backend. `appId` has no meaning, as in the SDK.
     public func isUserExisting(
         _ identity: String,
         customerId: String,
@@ -83,8 +83,13 @@ public final class MPinMFA: MPinSDK {
         return try await session.run(Calls.startRegistration(user, options))
     }
 
-    public func restartRegistration(_ user: IUser) async throws(ClientError) -> MpinStatus {
-        try await session.run(Calls.restartRegistration(user, RegistrationOptions()))
+    public func restartRegistration(
+        _ user: IUser,
+        accessCode: String = "",
+        regCode: String = ""
+    ) async throws(ClientError) -> MpinStatus {
+        let options = RegistrationOptions(activateCode: regCode, accessCode: accessCode)
+        return try await session.run(Calls.restartRegistration(user, options))
     }
 
     public func confirmRegistration(_ user: IUser) async throws(ClientError) -> MpinStatus {

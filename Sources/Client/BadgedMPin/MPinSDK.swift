@@ -99,7 +99,8 @@ extension MPinSDK {
         try await session.run(Calls.deleteUser(user, session.logouts))
     }
 
-    /// All users that the own user of the system has made with this class, at all backends and of all customers.
+    /// The users of the present backend that the own user of the system has made with this class, of all customers.
+    /// Without a backend the users of all backends.
     public func listUsers() async throws(ClientError) -> [IUser] { try await session.run(Calls.listUsers) }
 }
 

@@ -25,7 +25,7 @@ public struct MPinSession: Sendable {
             json = try await request(call.command, call.members)
         }
         guard let status = MpinStatus(json) else { throw .malformed("MPIN_RESULT without a usable status") }
-        return call.read(status, json)
+        return try call.read(status, json)
     }
 
     /// Runs a call, and blocks the calling thread until it has ended.

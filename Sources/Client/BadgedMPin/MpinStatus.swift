@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BadgedClient
 import Text
 
 /// How a call has ended.
@@ -36,6 +37,12 @@ public struct MpinStatus: Sendable, Equatable {
     }
 
     public var isOK: Bool { status == .ok }
+
+    /// Throws the status of a call that returns something else.
+    func check() throws(ClientError) {
+        guard !isOK else { return }
+        throw .refused("\(statusCodeAsString), \(errorMessage)")
+    }
 
     /// Reads MPIN_RESULT; nil if it has no known status.
     init?(_ json: JSON) {

@@ -15,13 +15,6 @@ struct GivenValues: Sendable {
 
 /// The user of a workflow: asks the delegate of the app.
 final class DelegateUser: WalletUser {
-    private struct State {
-        /// The words of a new wallet, until they were asked back. Only for an app that does not ask its user.
-        var words: [String] = []
-        /// Why the workflow was cancelled here.
-        var ending: OstError?
-    }
-
     /// Unchecked: the references cross threads, but the delegates are used on the callback queue alone.
     private struct Delegates: @unchecked Sendable {
         let flow: any OstWorkFlowCallbackDelegate
@@ -33,7 +26,8 @@ final class DelegateUser: WalletUser {
     private let type: OstWorkflowType
     private let given: GivenValues
     private let insertion: VirtualInsertion?
-    private let state = Mutex(State())
+    /// Why the workflow was cancelled here.
+    private let ending = Mutex<OstError?>(nil)
 
     init(
         _ delegate: any OstWorkFlowCallbackDelegate,
@@ -52,7 +46,7 @@ final class DelegateUser: WalletUser {
     // MARK: The end
 
     func report(_ result: Result<FlowResult, ClientError>) {
-        let ending = state.withLock { $0.ending }
+        let ending = ending.withLock { $0 }
         let context: OstWorkflowContext
         var (entity, error): (OstContextEntity?, OstError?) = (nil, nil)
         switch result {
@@ -61,7 +55,8 @@ final class DelegateUser: WalletUser {
             entity = flow.entity.map(OstContextEntity.init)
             if let reason = flow.error {
                 // badged does not know the reason of a cancellation by this library.
-                error = reason.code == "USER_CANCELED" ? ending ?? OstError(reason) : OstError(reason)
+                let isOurs = reason.code == "USER_CANCELED" && reason.change == nil
+                error = isOurs ? ending ?? OstError(reason) : OstError(reason)
             }
         case .failure(let reason):
             context = OstWorkflowContext(workflowId: "", workflowType: type)
@@ -81,7 +76,15 @@ final class DelegateUser: WalletUser {
         note(OstError("", code, message: message))
     }
 
-    private func note(_ error: OstError) { state.withLock { if $0.ending == nil { $0.ending = error } } }
+    private func note(_ error: OstError) { ending.withLock { if $0 == nil { $0 = error } } }
+
+    /// Ends a workflow that shows or asks what only an `OstCardDelegate` can take.
+    private func endWithoutCardDelegate(_ subject: String) {
+        end(
+            .unsupportedWorkflow,
+            "\(subject): let the delegate conform to OstCardDelegate, or set the card up with badgectl wallet setup"
+        )
+    }
 
     // MARK: Calls
 
@@ -133,9 +136,9 @@ final class DelegateUser: WalletUser {
                 end(.pinValidationFailed, "the card asks for a new PIN again; start the workflow again")
                 return nil
             }
-            return await ask { flow, _, answer in
-                error == nil ? flow.getPin(userID, delegate: answer) : flow.invalidPin(userID, delegate: answer)
-            }
+            // The PUK follows the PIN, so the card would be set up with a PUK that nobody knows.
+            endWithoutCardDelegate("the card is new, and the app cannot show its PUK")
+            return nil
         case .puk:
             guard asksForCard else {
                 let advice = "unblock it with the PUK: badgectl wallet unblock"
@@ -174,8 +177,11 @@ final class DelegateUser: WalletUser {
     }
 
     func show(_ wallet: PaperWallet) async -> Bool {
+        guard asksForCard else {
+            endWithoutCardDelegate("the card has no keys, and the app cannot ask their words back")
+            return false
+        }
         let words = wallet.mnemonics
-        if !asksForCard { state.withLock { $0.words = words } }
         await withCheckedContinuation { continuation in
             call { flow, _ in
                 flow.showPaperWallet(mnemonics: words)
@@ -191,12 +197,8 @@ final class DelegateUser: WalletUser {
         switch question.wanted {
         case .positions(let positions):
             guard asksForCard else {
-                let shown = state.withLock { state in
-                    defer { state.words = [] }
-                    return state.words
-                }
-                let asked = positions.compactMap { shown.indices.contains($0 - 1) ? shown[$0 - 1] : nil }
-                return asked.count == positions.count ? Self.secret(asked) : nil
+                endWithoutCardDelegate("the app cannot ask the words back")
+                return nil
             }
             words = await ask { _, card, answer in
                 card?.verifyMnemonics(positions: positions, error: error, delegate: answer)
@@ -213,8 +215,10 @@ final class DelegateUser: WalletUser {
     }
 
     func show(_ puk: NewPUK) async -> Bool {
-        // The SDK has no callback for the PUK. The user can restore the wallet from the words.
-        guard asksForCard else { return true }
+        guard asksForCard else {
+            endWithoutCardDelegate("the app cannot show the PUK")
+            return false
+        }
         let digits = puk.puk
         let consent: Bool? = await ask { _, card, answer in card?.showPuk(digits, delegate: answer) }
         return consent ?? false

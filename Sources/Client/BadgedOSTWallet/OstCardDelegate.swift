@@ -3,9 +3,8 @@
 /// What a card asks beyond the functions of the SDK. A workflow asks its delegate if the delegate also conforms to this
 /// protocol.
 ///
-/// For other delegates, a new card gets the PIN of `getPin`. Its PUK is not shown, so after a blocked PIN only the
-/// words restore the wallet. The library repeats the words of `showPaperWallet` when they are asked back. Any other
-/// question of the card ends the workflow.
+/// Only such an app can set up a new card, because its PUK and words exist once: the app shows them, and asks the words
+/// back. For other delegates, each of these questions ends the workflow before the card gets a PIN or keys.
 public protocol OstCardDelegate: AnyObject {
     /// A card is needed. `error` says why the card in `reader` cannot be used.
     func insertCard(error: String?, reader: String?)

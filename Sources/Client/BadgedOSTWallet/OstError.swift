@@ -39,7 +39,6 @@ public final class OstError: Error, Sendable, CustomStringConvertible {
     public var description: String { errorMessage }
 }
 
-/// The errors, by name.
 public enum OstErrorCodes {
     public enum OstErrorCode: String, Sendable, CaseIterable {
         case userAlreadyActivated, userNotActivated, deviceNotSet, deviceNotAuthorized, wrongDeviceAddress

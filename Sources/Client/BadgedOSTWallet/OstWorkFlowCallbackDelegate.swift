@@ -16,7 +16,7 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
         delegate: any OstValidateDataDelegate
     )
 
-    /// The card needs its PIN. A new card gets this PIN, unless the app conforms to `OstCardDelegate`.
+    /// The card needs its PIN.
     func getPin(_ userId: String, delegate: any OstPinAcceptDelegate)
 
     /// The PIN was wrong or had the wrong form. The card needs another one.
@@ -25,7 +25,8 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
     /// The card has accepted the PIN.
     func pinValidated(_ userId: String)
 
-    /// The words of a new wallet. They are passed on once, before the card gets its keys.
+    /// The words of a new wallet. They are passed on once, before the card gets its keys, and only to an app that conforms to
+    /// `OstCardDelegate`, which asks them back.
     func showPaperWallet(mnemonics: [String])
 
     /// The server of the app has registered the device.
@@ -36,11 +37,4 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
 
     /// The workflow has failed or was cancelled. `error` says why.
     func flowInterrupted(workflowContext: OstWorkflowContext, error: OstError)
-}
-
-/// The name that later versions of the SDK use. There the protocol has no `showPaperWallet`.
-public typealias OstWorkflowDelegate = OstWorkFlowCallbackDelegate
-
-extension OstWorkFlowCallbackDelegate {
-    public func showPaperWallet(mnemonics: [String]) {}
 }

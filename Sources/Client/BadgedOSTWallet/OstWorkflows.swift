@@ -5,6 +5,10 @@ import Glibc
 import Secrets
 import Text
 
+/// The entry point of an app: an app that imports this module instead of `OstWalletSdk` uses badged. It uses the default
+/// socket, and calls back on the main queue.
+public let OstWalletSdk = OstWorkflows()
+
 /// Starts workflows with wallet cards. Each runs on a connection of its own, and reports to its delegate.
 ///
 /// Every call returns at once. `flowComplete` or `flowInterrupted` follows, also if badged cannot be reached.
@@ -25,6 +29,9 @@ public final class OstWorkflows: Sendable {
     ) {
         (self.socketPath, queue, insertion) = (socketPath, callbackQueue, virtualCard.map(VirtualInsertion.init))
     }
+
+    /// Has no effect: badged does not contact the platform of OST.
+    public func initialize(apiEndPoint: String) throws {}
 
     // MARK: Workflows
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
+import Foundation
 import Synchronization
 
 /// The connection of a manager to badged, and calls that wait for an answer.
 final class DaemonCalls: Sendable {
-    private typealias Opening = Task<Result<DaemonConnection, ClientError>, Never>
+    private typealias Opening = Task<DaemonConnection, any Error>
 
     private let path: String?
     private let executor = CallExecutor()
@@ -20,41 +21,37 @@ final class DaemonCalls: Sendable {
 
     deinit {
         guard let last = opening.withLock({ $0 }) else { return }
-        Task { if case .success(let connection) = await last.value { connection.close() } }
+        Task { try? await last.value.close() }
     }
 
     /// Returns the connection, or a new one if it has ended.
-    func connection() async throws(NSError) -> DaemonConnection {
+    func connection() async throws -> DaemonConnection {
         if let last = opening.withLock({ $0 }) {
-            if case .success(let connection) = await last.value, connection.ending == nil { return connection }
+            if let connection = try? await last.value, connection.ending == nil { return connection }
             opening.withLock { if $0 == last { $0 = nil } }
         }
         let new = opening.withLock { current in
             if let current { return current }
             let task = Opening(executorPreference: executor) { [path, opened] in
-                do throws(ClientError) {
-                    let connection = try await DaemonConnection.connect(to: path ?? SocketPath.standard)
-                    await opened(connection)
-                    return .success(connection)
-                } catch {
-                    return .failure(error)
-                }
+                let connection = try await DaemonConnection.connect(to: path ?? SocketPath.standard)
+                await opened(connection)
+                return connection
             }
             current = task
             return task
         }
-        do throws(ClientError) {
-            return try await new.value.get()
-        } catch {
-            throw NSError(error)
-        }
+        return try await new.value
     }
 
     /// Runs a call whose caller does not wait.
     func start(_ body: @escaping @Sendable () async -> Void) { executor.start(body) }
 
     /// Runs a call and blocks the calling thread until it has ended.
-    func wait<Value: Sendable>(
-        _ body: @escaping @Sendable () async throws(NSError) -> Value
-    ) throws(NSError) -> Value { try executor.wait(body) }
+    func wait<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws(NSError) -> Value {
+        do {
+            return try executor.wait(body)
+        } catch {
+            throw NSError.of(error)
+        }
+    }
 }

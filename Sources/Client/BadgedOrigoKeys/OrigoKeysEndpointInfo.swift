@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import FoundationEssentials
+public import Foundation
 import Text
 
 /// The store of the keys of this user.
-public final class OrigoKeysEndpointInfo: Sendable {
+public final class OrigoKeysEndpointInfo: NSObject, Sendable {
     /// A number made of the first eight bytes of the identifier; 0 without an endpoint.
     public let seosId: UInt
     /// Always `local`: the store is on this computer.
@@ -29,9 +29,7 @@ public final class OrigoKeysEndpointInfo: Sendable {
     init(_ json: JSON = .null) {
         id = json["id"]?.string ?? ""
         isSetup = json["setUp"]?.bool ?? false
-        let base64 = id.replacing("-", with: "+").replacing("_", with: "/")
-        let bytes = Data(base64Encoded: base64 + String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4))
-        seosId = (bytes ?? Data()).prefix(8).reduce(0) { $0 << 8 | UInt($1) }
+        seosId = (Base64.url.decode(id) ?? []).prefix(8).reduce(0) { $0 << 8 | UInt($1) }
         let size = (json["maximumKeys"]?.int ?? 0).multipliedReportingOverflow(by: json["bytesPerKey"]?.int ?? 0)
         allocatedFileSystemSize = size.overflow ? 0 : size.partialValue
         currentTopOfFileSystem = json["bytesUsed"]?.int ?? 0
@@ -42,7 +40,7 @@ public final class OrigoKeysEndpointInfo: Sendable {
 }
 
 /// What `updateEndpoint` has changed.
-public final class OrigoKeysEndpointUpdateSummary: Sendable {
+public final class OrigoKeysEndpointUpdateSummary: NSObject, Sendable {
     /// When the update began.
     public let updateDate: Date
     /// Seconds.
@@ -60,7 +58,7 @@ public final class OrigoKeysEndpointUpdateSummary: Sendable {
 }
 
 /// The last use of a key at a reader.
-public final class OrigoKeysLastAuthenticationInfo: Sendable {
+public final class OrigoKeysLastAuthenticationInfo: NSObject, Sendable {
     /// nil: the key was deleted.
     public let lastAuthenticatedOrigoKey: OrigoKeysKey?
     /// How often keys of this user were used.

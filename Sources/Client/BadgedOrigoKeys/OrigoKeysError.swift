@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-public import FoundationEssentials
+public import Foundation
 
 /// The numbers of errors.
 public enum OrigoKeysErrorCode: Int, Sendable, CaseIterable {
@@ -63,43 +63,24 @@ public enum OrigoKeysErrorCode: Int, Sendable, CaseIterable {
     }
 }
 
-/// Why a call has failed.
+/// Why a call has failed. `code` is the number of `OrigoKeysErrorCode`.
 ///
-/// It has the members that apps use of the class with this name in Foundation, which this library does not load. A file
-/// that also imports Foundation says `import class BadgedOrigoKeys.NSError`.
-public final class NSError: LocalizedError, Equatable, CustomStringConvertible {
-    /// The number of `OrigoKeysErrorCode`.
-    public let code: Int
-    /// The name of badged, such as `InvitationCodeInvalid`. Where it ends in `RetryError`, the same invitation can be used
-    /// again.
-    public let domain: String
-    /// What has happened and what to do, in English.
-    public let localizedDescription: String
-
-    init(_ code: OrigoKeysErrorCode, _ text: String, name: String? = nil) {
-        (self.code, localizedDescription) = (code.rawValue, text)
-        domain = name ?? "\(code)"
+/// `domain` is the name of badged, such as `InvitationCodeInvalid`. Where it ends in `RetryError`, the same invitation can
+/// be used again. `localizedDescription` says what has happened and what to do, in English.
+extension NSError {
+    convenience init(_ code: OrigoKeysErrorCode, _ text: String, name: String? = nil) {
+        self.init(domain: name ?? "\(code)", code: code.rawValue, userInfo: [NSLocalizedDescriptionKey: text])
     }
 
-    init(_ failure: KeyFailure) {
-        code = failure.code ?? OrigoKeysErrorCode(name: failure.name).rawValue
-        (domain, localizedDescription) = (failure.name, failure.text)
-    }
-
-    convenience init(_ error: ClientError) {
-        self.init(.daemonUnavailable, "\(error.text); \(error.advice)")
-    }
-
-    public var errorDescription: String? { localizedDescription }
-    public var description: String { "\(domain) \(code): \(localizedDescription)" }
-
-    /// What bridges of Foundation read.
-    public var _code: Int { code }
-    public var _domain: String { domain }
-
-    public static func == (left: NSError, right: NSError) -> Bool {
-        left.code == right.code && left.domain == right.domain
-            && left.localizedDescription == right.localizedDescription
+    /// The form of any error for an app.
+    static func of(_ error: any Error) -> NSError {
+        switch error {
+        case let failure as KeyFailure:
+            let code = failure.code ?? OrigoKeysErrorCode(name: failure.name).rawValue
+            return NSError(domain: failure.name, code: code, userInfo: [NSLocalizedDescriptionKey: failure.text])
+        case let error as ClientError: return NSError(.daemonUnavailable, "\(error.text); \(error.advice)")
+        default: return error as NSError
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-public import FoundationEssentials
+public import Foundation
 
 /// A key of this user.
-public final class OrigoKeysKey: Sendable, CustomStringConvertible {
+public final class OrigoKeysKey: NSObject, Sendable {
     /// Always 0: badged has no types of credentials of this numbering.
     public let credentialType: UInt8 = 0
     /// The identifier: 32 hexadecimal digits. The calls for data take it as OID.
@@ -45,7 +45,10 @@ public final class OrigoKeysKey: Sendable, CustomStringConvertible {
     /// Whether the key makes one-time codes.
     public func supportsOTP() -> Bool { hasCodes }
 
-    public var description: String { "\(keyId) \(keyType) \(label)" }
+    public override var description: String { "\(keyId) \(keyType) \(label)" }
+
+    public override func isEqual(_ object: Any?) -> Bool { (object as? OrigoKeysKey)?.keyId == keyId }
+    public override var hash: Int { keyId.hashValue }
 }
 
 extension Date {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
+import Foundation
 import Synchronization
 
 /// What this computer has, and what only a phone has.
@@ -9,11 +10,6 @@ extension OrigoKeysManager {
     /// Returns what this computer lacks for what the app uses; empty if all is well.
     public func healthCheck() -> [OrigoKeysInfo] {
         var found = deviceHealthCheck()
-        if wantsBeacons {
-            found.append(
-                .init(type: .locationMonitoringNotSupported, description: "badged does not monitor iBeacon regions")
-            )
-        }
         if wantsPhoneWallet { found.append(Self.noWallet) }
         return found
     }
@@ -36,10 +32,7 @@ extension OrigoKeysManager {
     }
 
     private func bluetoothChecks() throws(NSError) -> [HealthCheck] {
-        let checks = try calls.wait { [self] () async throws(NSError) in
-            let connection = try await calls.connection()
-            return try await Self.asked { () throws(ClientError) in try await connection.health() }
-        }
+        let checks = try calls.wait { [self] in try await calls.connection().health() }
         return checks.filter { ["bluetooth", "bluetoothAccess", "bluetoothAdapter"].contains($0.name) }
     }
 

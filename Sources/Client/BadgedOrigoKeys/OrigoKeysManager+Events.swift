@@ -21,6 +21,7 @@ extension OrigoKeysManager {
 
     private func received(_ reader: OrigoKeysReader) {
         guard state.withLock({ $0.scan != nil }) else { return }
+        if let uuid = reader.beaconUUID { return received(beacon: reader, uuid) }
         state.withLock { $0.readers[reader.id] = reader }
         tell { [weak self] delegate in
             guard let self, delegate.origoKeysShouldInteract(withScannedReader: reader) else { return }
@@ -32,7 +33,28 @@ extension OrigoKeysManager {
         }
     }
 
+    private func received(beacon: OrigoKeysReader, _ uuid: String) {
+        guard uuid == region else { return }
+        let isFirst = state.withLock { state in
+            defer { state.beacons[beacon.id] = beacon }
+            return state.beacons.isEmpty
+        }
+        if isFirst { tell { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidEnterReaderRegion(uuid) } }
+    }
+
+    /// Forgets an iBeacon, or all of them, and tells the app if it was the last one.
+    func leaveRegion(_ id: String? = nil) {
+        let isLast = state.withLock { state in
+            let hadSome = !state.beacons.isEmpty
+            state.beacons = state.beacons.filter { id != nil && $0.key != id }
+            return hadSome && state.beacons.isEmpty
+        }
+        guard isLast, let region else { return }
+        tell { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidExitReaderRegion(region) }
+    }
+
     private func lose(_ id: String) {
+        leaveRegion(id)
         guard let reader = state.withLock({ $0.readers.removeValue(forKey: id) }) else { return }
         tell { [weak self] delegate in
             if self?.state.withLock({ $0.shown.remove(id) }) != nil { delegate.origoKeysReaderDisappeared(reader) }
@@ -86,6 +108,7 @@ extension OrigoKeysManager {
         }
         for opening in openings { ended(opening, OrigoKeysOpeningResult(.bluetoothCommunicationFailed)) }
         for id in readers { lose(id) }
+        leaveRegion()
     }
 
     func openingEnded(_ result: DoorOpeningResult) {

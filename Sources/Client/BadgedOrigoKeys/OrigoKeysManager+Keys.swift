@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-public import FoundationEssentials
+public import Foundation
 import Text
 
 extension OrigoKeysManager {
@@ -8,24 +8,17 @@ extension OrigoKeysManager {
 
     /// Returns the keys of this user; none with an error.
     public func listMobileKeys(_ error: NSErrorPointer) -> [OrigoKeysKey] {
-        report(error, or: []) { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in try await keys() }
-        }
+        wait(error, or: []) { [self] in try await keys() }
     }
 
-    private func keys() async throws(NSError) -> [OrigoKeysKey] {
-        let connection = try await calls.connection()
-        let result = try await Self.asked { () throws(ClientError) in try await connection.doorKeys() }
-        switch result {
-        case .success(let keys): return keys.map(OrigoKeysKey.init)
-        case .failure(let failure): throw NSError(failure)
-        }
+    private func keys() async throws -> [OrigoKeysKey] {
+        try await calls.connection().doorKeys().get().map(OrigoKeysKey.init)
     }
 
     /// Returns the last use of a key at a reader.
     /// - Throws: `NSError` with the code `keyNotFound` if no key was used.
     public func lastAuthenticationInfo() throws -> OrigoKeysLastAuthenticationInfo {
-        try calls.wait { [self] () async throws(NSError) in
+        try calls.wait { [self] in
             let answer = try await ask("GET_LAST_AUTH")
             guard let id = answer["key"]?.string else {
                 throw NSError(.keyNotFound, "no key was used at a reader", name: "KeyNotFound")
@@ -46,8 +39,8 @@ extension OrigoKeysManager {
     /// The same as `deactivateOrigo`.
     public func deactivateOrigoKey(_ key: OrigoKeysKey) throws { try deactivateOrigo(key) }
 
-    private func change(_ key: OrigoKeysKey, _ command: String) throws(NSError) {
-        _ = try calls.wait { [self] () async throws(NSError) in try await ask(command, Self.members(key)) }
+    private func change(_ key: OrigoKeysKey, _ command: String) throws {
+        _ = try calls.wait { [self] in try await ask(command, Self.members(key)) }
     }
 
     private static func members(_ key: OrigoKeysKey) -> [JSON.Member] { [.init("key", .string(key.keyId))] }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
+import Foundation
 import Synchronization
 import Text
 
@@ -36,14 +37,10 @@ extension OrigoKeysManager {
         let options = ScanOptions(
             mode: scanMode == .optimizePerformance ? .performance : .powerSaving,
             openingTypes: filter,
-            lockServiceCodes: codes.isEmpty ? nil : codes
+            lockServiceCodes: codes.isEmpty ? nil : codes,
+            profiles: region.map { _ in ["seos", "pkoc", "aliro", "ccc", "ibeacon"] }
         )
-        let failure: NSError? = report(error, or: nil) { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in
-                let connection = try await calls.connection()
-                return try await scan(connection, options, types)
-            }
-        }
+        let failure = wait(error, or: nil) { [self] in try await scan(try await calls.connection(), options, types) }
         if let failure { error?.pointee = failure }
     }
 
@@ -53,13 +50,13 @@ extension OrigoKeysManager {
         _ connection: DaemonConnection,
         _ options: ScanOptions,
         _ types: [OrigoKeysOpeningType]
-    ) async throws(NSError) -> NSError? {
+    ) async throws -> NSError? {
         let status: ScanStatus
         do throws(ClientError) {
             status = try await connection.startScan(options)
         } catch {
             if case .refused(let text) = error { throw NSError(.badScanConfiguration, text) }
-            throw NSError(error)
+            throw error
         }
         state.withLock { ($0.scan, $0.openingTypes) = (options, types) }
         let automatic = [.seamless, .proximity, .enhancedTap].first { types.contains($0) }?.name
@@ -77,7 +74,7 @@ extension OrigoKeysManager {
         }
         guard var options = running else { return }
         options.openingTypes = types.contains(.applicationSpecific) ? nil : types.compactMap(\.name)
-        _ = try? calls.wait { [self, options] () async throws(NSError) in
+        _ = try? calls.wait { [self, options] in
             try await scan(try await calls.connection(), options, types)
         }
     }
@@ -87,10 +84,11 @@ extension OrigoKeysManager {
             state.scan = nil
             (state.readers, state.shown) = ([:], [])
         }
-        _ = try? calls.wait { [self] () async throws(NSError) in
+        leaveRegion()
+        _ = try? calls.wait { [self] in
             let connection = try await calls.connection()
-            _ = try await Self.asked { () throws(ClientError) in try await connection.setAutomaticOpening(.off) }
-            _ = try await Self.asked { () throws(ClientError) in try await connection.stopScan() }
+            _ = try await connection.setAutomaticOpening(.off)
+            _ = try await connection.stopScan()
         }
     }
 
@@ -101,15 +99,10 @@ extension OrigoKeysManager {
 
     /// Returns the readers that were received in the last ten seconds, strongest first; none without a scan.
     public func listReaders() -> [OrigoKeysReader] {
-        let answer = report(nil, or: JSON.null) { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in
-                let connection = try await calls.connection()
-                return try await Self.asked { () throws(ClientError) in
-                    try await connection.request("GET_DOOR_READER_LIST").json
-                }
-            }
+        let answer = wait(nil, or: JSON.null) { [self] in
+            try await calls.connection().request("GET_DOOR_READER_LIST").json
         }
-        return (answer["readers"]?.array ?? []).compactMap(OrigoKeysReader.init)
+        return (answer["readers"]?.array ?? []).compactMap(OrigoKeysReader.init).filter { $0.beaconUUID == nil }
     }
 
     /// Returns the closest reader, if it is in range for a way of opening and was not opened just now.
@@ -118,16 +111,15 @@ extension OrigoKeysManager {
         guard openingType != .applicationSpecific else {
             return listReaders().first { $0.isInRange(for: .applicationSpecific) }
         }
-        let answer = report(nil, or: JSON.null) { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in
-                let connection = try await calls.connection()
-                return try await Self.asked { () throws(ClientError) in
-                    try await connection.request("GET_CLOSEST_DOOR_READER", [.init("openingType", .string(type))]).json
-                }
-            }
+        let answer = wait(nil, or: JSON.null) { [self] in
+            let members = [JSON.Member("openingType", .string(type))]
+            return try await calls.connection().request("GET_CLOSEST_DOOR_READER", members).json
         }
         return answer["reader"].flatMap(OrigoKeysReader.init)
     }
+
+    /// An addition of badged: the iBeacons of the region that are received now, by identifier. They are not readers.
+    public func beacons() -> [OrigoKeysReader] { state.withLock { $0.beacons }.sorted { $0.key < $1.key }.map(\.value) }
 
     /// Has no effect: a scan finds all readers.
     public func enableNearByReaders(_ enable: Bool) {}
@@ -149,16 +141,11 @@ extension OrigoKeysManager {
             return
         }
         state.withLock { $0.openings[reader.id] = Opening(reader: reader, type: openingType, isCall: true) }
-        let ended: DoorOpeningResult? = report(error, or: nil) { () throws(NSError) in
-            do throws(NSError) {
-                return try calls.wait { [self] () async throws(NSError) in
-                    let connection = try await calls.connection()
-                    let answer = try await Self.asked { () throws(ClientError) in
-                        try await connection.openDoorReader(reader.id, by: type)
-                    }
-                    guard case .ended(let result) = answer else { return nil }
-                    return result
-                }
+        let ended: DoorOpeningResult? = wait(error, or: nil) { [self] in
+            do {
+                let answer = try await calls.connection().openDoorReader(reader.id, by: type)
+                guard case .ended(let result) = answer else { return nil }
+                return result
             } catch {
                 state.withLock { _ = $0.openings.removeValue(forKey: reader.id) }
                 end()
@@ -185,7 +172,7 @@ extension OrigoKeysManager {
             limit(timeoutConfiguration.maxTimeBetweenFragments), limit(timeoutConfiguration.maxTimeBetweenApdus),
             limit(timeoutConfiguration.maxConnectionTime)
         )
-        _ = try? calls.wait { [self] () async throws(NSError) in
+        _ = try? calls.wait { [self] in
             // If badged cannot be reached now, the next connection gets the limits.
             let connection = try? await calls.connection()
             state.withLock { $0.timeouts = limits }

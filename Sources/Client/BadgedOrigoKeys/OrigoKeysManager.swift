@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
 public import Dispatch
-import FoundationEssentials
+public import Foundation
 import Synchronization
 import Text
 
@@ -9,7 +9,7 @@ import Text
 ///
 /// Calls that end with a callback return at once. All others wait for badged; do not call them on the pool of `async`
 /// functions. `startup()` need not be the first call.
-public final class OrigoKeysManager: Sendable {
+public final class OrigoKeysManager: NSObject, Sendable {
     /// An opening that has begun.
     struct Opening {
         let reader: OrigoKeysReader
@@ -28,6 +28,8 @@ public final class OrigoKeysManager: Sendable {
         var timeouts: (fragment: Duration, apdu: Duration, connect: Duration)?
         /// The readers that were received, by identifier.
         var readers: [String: OrigoKeysReader] = [:]
+        /// The iBeacons of the region that are received, by identifier.
+        var beacons: [String: OrigoKeysReader] = [:]
         /// The readers that appeared to the app.
         var shown: Set<String> = []
         /// By identifier of the reader.
@@ -41,7 +43,8 @@ public final class OrigoKeysManager: Sendable {
     }
 
     let state = Mutex(State())
-    let wantsBeacons: Bool
+    /// The UUID of the region to watch, in lower case; nil: none.
+    let region: String?
     let wantsPhoneWallet: Bool
     private let reference: Reference
     private let queue: DispatchQueue
@@ -67,9 +70,21 @@ public final class OrigoKeysManager: Sendable {
     ) {
         reference = Reference(delegate: delegate)
         (self.socketPath, queue) = (socketPath, callbackQueue)
-        let names = Set(options.keys.compactMap { $0 as? String })
-        wantsBeacons = !names.isDisjoint(with: [OrigoKeysOptionBeaconUUID, OrigoKeysOptionEnableBeaconBLEScan])
+        region = Self.region(options)
         wantsPhoneWallet = options[OrigoKeysOptionTargets].map { "\($0)".contains("Wallet") } ?? false
+        super.init()
+    }
+
+    /// Reads the options about the region.
+    private static func region(_ options: [AnyHashable: Any]) -> String? {
+        let uuid = options[OrigoKeysOptionBeaconUUID].map { "\($0)".lowercased() }
+        guard let uuid, uuid != "default", !uuid.isEmpty else {
+            let isOn = options[OrigoKeysOptionEnableBeaconBLEScan].map {
+                ["true", "yes", "1"].contains("\($0)".lowercased())
+            }
+            return uuid != nil || isOn == true ? OrigoKeysDefaultBeaconUUID : nil
+        }
+        return uuid
     }
 
     // MARK: Calls
@@ -92,30 +107,23 @@ public final class OrigoKeysManager: Sendable {
     }
 
     /// Sends a command for keys.
-    func ask(_ command: String, _ members: [JSON.Member] = []) async throws(NSError) -> JSON {
-        let connection = try await calls.connection()
-        let result: Result<JSON, KeyFailure>
-        do throws(ClientError) {
-            result = try await connection.keyRequest(command, members)
-        } catch {
-            throw NSError(error)
-        }
-        switch result {
-        case .success(let answer): return answer
-        case .failure(let failure): throw NSError(failure)
-        }
+    func ask(_ command: String, _ members: [JSON.Member] = []) async throws -> JSON {
+        try await calls.connection().keyRequest(command, members).get()
     }
 
     /// Sends a command for keys and waits. A failure is in `error`; then the answer is null.
     func ask(_ command: String, _ members: [JSON.Member] = [], _ error: NSErrorPointer) -> JSON {
-        report(error, or: .null) { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in try await ask(command, members) }
-        }
+        wait(error, or: .null) { [self] in try await ask(command, members) }
     }
 
-    func report<Value>(_ error: NSErrorPointer, or other: Value, _ body: () throws(NSError) -> Value) -> Value {
+    /// Runs a call and waits. A failure is in `error`; then the result is `other`.
+    func wait<Value: Sendable>(
+        _ error: NSErrorPointer,
+        or other: Value,
+        _ body: @escaping @Sendable () async throws -> Value
+    ) -> Value {
         do throws(NSError) {
-            return try body()
+            return try calls.wait(body)
         } catch let failure {
             error?.pointee = failure
             return other
@@ -136,15 +144,15 @@ public final class OrigoKeysManager: Sendable {
 
     private func run(
         _ failed: @escaping @Sendable (any OrigoKeysManagerDelegate, NSError) -> Void,
-        _ body: @escaping @Sendable (OrigoKeysManager) async throws(NSError) -> Callback
+        _ body: @escaping @Sendable (OrigoKeysManager) async throws -> Callback
     ) {
         guard begin() else { return tell { failed($0, Self.busy) } }
         calls.start { [self] in
             let callback: Callback
-            do throws(NSError) {
+            do {
                 callback = try await body(self)
             } catch {
-                callback = { failed($0, error) }
+                callback = { failed($0, NSError.of(error)) }
             }
             end()
             tell(callback)
@@ -155,7 +163,7 @@ public final class OrigoKeysManager: Sendable {
 
     /// Checks that badged can be reached and that its store can be used.
     public func startup() {
-        run({ $0.origoKeysDidFail(toStartup: $1) }) { manager throws(NSError) in
+        run({ $0.origoKeysDidFail(toStartup: $1) }) { manager in
             _ = try await manager.ask("START")
             return { $0.origoKeysDidStartup() }
         }
@@ -174,7 +182,7 @@ public final class OrigoKeysManager: Sendable {
 
     /// Sets up the endpoint with an invitation: a code such as XXXX-XXXX-XXXX-XXXX, its address, or an enrolment file.
     public func setupEndpoint(_ invitationCode: String) {
-        run({ $0.origoKeysDidFail(toSetupEndpoint: $1) }) { manager throws(NSError) in
+        run({ $0.origoKeysDidFail(toSetupEndpoint: $1) }) { manager in
             _ = try await manager.ask("SETUP_ENDPOINT", [.init("invitation", .string(invitationCode))])
             return { $0.origoKeysDidSetupEndpoint() }
         }
@@ -183,7 +191,7 @@ public final class OrigoKeysManager: Sendable {
     /// Compares the keys with the issuer.
     public func updateEndpoint() {
         let begun = Date()
-        run({ $0.origoKeysDidFail(toUpdateEndpoint: $1) }) { manager throws(NSError) in
+        run({ $0.origoKeysDidFail(toUpdateEndpoint: $1) }) { manager in
             let summary = OrigoKeysEndpointUpdateSummary(try await manager.ask("UPDATE_ENDPOINT"), begun: begun)
             return { delegate in
                 delegate.origoKeysDidUpdateEndpoint()
@@ -194,7 +202,7 @@ public final class OrigoKeysManager: Sendable {
 
     /// Removes the endpoint with all keys of this user. A failure is reported as that of an update.
     public func unregisterEndpoint() {
-        run({ $0.origoKeysDidFail(toUpdateEndpoint: $1) }) { manager throws(NSError) in
+        run({ $0.origoKeysDidFail(toUpdateEndpoint: $1) }) { manager in
             _ = try await manager.ask("REMOVE_ENDPOINT", [.init("confirm", .bool(true))])
             return { $0.origoKeysDidTerminateEndpoint() }
         }
@@ -210,19 +218,6 @@ public final class OrigoKeysManager: Sendable {
 
     /// Returns the version of badged; empty if badged cannot be reached.
     public func apiVersion() -> String {
-        report(nil, or: "") { () throws(NSError) in
-            try calls.wait { [self] () async throws(NSError) in
-                let connection = try await calls.connection()
-                return try await Self.asked { () throws(ClientError) in try await connection.info().version }
-            }
-        }
-    }
-
-    static func asked<Value>(_ body: () async throws(ClientError) -> Value) async throws(NSError) -> Value {
-        do throws(ClientError) {
-            return try await body()
-        } catch {
-            throw NSError(error)
-        }
+        wait(nil, or: "") { [self] in try await calls.connection().info().version }
     }
 }

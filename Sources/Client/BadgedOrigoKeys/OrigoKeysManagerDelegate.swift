@@ -87,9 +87,10 @@ extension OrigoKeysManagerDelegate {
 
 /// The name of the protocol with the questions about single readers, which `OrigoKeysManagerDelegate` has, too.
 public protocol OrigoKeysManagerExtendedDelegate: OrigoKeysManagerDelegate {
-    /// Never called: badged watches no regions.
+    /// The first iBeacon of the region is received. The region is watched while the app scans; see
+    /// `OrigoKeysOptionBeaconUUID`.
     func origoKeysUserDidEnterReaderRegion(_ beaconUUID: String?)
-    /// Never called: badged watches no regions.
+    /// No iBeacon of the region is received any more, or the scan has ended.
     func origoKeysUserDidExitReaderRegion(_ beaconUUID: String?)
 }
 

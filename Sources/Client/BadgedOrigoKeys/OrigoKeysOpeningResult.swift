@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-public import FoundationEssentials
+public import Foundation
 
 /// How an opening has ended, after a connection.
-public final class OrigoKeysOpeningResult: Sendable {
+public final class OrigoKeysOpeningResult: NSObject, Sendable {
     public let status: OrigoKeysOpeningStatusType
     /// What the reader has answered; nil: nothing.
     public let statusPayload: Data?
@@ -26,17 +26,17 @@ public final class OrigoKeysOpeningResult: Sendable {
 }
 
 /// The time limits of openings, in seconds. badged takes 0.05 to 60.
-public final class OrigoKeysTimeoutConfiguration {
+public final class OrigoKeysTimeoutConfiguration: NSObject {
     public var maxTimeBetweenFragments = 0.3
     public var maxTimeBetweenApdus = 1.2
     public var maxConnectionTime = 3.2
 
-    public init() {}
+    public override init() {}
 }
 
-/// The tag of a data object: one or two bytes.
-public final class OrigoKeysSeosTag: Sendable {
-    /// The tag as a number, such as 0x5F01.
+/// The BER tag of a data object, of one or two bytes. ISO/IEC 7816-4, 5.2.2.1.
+public final class OrigoKeysSeosTag: NSObject, Sendable {
+    /// The tag as a number, such as 0x5F24. The second of two bytes is 0x1F to 0x7F.
     public let tag: UInt
 
     public init(tag: UInt) { self.tag = tag }

@@ -2,14 +2,16 @@
 
 // The names of the options of `OrigoKeysManager`. badged needs none of them: it identifies an application by its user.
 
-/// The name of the application.
 public let OrigoKeysOptionApplicationId = "OrigoKeysOptionApplicationId"
 /// The version of the application.
 public let OrigoKeysOptionVersion = "OrigoKeysOptionVersion"
-/// An iBeacon to watch. badged reports no regions; `healthCheck` says so when this option is there.
+/// The UUID of the iBeacons that mark the region of the readers, which is watched while the app scans. `default` or an
+/// empty text is `OrigoKeysDefaultBeaconUUID`. An extended delegate hears when the region is entered and left.
 public let OrigoKeysOptionBeaconUUID = "OrigoKeysOptionBeaconUUID"
-/// Whether iBeacons are watched; as `OrigoKeysOptionBeaconUUID`.
+/// Whether the region is watched: `true` or `YES`. Without `OrigoKeysOptionBeaconUUID` it is the default region.
 public let OrigoKeysOptionEnableBeaconBLEScan = "OrigoKeysOptionEnableBeaconBLEScan"
+/// The UUID of the default region.
+public let OrigoKeysDefaultBeaconUUID = "00009999-0000-1000-8000-00177a000002"
 /// The certificate of a key service. Has no effect: `[keys] authorities` in badged.conf(5).
 public let OrigoKeysOptionTSMPublicCert = "OrigoKeysOptionTSMPublicCert"
 /// The address of a key service. Has no effect: `[keys] issuer` in badged.conf(5).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import FoundationEssentials
+public import Foundation
 import Text
 
 /// A door reader as it was received last. Nothing of it is proven, because any device can send any advertisement.
-public final class OrigoKeysReader: Sendable, CustomStringConvertible {
+public final class OrigoKeysReader: NSObject, Sendable {
     /// Identifies the reader as long as badged can follow it.
     public let uuid: String?
     public let name: String?
@@ -16,6 +16,11 @@ public final class OrigoKeysReader: Sendable, CustomStringConvertible {
     public let optionalScanResponseData: Data? = nil
     /// Always nil: no reader that badged opens sends a serial number.
     public let readerPSN: String? = nil
+
+    /// An addition of badged: the place of an iBeacon, of `beacons()`; nil for door readers.
+    public let beaconUUID: String?
+    public let beaconMajor: Int?
+    public let beaconMinor: Int?
 
     let id: String
     /// The smoothed signal strength in dBm.
@@ -31,6 +36,8 @@ public final class OrigoKeysReader: Sendable, CustomStringConvertible {
         self.id = id
         uuid = id
         name = json["name"]?.string
+        let beacon = json["profile"]?.string == "ibeacon" ? json["beacon"] : nil
+        (beaconUUID, beaconMajor, beaconMinor) = (beacon?["uuid"]?.string, beacon?["major"]?.int, beacon?["minor"]?.int)
         lastRSSIUpdate = Date(timeIntervalSince1970: Double(json["lastSeen"]?.int ?? 0) / 1000)
         level = Self.number(signal["level"]) ?? Double(last)
         // Whatever a reader advertises, a program may choose it.
@@ -69,11 +76,14 @@ public final class OrigoKeysReader: Sendable, CustomStringConvertible {
     /// At most fifty values; empty for a reader of a callback.
     public func rssiHistory() -> [OrigoKeysRssiMeasurement] { measurements.history }
 
-    public var description: String { "\(id) \(name ?? "")" }
+    public override var description: String { "\(id) \(name ?? "")" }
+
+    public override func isEqual(_ object: Any?) -> Bool { (object as? OrigoKeysReader)?.id == id }
+    public override var hash: Int { id.hashValue }
 }
 
 /// A signal strength.
-public final class OrigoKeysRssiMeasurement: Sendable {
+public final class OrigoKeysRssiMeasurement: NSObject, Sendable {
     /// dBm.
     public let rssi: Int
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Credentials
+package import Text
 
 /// A credential that may open doors: a key and the sites that accept it.
 package struct DoorCredential: Sendable {
@@ -19,15 +20,9 @@ package struct DoorCredential: Sendable {
 package protocol CredentialProvider: Sendable {
     /// Returns the active credentials of this user that open PKOC readers; with `keyID` only the one with this
     /// identifier.
-    /// - Throws: `CredentialError` if the store cannot be read.
-    func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential]
+    /// - Throws: `Failure` if the store cannot be read.
+    func credentials(uid: UInt32, keyID: String?) async throws(Failure) -> [DoorCredential]
 
     /// Records that this key was used at a reader.
     func used(uid: UInt32, keyID: String) async
-}
-
-/// Why the credentials are not available, in words for people.
-package struct CredentialError: Error, Sendable, Equatable {
-    package let text: String
-    package init(_ text: String) { self.text = text }
 }

@@ -4,6 +4,7 @@ import Credentials
 import Crypto
 package import DoorReaders
 import Glibc
+import Text
 import Threads
 
 /// Opens PKOC readers: connects, runs the dialogue and disconnects. Each adapter opens one reader at a time.
@@ -185,8 +186,8 @@ import Threads
         let signing = Task { @Loop in
             do {
                 result.fill(.success(try await key.sign(digest: digest)))
-            } catch let error as any SigningError {
-                result.fill(.failure(Ending(result: OpeningResult(failed.result.status, reason: error.text))))
+            } catch let error as Failure {
+                result.fill(.failure(Ending(result: OpeningResult(failed.result.status, reason: error.message))))
             } catch {
                 result.fill(.failure(failed))
             }

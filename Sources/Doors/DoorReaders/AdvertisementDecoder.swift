@@ -19,32 +19,11 @@ package struct AdvertisementDecoder: Sendable {
         static let apple: UInt16 = 0x004C
     }
 
-    /// A 128-bit UUID: the upper and the lower half of the number in its written form.
-    private struct UUID128: Equatable {
-        var high: UInt64
-        var low: UInt64
-
-        /// Sixteen bytes, least significant first.
-        init(_ data: Span<UInt8>, at start: Int) {
-            var (high, low): (UInt64, UInt64) = (0, 0)
-            for index in 0..<8 {
-                low |= UInt64(data[start + index]) << (8 * index)
-                high |= UInt64(data[start + 8 + index]) << (8 * index)
-            }
-            (self.high, self.low) = (high, low)
-        }
-
-        init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
-
-        static let pkoc = UUID128(0x41fb_60a1_d4d0_4ae9, 0x8cbb_b62b_5ae8_1810)
-        static let ccc = UUID128(0x5810_bbc0_b499_11e9, 0xa2a3_2a2a_e2db_cce4)
-
-        /// The last 24 bits of 00009800-0000-1000-8000-00177Axxxxxx; nil for other UUIDs. 00177A is the OUI of ASSA
-        /// ABLOY.
-        var seosCode: UInt32? {
-            guard high == 0x0000_9800_0000_1000, low >> 24 == 0x80_0000_177A else { return nil }
-            return UInt32(low & 0xFF_FFFF)
-        }
+    private enum UUID128 {
+        static let pkoc: UInt128 = 0x41fb_60a1_d4d0_4ae9_8cbb_b62b_5ae8_1810
+        static let ccc: UInt128 = 0x5810_bbc0_b499_11e9_a2a3_2a2a_e2db_cce4
+        /// The first 104 bits of 00009800-0000-1000-8000-00177Axxxxxx. 00177A is the OUI of ASSA ABLOY.
+        static let seos: UInt128 = 0x0000_9800_0000_1000_8000_0017_7A
     }
 
     /// Decodes advertising data. When several profiles match, the first in the order of `ReaderProfile` is used.
@@ -58,12 +37,12 @@ package struct AdvertisementDecoder: Sendable {
                 }
             case AdvertisingData.DataType.incompleteUUIDs128, AdvertisingData.DataType.completeUUIDs128:
                 for start in stride(from: value.lowerBound, to: value.upperBound - 15, by: 16) {
-                    service(UUID128(data, at: start), &result)
+                    service(Self.uint128(data, start), &result)
                 }
             case AdvertisingData.DataType.serviceData16 where value.count >= 2:
                 serviceData(Self.uint16(data, value.lowerBound), data, value.dropFirst(2), &result)
             case AdvertisingData.DataType.serviceData128 where value.count >= 16:
-                service(UUID128(data, at: value.lowerBound), &result)
+                service(Self.uint128(data, value.lowerBound), &result)
             case AdvertisingData.DataType.manufacturerData where value.count >= 2:
                 manufacturer(Self.uint16(data, value.lowerBound), data, value.dropFirst(2), &result)
             case AdvertisingData.DataType.shortenedName:
@@ -83,6 +62,13 @@ package struct AdvertisementDecoder: Sendable {
         UInt16(data[start]) | UInt16(data[start + 1]) << 8
     }
 
+    /// A 128-bit UUID: sixteen bytes, least significant first.
+    private static func uint128(_ data: Span<UInt8>, _ start: Int) -> UInt128 {
+        var number: UInt128 = 0
+        for index in (start..<start + 16).reversed() { number = number << 8 | UInt128(data[index]) }
+        return number
+    }
+
     private func setProfile(_ profile: ReaderProfile, _ result: inout DecodedAdvertisement) {
         let present = result.profile ?? profile
         result.profile = ReaderProfile.allCases.first { $0 == profile || $0 == present }
@@ -98,15 +84,16 @@ package struct AdvertisementDecoder: Sendable {
         }
     }
 
-    private func service(_ uuid: UUID128, _ result: inout DecodedAdvertisement) {
-        if let code = uuid.seosCode {
+    private func service(_ uuid: UInt128, _ result: inout DecodedAdvertisement) {
+        if uuid >> 24 == UUID128.seos {
             setProfile(.seos, &result)
+            let code = UInt32(uuid & 0xFF_FFFF)
             if let code = LockServiceCode.decode(code, codeEncoding), !result.lockServiceCodes.contains(code) {
                 result.lockServiceCodes.append(code)
             }
-        } else if uuid == .pkoc {
+        } else if uuid == UUID128.pkoc {
             setProfile(.pkoc, &result)
-        } else if uuid == .ccc {
+        } else if uuid == UUID128.ccc {
             setProfile(.ccc, &result)
         }
     }
@@ -195,9 +182,14 @@ package struct AdvertisementDecoder: Sendable {
         guard value.count == 23, data[value.lowerBound] == 0x02, data[value.lowerBound + 1] == 0x15 else { return }
         setProfile(.ibeacon, &result)
         result.powerAtOneMetre = Int8(bitPattern: data[value.lowerBound + 22])
-        // This UUID is big-endian. Phones that emulate a reader send 00009800-0000-1000-8000-00177A...
-        let phone: [13 of UInt8] = [0, 0, 0x98, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0x17, 0x7A]
-        result.isPhone = phone.indices.allSatisfy { data[value.lowerBound + 2 + $0] == phone[$0] }
+        var number: UInt128 = 0
+        for index in 2..<18 { number = number << 8 | UInt128(data[value.lowerBound + index]) }
+        func half(_ index: Int) -> UInt16 {
+            UInt16(data[value.lowerBound + index]) << 8 | UInt16(data[value.lowerBound + index + 1])
+        }
+        result.beacon = .init(number: number, major: half(18), minor: half(20))
+        // Phones that emulate a reader send 00009800-0000-1000-8000-00177A...
+        result.isPhone = number >> 24 == UUID128.seos
     }
 
     // MARK: Name

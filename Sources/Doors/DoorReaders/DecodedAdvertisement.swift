@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// What one advertisement says about its sender. Advertisements are not authenticated.
 package struct DecodedAdvertisement: Sendable, Equatable {
@@ -16,6 +17,7 @@ package struct DecodedAdvertisement: Sendable, Equatable {
     /// dBm at a distance of one metre.
     package var powerAtOneMetre: Int8?
     package var aliroReader: AliroReader?
+    package var beacon: Beacon?
     /// The reader accepts no credentials now.
     package var isUnavailable = false
     /// The sender is a phone that emulates a reader or a beacon.
@@ -45,6 +47,23 @@ package struct DecodedAdvertisement: Sendable, Equatable {
             case .applicationSpecific: nil
             case .enhancedTap: enhancedTap
             }
+        }
+    }
+
+    /// What an iBeacon says of its place.
+    package struct Beacon: Hashable, Sendable {
+        /// The 16 bytes of the UUID, the first one highest.
+        package var number: UInt128
+        package var major: UInt16
+        package var minor: UInt16
+
+        package init(number: UInt128, major: UInt16, minor: UInt16) {
+            (self.number, self.major, self.minor) = (number, major, minor)
+        }
+
+        /// The UUID in groups of 8, 4, 4, 4 and 12 lower-case digits.
+        package var uuid: String {
+            withUnsafeBytes(of: number.bigEndian) { UUIDText.encode($0) }
         }
     }
 

@@ -58,6 +58,8 @@ package final class DoorReader {
     package var txPower: Int8? { facts.txPower }
     /// dBm at a distance of one metre.
     package var powerAtOneMetre: Int8? { facts.powerAtOneMetre }
+    /// The place of an iBeacon; nil for other readers.
+    package var beacon: DecodedAdvertisement.Beacon? { facts.beacon }
     /// The reader advertises that it accepts no credentials now.
     package var isUnavailable: Bool { facts.isUnavailable }
 

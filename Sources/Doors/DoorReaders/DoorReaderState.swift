@@ -32,6 +32,13 @@ package struct DoorReaderState {
         object.member("addressType", reader.address.kind.rawValue)
         object.member("lockServiceCode", reader.lockServiceCode)
         object.member("lockServiceCodes", reader.lockServiceCodes)
+        if let beacon = reader.beacon {
+            object.object("beacon") { object in
+                object.member("uuid", beacon.uuid)
+                object.member("major", beacon.major)
+                object.member("minor", beacon.minor)
+            }
+        }
         object.member("openingTypes", types.map(\.name))
         object.object("inRange") { inRange in
             for type in types {

@@ -4,7 +4,7 @@ import Glibc
 /// A Kalman filter that estimates the signal strength without temporary obstacles.
 ///
 /// The state has three values: the level, its rate of change, and the shadow that bodies and furniture cast. A
-/// measurement is the sum of level, shadow and fading. The constants were fitted to generated walks (Tests/DoorWalks);
+/// measurement is the sum of level, shadow and fading. The constants were fitted to generated walks (Tests/DoorTestSupport);
 /// tests and benchmarks use other seeds.
 struct LevelFilter: Sendable {
     /// Process noise: how much the rate changes, in dB per second, within one second.

@@ -25,3 +25,6 @@ package final class ListeningTime {
         }
     }
 }
+
+/// A duration, or a time of one monotonic clock, in milliseconds. This target reads no clock: callers pass the time.
+package typealias Milliseconds = Int64

@@ -12,6 +12,8 @@ struct ReaderFacts {
     var txPower: Int8?
     /// dBm at a distance of one metre.
     var powerAtOneMetre: Int8?
+    /// The place of an iBeacon.
+    var beacon: DecodedAdvertisement.Beacon?
     /// The reader advertises that it accepts no credentials now.
     var isUnavailable = false
 
@@ -24,6 +26,7 @@ struct ReaderFacts {
         guard content.profile != nil else { return }
         for code in content.lockServiceCodes { add(code) }
         if let power = content.powerAtOneMetre { powerAtOneMetre = power }
+        if let beacon = content.beacon { self.beacon = beacon }
         guard let types = content.openingTypes else { return }
         (isUnavailable, advertisedTypes) = (content.isUnavailable, types)
         if let limits = content.limits { advertisedLimits = limits }
@@ -35,6 +38,7 @@ struct ReaderFacts {
         txPower = newer.txPower ?? txPower
         for code in newer.lockServiceCodes { add(code) }
         powerAtOneMetre = newer.powerAtOneMetre ?? powerAtOneMetre
+        beacon = newer.beacon ?? beacon
         guard let types = newer.advertisedTypes else { return }
         (isUnavailable, advertisedTypes) = (newer.isUnavailable, types)
         advertisedLimits = newer.advertisedLimits ?? advertisedLimits

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Text
 
 /// A device of bluetoothd: org.bluez.Device1. bluetoothd provides decoded properties instead of advertising data, so
 /// the data is encoded again from the properties.
@@ -122,31 +123,38 @@ struct BlueZDevice {
         return data
     }
 
-    /// The end of the Bluetooth Base UUID, which a 16-bit UUID completes.
-    private static let base = "-0000-1000-8000-00805f9b34fb"
-
     /// The bytes of a UUID in advertising data: two for a 16-bit UUID, else sixteen; nil when the text is no UUID.
     static func bytes(_ uuid: String) -> [UInt8]? {
-        let text = uuid.lowercased()
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12] else { return nil }
-        var bytes: [UInt8] = []
-        for part in parts {
-            var digits = part.utf8[...]
-            while let high = digits.popFirst().flatMap(digit), let low = digits.popFirst().flatMap(digit) {
-                bytes.append(high << 4 | low)
-            }
-        }
-        guard bytes.count == 16 else { return nil }
-        if text.hasSuffix(base), text.hasPrefix("0000") { return [bytes[3], bytes[2]] }
-        return bytes.reversed()
+        guard uuid.utf8.count == 36, let bytes = UUIDText.decode(uuid) else { return nil }
+        // A 16-bit UUID completes the Bluetooth Base UUID.
+        let isShort = bytes[..<2] == [0, 0] && bytes[4...].elementsEqual(base)
+        return isShort ? [bytes[3], bytes[2]] : bytes.reversed()
     }
 
-    private static func digit(_ character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
-        default: nil
-        }
+    private static let base = [0x00, 0x00, 0x10, 0x00, 0x80, 0x00, 0x00, 0x80, 0x5F, 0x9B, 0x34, 0xFB] as [UInt8]
+}
+
+/// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only
+/// the properties that have changed.
+struct BlueZDevices {
+    private var devices: [String: BlueZDevice] = [:]
+    /// More than the readers in a `ReaderTracker`.
+    private static let capacity = 8192
+
+    subscript(path: String) -> BlueZDevice? { devices[path] }
+
+    mutating func keep(_ device: BlueZDevice, at path: String) {
+        if devices.count >= Self.capacity, devices[path] == nil { makeRoom() }
+        devices[path] = device
     }
+
+    /// Forgets the devices that match no profile; if too many match, forgets all devices. `BlueZScanner` reads the
+    /// properties of a forgotten device again when it is received.
+    private mutating func makeRoom() {
+        let decoder = AdvertisementDecoder()
+        devices = devices.filter { decoder.decode($0.value.advertisingData.span).profile != nil }
+        if devices.count > Self.capacity / 2 { devices = [:] }
+    }
+
+    mutating func remove(_ path: String) { devices[path] = nil }
 }

@@ -35,7 +35,7 @@ import Scanners
     init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
 
     private func call(_ member: String, answer: @escaping SystemBus.Answer = { _ in }) {
-        bus.call(BlueZName.service, path, BlueZName.adapter, member, answer: answer)
+        bus.call(BusMethod(path, BlueZName.adapter, member), answer: answer)
     }
 
     // MARK: Discovery
@@ -106,11 +106,9 @@ import Scanners
 
     /// Sets the filter; during a probe an empty one, with which neither bluetoothd nor the kernel filters.
     private func setFilter() {
+        let method = BusMethod(path, BlueZName.adapter, "SetDiscoveryFilter")
         bus.call(
-            BlueZName.service,
-            path,
-            BlueZName.adapter,
-            "SetDiscoveryFilter",
+            method,
             arguments: { message in
                 message.container("a", "{sv}") {
                     guard probe == nil else { return }

@@ -38,26 +38,12 @@ import Scanners
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
         }
         alarm?.set(after: timeout)
-        // A call to bluetoothd itself would start it.
-        bus?.call(
-            BlueZName.bus,
-            BlueZName.busPath,
-            BlueZName.bus,
-            "GetNameOwner",
-            arguments: { $0.append(BlueZName.service) },
-            answer: { self.handleOwner($0) }
-        )
+        bus?.call(.nameOwner, arguments: { $0.append(BlueZName.service) }, answer: { self.handleOwner($0) })
     }
 
     private func handleOwner(_ answer: BusMessage?) {
         guard answer?.kind == .return else { return end(hasAdapter ? BlueZFault.noService : ScannerFault.noAdapter) }
-        bus?.call(
-            BlueZName.service,
-            "/",
-            BlueZName.objects,
-            "GetManagedObjects",
-            answer: { self.handleObjects($0) }
-        )
+        bus?.call(.managedObjects, answer: { self.handleObjects($0) })
     }
 
     private func handleObjects(_ answer: BusMessage?) {

@@ -45,9 +45,8 @@ import Threads
 
     func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
         let deadline = Loop.now + limit
-        // A call to bluetoothd itself would start it.
         owner = try await ask(
-            (BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner"),
+            .nameOwner,
             arguments: { $0.append(BlueZName.service) },
             until: deadline,
             refusal: "bluetoothd is not running"
@@ -57,7 +56,7 @@ import Threads
             "type='signal',sender='\(BlueZName.service)',interface='\(BlueZName.objects)'",
             "type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
         ] {
-            bus.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch", arguments: { $0.append(rule) })
+            bus.call(.addMatch, arguments: { $0.append(rule) })
         }
         try await readObjects(until: deadline)
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
@@ -100,7 +99,7 @@ import Threads
     private func readObjects(until deadline: Milliseconds) async throws(DoorLinkFailure) {
         let (adapterPath, devicePath) = (adapterPath, devicePath)
         gatt = try await ask(
-            (BlueZName.service, "/", BlueZName.objects, "GetManagedObjects"),
+            .managedObjects,
             until: deadline,
             refusal: "bluetoothd does not list its objects"
         ) { answer throws(BusMessage.Malformed) in
@@ -133,7 +132,7 @@ import Threads
             }
         }
         try await ask(
-            (BlueZName.service, path, BlueZName.characteristic, "WriteValue"),
+            BusMethod(path, BlueZName.characteristic, "WriteValue"),
             arguments: write,
             until: Loop.now + limit
         ) { [weak self] _ throws(BusMessage.Malformed) in
@@ -169,14 +168,14 @@ import Threads
         until deadline: Milliseconds,
         _ arguments: (BusMessage) -> Void = { _ in }
     ) async throws(DoorLinkFailure) {
-        try await ask((BlueZName.service, path, interface, member), arguments: arguments, until: deadline) {
+        try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
             _ throws(BusMessage.Malformed) in
         }
     }
 
     /// Calls a method and returns what `read` makes of the answer.
     private func ask<Result: Sendable>(
-        _ method: (destination: String, path: String, interface: String, member: String),
+        _ method: BusMethod,
         arguments: (BusMessage) -> Void = { _ in },
         until deadline: Milliseconds,
         refusal: String? = nil,
@@ -184,25 +183,18 @@ import Threads
     ) async throws(DoorLinkFailure) -> Result {
         if let failure { throw failure }
         let answered = OneShot<Swift.Result<Result, DoorLinkFailure>>()
-        let isSent = bus.call(
-            method.destination,
-            method.path,
-            method.interface,
-            method.member,
-            arguments: arguments,
-            answer: { answer in
-                guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
-                guard answer.kind == .return else {
-                    answered.fill(.failure(Self.failure(method.member, answer.errorName, refusal)))
-                    return
-                }
-                do throws(BusMessage.Malformed) {
-                    answered.fill(.success(try read(answer)))
-                } catch {
-                    answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
-                }
+        let isSent = bus.call(method, arguments: arguments) { answer in
+            guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
+            guard answer.kind == .return else {
+                answered.fill(.failure(Self.failure(method.member, answer.errorName, refusal)))
+                return
             }
-        )
+            do throws(BusMessage.Malformed) {
+                answered.fill(.success(try read(answer)))
+            } catch {
+                answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
+            }
+        }
         guard isSent else { throw .failed("the D-Bus cannot be reached") }
         pending = { answered.fill(.failure($0)) }
         let alarm = Loop.Alarm { answered.fill(.failure(.timedOut)) }

@@ -45,14 +45,8 @@ import DoorReaders
     func forgetAll() { (adapters, pending) = ([], []) }
 
     private func call(_ member: String, _ path: String, answer: @escaping SystemBus.Answer = { _ in }) {
-        bus.call(
-            BlueZName.service,
-            path,
-            BlueZMonitors.manager,
-            member,
-            arguments: { message in message.append(BlueZMonitors.root, "o") },
-            answer: answer
-        )
+        let method = BusMethod(path, BlueZMonitors.manager, member)
+        bus.call(method, arguments: { $0.append(BlueZMonitors.root, "o") }, answer: answer)
     }
 
     /// Answers a call: bluetoothd reads the monitors, activates them, and reports devices, which the scanner knows

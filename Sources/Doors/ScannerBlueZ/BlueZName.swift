@@ -12,3 +12,21 @@ enum BlueZName {
     static let bus = "org.freedesktop.DBus"
     static let busPath = "/org/freedesktop/DBus"
 }
+
+/// A method of an object on the D-Bus.
+struct BusMethod: Sendable {
+    let destination: String
+    let path: String
+    let interface: String
+    let member: String
+
+    init(_ path: String, _ interface: String, _ member: String, of destination: String = BlueZName.service) {
+        (self.path, self.interface, self.member, self.destination) = (path, interface, member, destination)
+    }
+
+    /// All objects of bluetoothd, with their properties.
+    static let managedObjects = BusMethod("/", BlueZName.objects, "GetManagedObjects")
+    /// Its argument is the name of a service. A call to bluetoothd itself would start it.
+    static let nameOwner = BusMethod(BlueZName.busPath, BlueZName.bus, "GetNameOwner", of: BlueZName.bus)
+    static let addMatch = BusMethod(BlueZName.busPath, BlueZName.bus, "AddMatch", of: BlueZName.bus)
+}

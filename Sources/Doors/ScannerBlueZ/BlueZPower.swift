@@ -17,35 +17,19 @@ import Scanners
 
     func isInUse() async -> Bool {
         let prefix = path + "/"
-        return await ask(
-            BlueZName.service,
-            "/",
-            BlueZName.objects,
-            "GetManagedObjects",
-            read: { answer in
-                guard let answer, answer.kind == .return else { return true }
-                // An answer that cannot be decoded may contain a connection.
-                return (try? Self.hasConnection(answer, below: prefix)) ?? true
-            }
-        )
+        return await ask(.managedObjects) { answer in
+            guard let answer, answer.kind == .return else { return true }
+            // An answer that cannot be decoded may contain a connection.
+            return (try? Self.hasConnection(answer, below: prefix)) ?? true
+        }
     }
 
     func setPower(_ isOn: Bool) async -> PowerOutcome {
-        // A call to bluetoothd itself would start it, which the administrator may not want.
-        let isRunning = await ask(
-            BlueZName.bus,
-            BlueZName.busPath,
-            BlueZName.bus,
-            "GetNameOwner",
-            arguments: { $0.append(BlueZName.service) },
-            read: { $0?.kind == .return }
-        )
+        // The administrator may not want that bluetoothd is started.
+        let isRunning = await ask(.nameOwner, arguments: { $0.append(BlueZName.service) }) { $0?.kind == .return }
         guard isRunning else { return .failed }
         return await ask(
-            BlueZName.service,
-            path,
-            BlueZName.properties,
-            "Set",
+            BusMethod(path, BlueZName.properties, "Set"),
             arguments: { message in
                 message.append(BlueZName.adapter)
                 message.append("Powered")
@@ -76,24 +60,14 @@ import Scanners
 
     /// Calls a method and returns what `read` makes of the answer; nil: there is no answer.
     private func ask<Result: Sendable>(
-        _ destination: String,
-        _ path: String,
-        _ interface: String,
-        _ member: String,
+        _ method: BusMethod,
         arguments: (BusMessage) -> Void = { _ in },
         read: @escaping @Loop (BusMessage?) -> Result
     ) async -> Result {
         guard let bus = connection() else { return read(nil) }
         return await withCheckedContinuation { continuation in
             waiting = { continuation.resume(returning: read($0)) }
-            let isSent = bus.call(
-                destination,
-                path,
-                interface,
-                member,
-                arguments: arguments,
-                answer: { [weak self] in self?.answered($0) }
-            )
+            let isSent = bus.call(method, arguments: arguments) { [weak self] in self?.answered($0) }
             if !isSent { answered(nil) }
         }
     }

@@ -39,7 +39,7 @@ extension BlueZScanner {
     }
 
     private func addMatch(_ rule: String) {
-        bus?.call(BlueZName.bus, BlueZName.busPath, BlueZName.bus, "AddMatch", arguments: { $0.append(rule) })
+        bus?.call(.addMatch, arguments: { $0.append(rule) })
     }
 
     private func connectionLost() {
@@ -80,13 +80,7 @@ extension BlueZScanner {
     }
 
     private func readObjects() {
-        bus?.call(
-            BlueZName.service,
-            "/",
-            BlueZName.objects,
-            "GetManagedObjects",
-            answer: { [weak self] answer in self?.handleObjects(answer) }
-        )
+        bus?.call(.managedObjects, answer: { [weak self] answer in self?.handleObjects(answer) })
     }
 
     private func handleObjects(_ answer: BusMessage?) {

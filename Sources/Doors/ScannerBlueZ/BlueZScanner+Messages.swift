@@ -98,10 +98,7 @@ extension BlueZScanner {
     private func readProperties(of path: String) {
         guard demand != nil, reading.count < Self.maximumReading, reading.insert(path).inserted else { return }
         bus?.call(
-            BlueZName.service,
-            path,
-            BlueZName.properties,
-            "GetAll",
+            BusMethod(path, BlueZName.properties, "GetAll"),
             arguments: { $0.append(BlueZName.device) },
             answer: { [weak self] answer in
                 self?.reading.remove(path)

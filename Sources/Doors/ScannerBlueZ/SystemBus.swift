@@ -99,18 +99,15 @@ import Glibc
     /// there is none within 25 s.
     /// - Returns: false when the call cannot be sent; `answer` is not called then.
     @discardableResult func call(
-        _ destination: String,
-        _ path: String,
-        _ interface: String,
-        _ member: String,
+        _ method: BusMethod,
         arguments: (BusMessage) -> Void = { _ in },
         answer: @escaping Answer = { _ in }
     ) -> Bool {
         guard !isEnded else { return false }
         var raw: OpaquePointer?
-        guard csystemd_new_method_call(bus, &raw, destination, path, interface, member) >= 0, let raw else {
-            return false
-        }
+        let (path, interface) = (method.path, method.interface)
+        guard csystemd_new_method_call(bus, &raw, method.destination, path, interface, method.member) >= 0, let raw
+        else { return false }
         let message = BusMessage(raw)
         arguments(message)
         var cookie: UInt64 = 0

@@ -38,11 +38,21 @@ extension Radio {
             return HealthCheck(
                 kind.rawValue,
                 ok: false,
+                isOptional: isMissing(fault),
                 cause: fault.text,
                 advice: advice(fault),
                 errorAgo: errorAgo,
                 facts: kind == .adapter ? [state] : []
             )
+        }
+    }
+
+    /// Whether this host has no Bluetooth at all. A recording that `[ble] replay` names is never optional.
+    private static func isMissing(_ fault: ScannerFault) -> Bool {
+        switch fault.kind {
+        case .adapter: fault == .noAdapter
+        case .service: !fault.isConfigured && !HostAdapters.anyExists()
+        case .access, .scan: false
         }
     }
 

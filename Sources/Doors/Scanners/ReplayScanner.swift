@@ -2,6 +2,7 @@
 package import Concurrency
 import DoorReaders
 import Glibc
+import Host
 
 /// Replays a capture file in a loop, at the speed of the recording: for demonstrations, and for tests of clients
 /// without a radio.
@@ -52,14 +53,20 @@ import Glibc
         return ScannerStatus(fault: Self.unreadable(path))
     }
 
+    private static func configured(_ text: String, advice: String) -> ScannerFault {
+        var fault = ScannerFault(.service, text, advice: advice)
+        fault.isConfigured = true
+        return fault
+    }
+
     private static func unreadable(_ path: String) -> ScannerFault {
-        ScannerFault(.service, "cannot read \(path)", advice: "correct [ble] replay in badged.conf")
+        configured("cannot read \(path)", advice: "correct [ble] replay in badged.conf")
     }
 
     package func recover(_ step: RecoveryStep, adapter: Int?) -> Bool { false }
 
     private func load() throws(ScannerFault) {
-        guard let bytes = Self.contents(of: path) else {
+        guard case .bytes(let bytes) = PlainFile.read(path, limit: Self.longestFile) else {
             throw Self.unreadable(path)
         }
         file = bytes
@@ -69,34 +76,15 @@ import Glibc
         } catch {
             // The complete records of a truncated capture are replayed.
             guard error == .truncated else {
-                throw ScannerFault(.service, "\(path) is not a capture file", advice: "badgectl capture creates one")
+                throw Self.configured("\(path) is not a capture file", advice: "badgectl capture creates one")
             }
         }
         guard !events.isEmpty else {
-            throw ScannerFault(
-                .service,
+            throw Self.configured(
                 "\(path) has no records",
                 advice: "badgectl capture creates a file with records"
             )
         }
-    }
-
-    /// The content of a file; nil when the file cannot be read or is too large.
-    private nonisolated static func contents(of path: String) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_size <= longestFile else { return nil }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count <= longestFile {
-            let count = read(descriptor, &chunk, chunk.count)
-            if count == 0 { return bytes }
-            if count < 0, errno != EINTR { return nil }
-            bytes += chunk[..<max(count, 0)]
-        }
-        return nil
     }
 
     /// Passes on the records that are due, then sets the alarm. After 1000 records other work of the loop has its turn.

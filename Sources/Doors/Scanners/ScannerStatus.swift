@@ -56,6 +56,8 @@ package struct ScannerFault: Error, Sendable, Equatable {
     package var advice: String
     /// The scanner cannot work on this host; another one may.
     package var isPermanent: Bool
+    /// A line of badged.conf names what is missing.
+    package var isConfigured = false
 
     package init(_ kind: Kind, _ text: String, advice: String, isPermanent: Bool = false) {
         (self.kind, self.text, self.advice, self.isPermanent) = (kind, text, advice, isPermanent)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Server
+package import Text
 import Wire
 
 /// The common part of all card workflows: finds a card, uses the card, and begins again when the card is lost.
 ///
 /// An answer of the client is bound to one insertion and used once: after any loss of the card the client is asked
 /// again. docs/architecture.md, How one PIN moves.
-@Loop package final class CardDialogue<Requirements: CardRequirements, Reason: Sendable> {
+@Loop package final class CardDialogue<Requirements: CardRequirements> {
     package let workflow: Workflow
     private let selection: CardSelection<Requirements>
     private var position: CardPosition
@@ -24,62 +25,34 @@ import Wire
         position = CardPosition(now: now)
     }
 
-    package enum Outcome {
-        case done
-        case cancelled
-        /// A prompt got no answer in time.
-        case timedOut
-        case failed(Reason)
-    }
-
-    /// Runs `body` with one card after another until `body` ends without the loss of its card. At the end the reader is
-    /// free.
-    package func run(_ body: @Loop (Requirements.Card) async throws(CardStop<Reason>) -> Void) async -> Outcome {
+    /// Runs `body` with one card after another until `body` ends without the loss of its card: any failure but
+    /// `.cardLost` is the end. Then the reader is free.
+    package func run(_ body: @Loop (Requirements.Card) async throws(Failure) -> Void) async throws(Failure) {
         while true {
-            do throws(CardStop<Reason>) {
-                try await runWithOneCard(body)
-                return .done
+            do throws(Failure) {
+                return try await runWithOneCard(body)
             } catch {
-                switch error {
-                case .cardLost: continue
-                case .cancelled: return .cancelled
-                case .timedOut: return .timedOut
-                case .failed(let reason): return .failed(reason)
-                }
+                guard error.code == .cardLost else { throw error }
             }
         }
     }
 
     private func runWithOneCard(
-        _ body: @Loop (Requirements.Card) async throws(CardStop<Reason>) -> Void
-    ) async throws(CardStop<Reason>) {
-        let (lease, card): (CardLease, Requirements.Card)
-        do throws(Interruption) {
-            (lease, card) = try await selection.acquire()
-        } catch {
-            throw .cancelled
-        }
-        var stop: CardStop<Reason>?
-        do throws(CardStop<Reason>) {
+        _ body: @Loop (Requirements.Card) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        let (lease, card) = try await selection.acquire()
+        do throws(Failure) {
             try await body(card)
         } catch {
-            stop = error
-        }
-        guard let stop else { return await lease.release(removingVirtualCard: true) }
-        guard case .cardLost = stop else {
-            await lease.release(removingVirtualCard: true)
-            throw stop
-        }
-        await lease.release(removingVirtualCard: false)
-        if position.isBad {
-            do throws(Interruption) {
+            let isLost = error.code == .cardLost
+            await lease.release(removingVirtualCard: !isLost)
+            if isLost, position.isBad {
                 try await pauseForBadCardPosition()
-            } catch {
-                throw CardStop(error)
+                position.reset()
             }
-            position.reset()
+            throw error
         }
-        throw stop
+        await lease.release(removingVirtualCard: true)
     }
 
     // MARK: The position of the card
@@ -89,29 +62,9 @@ import Wire
         if well { position.reset() } else { position.lost() }
     }
 
-    private func pauseForBadCardPosition() async throws(Interruption) {
+    private func pauseForBadCardPosition() async throws(Failure) {
         guard !workflow.isCancelled else { throw .cancelled }
         guard workflow.session.level >= .three else { return }
         try await workflow.ask(PausePrompt(cause: "BadCardPosition"))
-    }
-}
-
-/// The reason why the dialogue with one card ends.
-package enum CardStop<Reason: Sendable>: Error {
-    /// The client has to be asked again, about this card or another one.
-    case cardLost
-    case cancelled
-    /// A prompt got no answer in time.
-    case timedOut
-    case failed(Reason)
-
-    /// The stop after a prompt without an answer.
-    package init(_ interruption: Interruption) {
-        self =
-            switch interruption {
-            case .cancelled: .cancelled
-            case .outdated: .cardLost
-            case .timedOut: .timedOut
-            }
     }
 }

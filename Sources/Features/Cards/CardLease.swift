@@ -4,17 +4,22 @@ import ISO7816
 package import Readers
 package import Server
 
-/// Lends a card to a workflow: one insertion, one connection, one owner.
+/// Lends a card to a workflow, another device or a reading: one insertion, one connection, one owner.
 @Loop package final class CardLease {
     package let reader: Reader
     package let insertion: Insertion
     package let connection: any CardConnection
     private let registry: ReaderRegistry
 
-    /// Connects to the card. The reader must have been claimed for the workflow.
-    init(_ reader: Reader, _ insertion: Insertion, _ registry: ReaderRegistry) async throws(CardError) {
-        (self.reader, self.insertion, self.registry) = (reader, insertion, registry)
-        connection = try await reader.backend.connect(insertion)
+    /// Lends a connection. The reader must have been claimed for its owner.
+    init(_ reader: Reader, _ insertion: Insertion, _ connection: any CardConnection, _ registry: ReaderRegistry) {
+        (self.reader, self.insertion, self.connection, self.registry) = (reader, insertion, connection, registry)
+    }
+
+    /// Connects to the card. The reader must have been claimed for its owner.
+    convenience init(_ reader: Reader, _ insertion: Insertion, _ registry: ReaderRegistry) async throws(CardError) {
+        self.init(reader, insertion, try await reader.backend.connect(insertion), registry)
+        registry.unhinder(reader, insertion)
     }
 
     /// Whether the card is still in its reader.

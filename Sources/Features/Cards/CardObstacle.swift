@@ -18,31 +18,62 @@ package struct CardObstacle: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-extension CardObstacle {
-    /// Makes the obstacle of a failed connection or recognition; nil if the card was removed.
-    package init?(_ error: CardError) {
-        switch error {
-        case .removed, .serviceUnavailable: return nil
-        case .exclusive: self = .exclusive
-        case .accessDenied: self = .accessDenied
-        case .tooLong: self = .noExtendedLength
-        case .reset, .mute, .other: self = .mute
-        }
-    }
+/// The failure of a card or its reader. Only `CardVerdict` makes one, so nothing else can make a card unusable.
+package struct CardFailure: Sendable {
+    package let obstacle: CardObstacle
 
+    fileprivate init(_ obstacle: CardObstacle) { self.obstacle = obstacle }
+}
+
+/// What a failed attempt to use a card means.
+package enum CardVerdict: Sendable {
+    /// The card or its reader has failed. The card is not used until its next insertion.
+    case cardFailed(CardFailure)
+    /// Something else is in the way, such as another program. The card may be usable later.
+    case hindered(CardObstacle)
+    /// The card has left.
+    case cardLeft
+    /// The attempt was ended from this side.
+    case ended
+
+    package init(_ error: CardError) {
+        self =
+            switch error {
+            case .mute, .other: .cardFailed(CardFailure(.mute))
+            case .tooLong: .cardFailed(CardFailure(.noExtendedLength))
+            case .exclusive, .reset: .hindered(.exclusive)
+            case .accessDenied: .hindered(.accessDenied)
+            case .noResources: .hindered(.noResources)
+            case .removed, .serviceUnavailable: .cardLeft
+            case .cancelled: .ended
+            }
+    }
+}
+
+extension CardObstacle {
     /// Another session's workflow has the reader.
     package static let busy = CardObstacle("busy") {
         "Reader '\($0)' is busy in another client's workflow: wait for its end or use another reader"
     }
-    /// Another program holds the reader.
+    /// Another device uses the card over the network.
+    static func lent(to device: String) -> CardObstacle {
+        CardObstacle("lent to \(device)") {
+            "Reader '\($0)' is busy: '\(device)' uses it over the network. End the use there, wait, or use another reader"
+        }
+    }
+    /// Another program holds the reader, or the card in a transaction.
     static let exclusive = CardObstacle("exclusive") {
-        "Another program holds reader '\($0)' exclusively: close that program"
+        "Another program holds the card in reader '\($0)': wait until it is done, or close that program"
     }
     static let mute = CardObstacle("mute") {
         "The card in reader '\($0)' does not answer: take it out and put it in again"
     }
     static let accessDenied = CardObstacle("accessDenied") {
         "The PC/SC service refuses access to reader '\($0)': see the advice of GET_HEALTH"
+    }
+    static let noResources = CardObstacle("noResources") {
+        "badged has no thread or memory left for the card in reader '\($0)': "
+            + "end other programs or clients; badged tries again"
     }
     package static let noExtendedLength = CardObstacle("noExtendedLength") {
         "Reader '\($0)' does not support extended length, which this workflow needs: use another reader"
@@ -52,9 +83,6 @@ extension CardObstacle {
         "There is no reader '\($0)': plug it in, or name another one"
     }
 
-    /// The reader has failed and is not there now. The driver gives the advice.
+    /// The reader has failed and is not attached now. The advice comes from the driver.
     static func failed(_ advice: String) -> CardObstacle { CardObstacle("failed") { "Reader '\($0)': \(advice)" } }
-
-    /// Whether a new attempt is useless while the card stays in the reader.
-    var isFinal: Bool { self == .exclusive || self == .accessDenied }
 }

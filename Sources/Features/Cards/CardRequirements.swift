@@ -16,6 +16,6 @@ package import Readers
     var wrongKind: CardObstacle { get }
 
     /// Begins to use a card, for instance by selecting its application.
-    /// - Throws: `CardError`. After two failures the card is not used until its next insertion.
+    /// - Throws: `CardError`. After two failures of the card it is not used until its next insertion.
     func open(_ lease: CardLease, _ profile: Profile) async throws(CardError) -> Card
 }

@@ -4,6 +4,7 @@ import Host
 import ISO7816
 import Readers
 import Server
+import Text
 
 /// Waits for a usable card and lends it to the workflow.
 ///
@@ -22,8 +23,23 @@ import Server
     private var isAnnounced = false
     /// The place among the workflows that wait. It stays the same when the card is lost.
     private let ticket: ReaderRegistry.Ticket
-    /// Whether a card is being opened, so that others may take the cards in other readers.
-    private var isOpening = false
+    private var attempt: Attempt?
+
+    /// The opening of one card. Meanwhile the workflow watches the other readers.
+    @Loop private final class Attempt {
+        let reader: Reader
+        let insertion: Insertion
+        var task: Task<Void, Never>?
+        /// nil while it runs.
+        var outcome: Outcome?
+
+        init(_ reader: Reader, _ insertion: Insertion) { (self.reader, self.insertion) = (reader, insertion) }
+    }
+
+    private enum Outcome {
+        case opened(CardLease, Requirements.Card)
+        case stopped(CardVerdict)
+    }
 
     private struct Explanation: Hashable {
         let obstacle: CardObstacle
@@ -41,22 +57,32 @@ import Server
 
     /// Returns the first usable card by reader name. Waits without a time limit. A card that several workflows could
     /// take goes to the one that asked first; a card of SET_CARD goes to the workflow of its client.
-    func acquire() async throws(Interruption) -> (lease: CardLease, card: Requirements.Card) {
+    func acquire() async throws(Failure) -> (lease: CardLease, card: Requirements.Card) {
         registry.queue(ticket) { [weak self] reader in self?.canTake(reader) ?? false }
         defer { registry.leaveQueue(ticket) }
         isAnnounced = false
         var losses = unseenLosses
         while true {
-            guard !Task.isCancelled else { throw .cancelled }
-            if let found = await takeFirst() {
-                // The first step of the use may have shown that the card cannot be used.
-                if obstacle(of: found.lease.reader) == nil { return found }
-                await found.lease.release(removingVirtualCard: false)
+            if let ended = attempt, let outcome = ended.outcome {
+                attempt = nil
+                if let found = await result(of: ended, outcome) { return found }
                 continue
             }
-            guard !Task.isCancelled else { throw .cancelled }
+            guard !Task.isCancelled else {
+                await giveUp()
+                throw .cancelled
+            }
+            if isOpening {
+                await registry.nextChange()
+                continue
+            }
+            if let (reader, insertion, profile) = firstCard {
+                // An attempt that waits for another program is cancelled in favour of a card that is free.
+                if attempt != nil { await giveUp() } else { begin(reader, insertion, profile) }
+                continue
+            }
             if unseenLosses != losses {
-                // The user believes that this card is in the reader, and has to insert it again.
+                // To the user this card is still in the reader. It has to be inserted again.
                 losses = unseenLosses
                 isAnnounced = false
             }
@@ -76,20 +102,18 @@ import Server
         isAnnounced = true
     }
 
-    private func takeFirst() async -> (lease: CardLease, card: Requirements.Card)? {
-        for reader in candidates {
-            guard canTake(reader), let insertion = reader.insertion,
-                case .known(let profile) = reader.card, let profile = profile as? Requirements.Profile,
-                registry.isFirst(ticket, for: reader)
+    // MARK: Attempts
+
+    /// Whether a card is being opened. Others may take the cards in other readers then, unless another program holds
+    /// this card.
+    private var isOpening: Bool { attempt.map { !$0.reader.isHindered } ?? false }
+
+    private var firstCard: (Reader, Insertion, Requirements.Profile)? {
+        for reader in candidates where canTake(reader) && registry.isFirst(ticket, for: reader) {
+            guard let insertion = reader.insertion, case .known(let profile) = reader.card,
+                let profile = profile as? Requirements.Profile
             else { continue }
-            isOpening = true
-            defer { isOpening = false }
-            guard registry.claim(reader, for: owner) else { continue }
-            workflow.awaitedEvent = nil
-            // After a loss the user has to insert the card again.
-            isAnnounced = false
-            if let found = await open(reader, insertion, profile) { return found }
-            registry.release(reader)
+            return (reader, insertion, profile)
         }
         return nil
     }
@@ -97,42 +121,85 @@ import Server
     /// Whether the card in a reader is usable, and not reserved for another workflow.
     private func canTake(_ reader: Reader) -> Bool {
         guard !isOpening, !workflow.isCancelled, readerName == nil || readerName == reader.name,
-            obstacle(of: reader) == nil, let insertion = reader.insertion, case .known = reader.card
+            obstacle(of: reader) == nil, !reader.isHindered, !reader.isRead, let insertion = reader.insertion,
+            case .known = reader.card
         else { return false }
         return !passedOver.contains(insertion) && (reader.supplier == nil || reader.supplier == owner)
     }
 
-    /// Makes two attempts to open a known card. After them the card is not used until its next insertion.
-    private func open(
-        _ reader: Reader,
-        _ insertion: Insertion,
-        _ profile: Requirements.Profile
-    ) async -> (lease: CardLease, card: Requirements.Card)? {
-        for attempt in 1...2 {
+    private func begin(_ reader: Reader, _ insertion: Insertion, _ profile: Requirements.Profile) {
+        guard registry.claim(reader, for: owner) else { return }
+        workflow.awaitedEvent = nil
+        // After a loss the user has to insert the card again.
+        isAnnounced = false
+        let new = Attempt(reader, insertion)
+        attempt = new
+        new.task = Task.immediate { @Loop in
+            new.outcome = await self.open(reader, insertion, profile)
+            self.registry.wakeWaiters()
+        }
+    }
+
+    /// Ends an attempt that is under way. The card is then as usable as before.
+    private func giveUp() async {
+        guard let attempt else { return }
+        attempt.task?.cancel()
+        await attempt.task?.value
+        self.attempt = nil
+        if case .opened(let lease, _) = attempt.outcome {
+            await lease.release(removingVirtualCard: Task.isCancelled)
+        } else {
+            registry.release(attempt.reader)
+        }
+    }
+
+    /// The result of an attempt that has ended by itself.
+    private func result(of attempt: Attempt, _ outcome: Outcome) async -> (lease: CardLease, card: Requirements.Card)? {
+        let (reader, insertion) = (attempt.reader, attempt.insertion)
+        switch outcome {
+        case .opened(let lease, let card):
+            workflow.awaitedEvent = nil
+            explained = explained.filter { $0.insertion != insertion }
+            // The first step of the use may have shown that the card cannot be used.
+            if obstacle(of: reader) == nil {
+                workflow.showProgress { [weak lease] in lease?.connection.show(progress: $0) }
+                return (lease, card)
+            }
+            await lease.release(removingVirtualCard: false)
+            return nil
+        case .stopped(.cardFailed(let failure)): registry.markUnusable(reader, insertion, failure)
+        case .stopped(.hindered(let obstacle)): registry.hinder(reader, insertion, obstacle)
+        case .stopped(.cardLeft): passedOver.insert(insertion)
+        // A connection that was closed before the end of the workflow is opened again.
+        case .stopped(.ended): if !Task.isCancelled { registry.hinder(reader, insertion, .exclusive) }
+        }
+        registry.release(reader)
+        return nil
+    }
+
+    /// Makes two attempts to open a known card.
+    private func open(_ reader: Reader, _ insertion: Insertion, _ profile: Requirements.Profile) async -> Outcome {
+        var verdict = CardVerdict.ended
+        for number in 1...2 where !Task.isCancelled {
             do throws(CardError) {
                 let lease = try await CardLease(reader, insertion, registry)
                 do throws(CardError) {
-                    return (lease, try await requirements.open(lease, profile))
+                    return .opened(lease, try await requirements.open(lease, profile))
                 } catch {
                     await lease.connection.disconnect(reset: true)
                     throw error
                 }
             } catch {
-                registry.log(
-                    CardObstacle(error) == nil ? .info : .notice,
-                    "card in '\(reader.name)' could not be opened, attempt \(attempt): \(error)"
+                verdict = CardVerdict(error)
+                let isFault = if case .cardFailed = verdict { true } else { false }
+                workflow.session.log(
+                    isFault ? .notice : .info,
+                    "card in '\(reader.name)' could not be opened, attempt \(number): \(error)"
                 )
-                guard let obstacle = CardObstacle(error) else {
-                    passedOver.insert(insertion)
-                    return nil
-                }
-                if attempt == 2 || obstacle.isFinal {
-                    registry.markUnusable(reader, insertion, obstacle)
-                    return nil
-                }
+                guard isFault || error == .reset else { return .stopped(verdict) }
             }
         }
-        return nil
+        return .stopped(verdict)
     }
 
     /// The number of cards that were removed before they were recognised.
@@ -148,14 +215,15 @@ import Server
         return registry[readerName].map { [$0] } ?? []
     }
 
+    /// What keeps this workflow from using the card, apart from other programs.
     private func obstacle(of reader: Reader) -> CardObstacle? {
         switch reader.card {
         case .none, .recognizing: return nil
-        case .unusable(let obstacle): return obstacle
+        case .unusable(let failure): return failure.obstacle
         case .unknown: return requirements.wrongKind
         case .known(let profile):
             guard let profile = profile as? Requirements.Profile else { return requirements.wrongKind }
-            if reader.owner != nil, reader.owner != owner { return .busy }
+            if reader.isLent, reader.owner != owner { return reader.useObstacle }
             return requirements.obstacle(of: profile, in: reader.description)
         }
     }
@@ -172,7 +240,8 @@ import Server
             if explained.insert(explanation).inserted { found.append((.unknownReader, readerName)) }
         }
         for reader in candidates {
-            guard let obstacle = obstacle(of: reader) else { continue }
+            guard let obstacle = obstacle(of: reader) ?? (reader.isHindered ? reader.hindrance?.obstacle : nil)
+            else { continue }
             let explanation = Explanation(obstacle: obstacle, reader: reader.name, insertion: reader.insertion)
             if explained.insert(explanation).inserted { found.append((obstacle, reader.name)) }
         }

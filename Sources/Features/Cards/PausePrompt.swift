@@ -4,14 +4,13 @@ import Text
 import Wire
 
 /// PAUSE asks the user to place the card better. The client answers CONTINUE.
-struct PausePrompt: Prompt {
+struct PausePrompt: AcknowledgedPrompt {
+    static let acknowledgement = "CONTINUE"
     let cause: String
 
     var name: String { "PAUSE" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message { PauseMessage(cause: cause) }
-
-    typealias Answer = Void
 }
 
 struct PauseMessage: Message {

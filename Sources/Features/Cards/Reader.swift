@@ -9,10 +9,19 @@ package import Readers
         /// The card is inserted and not recognised yet. Clients do not see a card so far.
         case recognizing
         /// The connection to the card fails, or the card does not answer.
-        case unusable(CardObstacle)
+        case unusable(CardFailure)
         /// The card answers, but is of no known kind.
         case unknown
         case known(any CardProfile)
+    }
+
+    /// Something outside of the card that keeps it from being used, such as another program.
+    struct Hindrance {
+        let obstacle: CardObstacle
+        /// Whether the driver reports the end. Otherwise the registry tries again while a workflow waits.
+        let isWatched: Bool
+        /// Whether it is time for the next attempt.
+        var isDue = false
     }
 
     package let name: String
@@ -21,8 +30,13 @@ package import Readers
     /// The answer to reset of the card, as in ISO 7816-3 or PC/SC part 3.
     var answerToReset: [UInt8] = []
     package internal(set) var card = Card.none
-    /// The workflow that holds the reader.
+    var hindrance: Hindrance?
+    /// The workflow, device or reading that holds the reader.
     package internal(set) var owner: ObjectIdentifier?
+    /// Whether the owner is a `CardReading`. It is short, so others wait for its end without a message.
+    var isRead = false
+    /// The name of the device to which the card is lent over the network.
+    var borrower: String?
     /// The workflow whose SET_CARD has inserted the card. No other workflow takes the card.
     var supplier: ObjectIdentifier?
     let backend: any ReaderBackend
@@ -31,6 +45,12 @@ package import Readers
     init(_ description: ReaderDescription, _ backend: any ReaderBackend) {
         (self.name, self.description, self.backend) = (description.name, description, backend)
     }
+
+    /// Whether a workflow or another device holds the reader.
+    var isLent: Bool { owner != nil && !isRead }
+
+    /// Why no other workflow gets the card.
+    var useObstacle: CardObstacle { borrower.map { .lent(to: $0) } ?? .busy }
 
     /// Whether there is a card that no workflow can use.
     var hasUselessCard: Bool {
@@ -44,8 +64,13 @@ package import Readers
     /// Whether clients see the card.
     var showsCard: Bool {
         switch card {
-        case .none, .recognizing: false
+        case .none: false
+        // The registry cannot recognise a card that another program holds.
+        case .recognizing: hindrance != nil
         case .unusable, .unknown, .known: true
         }
     }
+
+    /// Whether an attempt to use the card is useless now.
+    var isHindered: Bool { hindrance.map { !$0.isDue } ?? false }
 }

@@ -3,6 +3,7 @@ package import Concurrency
 package import Host
 import Readers
 package import Server
+import Text
 import Wire
 
 /// Reports readers and their cards to clients, and handles the commands for every kind of card.
@@ -23,36 +24,33 @@ import Wire
 
     package var commands: [CommandSpec] {
         [
-            CommandSpec("GET_READER", permission: .readers) { [self] session, command in
-                switch command.string("name") {
-                case .missing: session.answer(ReaderRefusedMessage(error: "Name cannot be undefined"), to: command)
-                case .invalid: session.answer(ReaderRefusedMessage(error: "Invalid name"), to: command)
-                case .value(let name):
-                    session.answer(ReaderMessage(reader: registry.state(name, for: session)), to: command)
-                }
-                return .answered
+            CommandSpec("GET_READER", ReaderMessage.name, permission: .readers, reader),
+            CommandSpec("GET_READER_LIST", ReaderListMessage.name, permission: .readers) { [registry] call in
+                Reply(ReaderListMessage(readers: registry.readers.map { registry.state($0.name, for: call.session) }))
             },
-            CommandSpec("GET_READER_LIST", permission: .readers) { [self] session, command in
-                let readers = registry.readers.map { registry.state($0.name, for: session) }
-                session.answer(ReaderListMessage(readers: readers), to: command)
-                return .answered
-            },
-            CommandSpec("SET_CARD", level: .two, permission: .cards) { [self] session, command in
-                setCard(session, command)
-            },
-            CommandSpec("CONTINUE", permission: .cards) { session, _ in
-                guard let pause = session.workflow?.prompt(PausePrompt.self) else { return .badState }
-                pause.answer(())
-                return .answered
-            },
+            CommandSpec("SET_CARD", InsertCardMessage.name, level: .two, permission: .cards, setCard),
+            CommandSpec(answering: "CONTINUE"),
             // Several kinds of cards ask for these values.
             CommandSpec(answering: "SET_PIN"), CommandSpec(answering: "SET_NEW_PIN"), CommandSpec(answering: "SET_PUK"),
         ]
     }
 
+    private func reader(_ call: Call) throws(Failure) -> Reply {
+        let name = try call.arguments.sdk("name", .name, \.string) ?? ""
+        return Reply(ReaderMessage(reader: registry.state(name, for: call.session)))
+    }
+
     package func sessionBegan(_ session: Session) {
         let id = ObjectIdentifier(session)
         clients[id] = Client(session: session)
+        guard session.permissions.contains(.readers) else { return }
+        for reader in registry.readers { tell(id, reader.name) }
+    }
+
+    package func permissionsChanged(_ session: Session, from old: Permissions) {
+        let id = ObjectIdentifier(session)
+        guard session.permissions.contains(.readers) != old.contains(.readers) else { return }
+        clients[id]?.told = [:]
         guard session.permissions.contains(.readers) else { return }
         for reader in registry.readers { tell(id, reader.name) }
     }
@@ -95,9 +93,10 @@ extension ReaderRegistry {
         guard let reader = self[name] else { return ReaderState(name: name, attached: nil) }
         let card: ReaderState.Card =
             switch reader.card {
-            case .none, .recognizing: .none
+            case .none: .none
+            case .recognizing: reader.showsCard ? .unknown : .none
             case .unusable, .unknown: .unknown
-            case .known(let profile): .known(kind: type(of: profile).kind.description, members: profile.members)
+            case .known(let profile): .known(kind: profile.kind, members: profile.members)
             }
         return ReaderState(
             name: name,
@@ -106,7 +105,7 @@ extension ReaderRegistry {
                 keypad: reader.description.hasKeypad,
                 remote: reader.description.isRemote,
                 card: card,
-                busy: reader.owner != nil && reader.owner != session.workflow.map { ObjectIdentifier($0) }
+                busy: reader.isLent && reader.owner != session.workflow.map { ObjectIdentifier($0) }
             )
         )
     }

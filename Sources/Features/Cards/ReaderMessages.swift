@@ -51,12 +51,6 @@ struct ReaderMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) { reader.write(to: &object, level) }
 }
 
-/// READER with the error of GET_READER.
-struct ReaderRefusedMessage: RefusalMessage {
-    static let name: StaticString = "READER"
-    let error: String
-}
-
 struct ReaderListMessage: Message {
     static let name: StaticString = "READER_LIST"
     let readers: [ReaderState]

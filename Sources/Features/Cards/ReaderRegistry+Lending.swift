@@ -2,24 +2,45 @@
 import Concurrency
 package import ISO7816
 
-/// Lends cards to other devices. A reader belongs to one of them or to one workflow, never to both.
+/// Lends cards to other devices. A reader belongs to one of them, to one workflow or to one reading.
 extension ReaderRegistry {
     /// Whether an owner could use the card in a reader now.
     package func hasCard(in name: String, for owner: ObjectIdentifier) -> Bool {
         guard let reader = self[name], reader.insertion != nil, reader.showsCard else { return false }
-        return reader.owner == nil || reader.owner == owner
+        return !reader.isLent || reader.owner == owner
     }
 
-    /// Lends the card in a reader.
-    /// - Throws: `CardError.exclusive` if a workflow or another owner has the reader, `.removed` if there is no card.
-    package func lend(_ name: String, to owner: ObjectIdentifier) async throws(CardError) -> CardLease {
-        guard let reader = self[name], let insertion = reader.insertion else { throw .removed }
-        guard reader.owner == nil, claim(reader, for: owner) else { throw .exclusive }
-        do throws(CardError) {
-            return try await CardLease(reader, insertion, self)
-        } catch {
-            release(reader)
-            throw error
+    /// Lends the card in a reader to another device, whose name INSERT_CARD shows to other clients.
+    /// - Throws: `CardError.exclusive` if a workflow, another owner or another program has the card, `.removed` if there
+    ///   is no card.
+    package func lend(_ name: String, to owner: ObjectIdentifier, called device: String) async throws(CardError)
+        -> CardLease
+    {
+        while let reader = self[name], reader.isRead, !reader.isHindered, !Task.isCancelled { await nextChange() }
+        guard let reader = self[name], let insertion = reader.insertion, reader.showsCard else { throw .removed }
+        guard !reader.isHindered, reader.owner == nil, claim(reader, for: owner) else { throw .exclusive }
+        reader.borrower = device
+        let attempt = Task { @Loop () -> Result<CardLease, CardError> in
+            do throws(CardError) {
+                return .success(try await CardLease(reader, insertion, self))
+            } catch {
+                return .failure(error)
+            }
         }
+        // The other device gets an answer while another program holds the card.
+        let watch = Task { @Loop in
+            while !reader.isHindered, !Task.isCancelled { await nextChange() }
+            attempt.cancel()
+        }
+        let result = await withTaskCancellationHandler {
+            await attempt.value
+        } onCancel: {
+            attempt.cancel()
+        }
+        watch.cancel()
+        if case .success(let lease) = result { return lease }
+        release(reader)
+        guard case .failure(.cancelled) = result, reader.isHindered, !Task.isCancelled else { return try result.get() }
+        throw .exclusive
     }
 }

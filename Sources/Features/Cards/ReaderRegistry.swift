@@ -9,8 +9,8 @@ package import Readers
     /// Called after each change that clients can see, with the name of the reader.
     var observer: @Loop (_ reader: String) -> Void = { _ in }
     package var log: @Loop (Log.Level, _ text: String) -> Void = { _, _ in }
-    /// Called for each card of a known kind, once per insertion, after clients were told of the card.
-    private var recognitionHandlers: [@Loop (Reader, any CardProfile) -> Void] = []
+    /// Reads cards after their recognition.
+    package weak var reading: (any CardReading)?
     /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
@@ -25,6 +25,10 @@ package import Readers
     /// The workflows that wait for a card, with the readers whose card each one could take.
     private var queue: [Ticket: @Loop (Reader) -> Bool] = [:]
     private var nextTicket: UInt64 = 0
+    /// Repeats attempts that something outside of the card has hindered, while a workflow waits.
+    private lazy var retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
+    /// Milliseconds.
+    private static let retryTime: Int64 = 1000
 
     /// The place of a workflow in the order in which workflows asked for a card.
     struct Ticket: Hashable {
@@ -49,11 +53,6 @@ package import Readers
                 for await event in events { self?.handle(event, from: backend) }
             }
         )
-    }
-
-    /// Adds a handler that is called when a card was recognised.
-    package func onRecognition(_ handler: @escaping @Loop (Reader, any CardProfile) -> Void) {
-        recognitionHandlers.append(handler)
     }
 
     /// Returns when at least this number of readers is known.
@@ -92,12 +91,15 @@ package import Readers
             guard let reader = reader(description.name, of: backend) else { return }
             reader.description = description
             // The program that held the reader may have ended.
-            if case .unusable(.exclusive) = reader.card, let insertion = reader.insertion {
-                // Clients get a message when the card is recognised. A message now would report a removed card.
-                recognize(reader, insertion, reader.answerToReset)
+            if case .recognizing = reader.card, reader.hindrance != nil {
+                recognizeAgain(reader)
             } else {
-                changed(description.name)
+                reader.hindrance = nil
             }
+            changed(description.name)
+        case .held(let insertion):
+            guard let reader = reader(insertion.reader, of: backend) else { return }
+            hinder(reader, insertion, .exclusive, isWatched: true)
         case .removed(let name):
             guard let reader = reader(name, of: backend) else { return }
             cardLeft(reader)
@@ -132,66 +134,88 @@ package import Readers
     private func cardLeft(_ reader: Reader) {
         reader.recognition?.cancel()
         (reader.insertion, reader.card, reader.supplier) = (nil, .none, nil)
+        (reader.recognition, reader.hindrance) = (nil, nil)
     }
 
     // MARK: Recognition
 
     private func recognize(_ reader: Reader, _ insertion: Insertion, _ answerToReset: [UInt8]) {
         reader.recognition?.cancel()
+        reader.recognition = nil
         (reader.insertion, reader.answerToReset, reader.card) = (insertion, answerToReset, .recognizing)
+        reader.hindrance = nil
+        recognizeAgain(reader)
+    }
+
+    /// Recognises the card in a reader, unless this is under way.
+    private func recognizeAgain(_ reader: Reader) {
+        guard let insertion = reader.insertion, reader.recognition == nil else { return }
         reader.recognition = Task { @Loop [weak self] in
-            guard let card = await self?.recognizedCard(reader, insertion, answerToReset) else { return }
+            guard let recognition = await self?.recognizedCard(reader, insertion) else { return }
             guard let self, !Task.isCancelled, reader.insertion == insertion else { return }
-            guard case .recognizing = reader.card else { return }
-            reader.card = card
-            changed(reader.name)
-            guard case .known(let profile) = card else { return }
-            for handler in recognitionHandlers { handler(reader, profile) }
+            reader.recognition = nil
+            switch recognition {
+            case .failure(let hindrance):
+                hinder(reader, insertion, hindrance.obstacle)
+            case .success(let (card, connection)):
+                (reader.card, reader.hindrance) = (card, nil)
+                let lease = connection.map { CardLease(reader, insertion, $0, self) }
+                if lease != nil { claimForReading(reader) }
+                changed(reader.name)
+                reading?.cardRecognized(in: reader, lease)
+            }
         }
     }
 
+    /// The reason why a card cannot be recognised now.
+    private struct Hindered: Error { let obstacle: CardObstacle }
+
+    /// A card, and the connection to it if the card is to be read at once.
+    private typealias Recognition = (card: Reader.Card, connection: (any CardConnection)?)
+
     /// Makes two attempts, because a card that is still moving often misses the first command.
-    private func recognizedCard(
-        _ reader: Reader,
-        _ insertion: Insertion,
-        _ answerToReset: [UInt8]
-    ) async -> Reader.Card {
+    private func recognizedCard(_ reader: Reader, _ insertion: Insertion) async -> Result<Recognition, Hindered> {
         var card = Reader.Card.none
         for attempt in 1...2 {
             do throws(CardError) {
-                return try await recognize(insertion, answerToReset, in: reader.backend).map { .known($0) } ?? .unknown
+                return .success(try await recognize(reader, insertion))
             } catch {
-                let obstacle = CardObstacle(error)
-                // A card that was removed is no failure.
-                log(
-                    obstacle == nil ? .info : .notice,
-                    "card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)"
-                )
-                guard let obstacle else { return card }
-                card = .unusable(obstacle)
-                if obstacle.isFinal { return card }
+                switch CardVerdict(error) {
+                case .cardFailed(let failure):
+                    log(
+                        .notice,
+                        "card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)"
+                    )
+                    card = .unusable(failure)
+                case .hindered(let obstacle):
+                    if attempt == 2 || error != .reset { return .failure(Hindered(obstacle: obstacle)) }
+                case .cardLeft:
+                    log(.info, "card in '\(insertion.reader)' could not be recognised: \(error)")
+                    return .success((card, nil))
+                case .ended:
+                    // A recognition that is cancelled has no result; any other one is repeated.
+                    return .failure(Hindered(obstacle: .exclusive))
+                }
             }
         }
-        return card
+        return .success((card, nil))
     }
 
-    private func recognize(
-        _ insertion: Insertion,
-        _ answerToReset: [UInt8],
-        in backend: any ReaderBackend
-    ) async throws(CardError) -> (any CardProfile)? {
-        let connection = try await backend.connect(insertion)
+    private func recognize(_ reader: Reader, _ insertion: Insertion) async throws(CardError) -> Recognition {
+        let connection = try await reader.backend.connect(insertion)
         var profile: (any CardProfile)?
         do throws(CardError) {
             for kind in kinds where profile == nil {
-                profile = try await kind.recognize(connection, answerToReset: answerToReset)
+                profile = try await kind.recognize(connection, answerToReset: reader.answerToReset)
             }
         } catch {
             await connection.disconnect(reset: true)
             throw error
         }
-        await connection.disconnect(reset: profile?.needsReset ?? false)
-        return profile
+        // A new connection costs at least the time of one command.
+        if let profile, reader.owner == nil, reading?.wants(profile) == true { return (.known(profile), connection) }
+        await connection.disconnect(reset: false)
+        return (profile.map { .known($0) } ?? .unknown, nil)
     }
 
     // MARK: The order of workflows that wait for a card
@@ -202,7 +226,10 @@ package import Readers
     }
 
     /// Adds a workflow to those that wait. `canTake` says whether it could take the card in a reader now.
-    func queue(_ ticket: Ticket, canTake: @escaping @Loop (Reader) -> Bool) { queue[ticket] = canTake }
+    func queue(_ ticket: Ticket, canTake: @escaping @Loop (Reader) -> Bool) {
+        queue[ticket] = canTake
+        retry()
+    }
 
     /// Removes a workflow, so that the next one may take a card.
     func leaveQueue(_ ticket: Ticket) {
@@ -229,7 +256,7 @@ package import Readers
 
     func release(_ reader: Reader) {
         guard reader.owner != nil else { return }
-        reader.owner = nil
+        (reader.owner, reader.borrower, reader.isRead) = (nil, nil, false)
         changed(reader.name)
     }
 
@@ -241,10 +268,45 @@ package import Readers
     }
 
     /// Excludes the card from use until its next insertion.
-    func markUnusable(_ reader: Reader, _ insertion: Insertion, _ obstacle: CardObstacle) {
+    func markUnusable(_ reader: Reader, _ insertion: Insertion, _ failure: CardFailure) {
         guard reader.insertion == insertion else { return }
-        reader.card = .unusable(obstacle)
+        reader.card = .unusable(failure)
         changed(reader.name)
+    }
+
+    // MARK: Hindrances
+
+    /// Notes that something outside of the card keeps it from being used. Says nothing about the card.
+    func hinder(_ reader: Reader, _ insertion: Insertion, _ obstacle: CardObstacle, isWatched: Bool = false) {
+        guard reader.insertion == insertion else { return }
+        let isNew = reader.hindrance?.obstacle != obstacle
+        // The driver may have reported a program before the attempt failed because of it.
+        let isWatched = isWatched || !isNew && reader.hindrance?.isWatched == true
+        reader.hindrance = Reader.Hindrance(obstacle: obstacle, isWatched: isWatched)
+        if isNew {
+            log(.notice, obstacle.text(reader.name))
+            changed(reader.name)
+        }
+        if !isWatched, !queue.isEmpty { retryAlarm.set(after: Self.retryTime) }
+    }
+
+    /// Notes that the card in a reader was reached.
+    func unhinder(_ reader: Reader, _ insertion: Insertion) {
+        guard reader.insertion == insertion, reader.hindrance != nil else { return }
+        reader.hindrance = nil
+        wakeWaiters()
+    }
+
+    /// Allows new attempts for all cards whose hindrance ends without an event.
+    private func retry() {
+        for reader in readersByName.values where reader.hindrance?.isWatched == false {
+            if case .recognizing = reader.card {
+                recognizeAgain(reader)
+            } else {
+                reader.hindrance?.isDue = true
+            }
+        }
+        wakeWaiters()
     }
 
     /// Inserts a card into a virtual reader for SET_CARD. A card that no workflow can use is removed first.
@@ -259,7 +321,7 @@ package import Readers
         for supplier: ObjectIdentifier? = nil
     ) async throws(VirtualReaderError) {
         guard let backend = reader.backend as? any VirtualReaderBackend else { throw .unknownReader }
-        if let insertion = reader.insertion, reader.owner == nil, reader.hasUselessCard {
+        if let insertion = reader.insertion, !reader.isLent, reader.hasUselessCard {
             await removeVirtualCard(from: reader, insertion)
         }
         // Before the insertion, because the card may be recognised before `insert` returns.
@@ -275,7 +337,7 @@ package import Readers
 
     /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
     package func takeCardsBack(of supplier: ObjectIdentifier) async {
-        for reader in readers where reader.supplier == supplier && reader.owner == nil {
+        for reader in readers where reader.supplier == supplier && !reader.isLent {
             if let insertion = reader.insertion {
                 await removeVirtualCard(from: reader, insertion)
             } else {
@@ -316,7 +378,7 @@ package import Readers
         wakeWaiters()
     }
 
-    private func wakeWaiters() {
+    func wakeWaiters() {
         let all = waiters
         waiters = [:]
         for waiter in all.values { waiter.resume() }

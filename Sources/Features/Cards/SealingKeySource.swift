@@ -2,6 +2,7 @@
 package import Concurrency
 package import Secrets
 package import Server
+package import Text
 
 /// The key of one card, under which a feature seals its secrets.
 package struct SealingKey: Sendable {
@@ -13,23 +14,15 @@ package struct SealingKey: Sendable {
     package init(keyUID: [UInt8], key: SecretBox) { (self.keyUID, self.key) = (keyUID, key) }
 }
 
-/// Why there is no key. The texts say what to do, and have no secret.
-package enum SealingKeyFailure: Error, Sendable, Equatable {
-    case cancelled
-    /// A question was not answered in time.
-    case timedOut
-    case failed(String)
-}
-
-/// Gives other features the key of a card: the feature of the cards that have one.
+/// Lends the key of a card to other features. The feature of the cards that have such a key conforms.
 @Loop package protocol SealingKeySource: AnyObject, Sendable {
     /// Borrows a card in the dialogue of `workflow`, and asks for its PIN. At the end the reader is free.
     ///
-    /// With `keyUID` the card must have these keys. If a card has other keys, the client is told so and is not asked
-    /// for its PIN. Without `readerName` the card may be in any reader.
+    /// With `keyUID` the card must have these keys. If a card has other keys, the client receives the reason and is not
+    /// asked for its PIN. Without `readerName` the card may be in any reader.
     func sealingKey(
         for workflow: Workflow,
         keyUID: [UInt8]?,
         readerName: String?
-    ) async throws(SealingKeyFailure) -> SealingKey
+    ) async throws(Failure) -> SealingKey
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Secrets
 package import Server
-package import Wire
+package import Text
+import Wire
 
 /// The form of a value that the user types.
 package enum SecretForm: Sendable, Equatable {
@@ -28,17 +29,12 @@ package enum SecretForm: Sendable, Equatable {
     }
 }
 
-extension OpenPrompt {
-    /// Takes `value` of a command. A value of a wrong form is refused, so that it does not reach a card.
-    /// - Returns: nil if the command was refused.
-    package func secret(of command: Command, _ form: SecretForm) -> SecretBox? {
-        switch command.secret("value") {
-        case .missing: refuse(command, "Value cannot be undefined")
-        case .invalid: refuse(command, "Invalid value")
-        case .value(let secret):
-            if form.accepts(secret) { return SecretBox(secret) }
-            refuse(command, form.error)
+extension Call {
+    /// Takes `value`. A value of a wrong form is refused, so that it does not reach a card.
+    package func secret(_ form: SecretForm) throws(Failure) -> SecretBox {
+        try arguments.sdkSecret { (secret: consuming Secret) throws(Failure) in
+            guard form.accepts(secret) else { throw Failure(.wrongArgument, form.error) }
+            return SecretBox(secret)
         }
-        return nil
     }
 }

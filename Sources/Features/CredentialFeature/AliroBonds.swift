@@ -2,6 +2,7 @@
 import Aliro
 import Concurrency
 import Crypto
+import Host
 import Secrets
 import Store
 import Text
@@ -23,7 +24,13 @@ import Text
     /// A tap tries all of them, which takes milliseconds.
     static let maximum = 200
 
-    init(_ store: StateStore, _ site: AliroSite) {
+    /// The bonds with all cards, for GET_HEALTH.
+    nonisolated static let recordKind = RecordKind(space, "bonds with cards", remedy: "a tap of the card replaces one")
+    {
+        AliroBond($0) != nil
+    }
+
+    nonisolated init(_ store: StateStore, _ site: AliroSite) {
         self.store = store
         prefix = Self.hash(site.publicKey.uncompressed + site.identifier) + "-"
     }
@@ -47,37 +54,38 @@ import Text
     /// Returns when all changes are on the disk.
     func settled() async { await writing?.value }
 
-    /// Writes or removes a bond. The store logs a failure; then the change is lost when badged ends.
+    /// Writes or removes a bond. After a failure the change is lost when badged ends.
     private func write(_ bond: AliroBond, keeps: Bool) {
         let (before, name) = (writing, prefix + Self.hash(bond.key.uncompressed))
         writing = Task { [store] in
             await before?.value
-            guard let store = try? await store.opened() else { return }
-            if keeps {
-                try? await store.set(name, in: Self.space, to: SecretBox(bond.bytes))
-            } else {
-                try? await store.remove(name, in: Self.space)
+            do throws(Failure) {
+                guard let store = try await store.opened() else { return }
+                if keeps {
+                    try await store.set(name, in: Self.space, to: SecretBox(bond.bytes))
+                } else {
+                    try await store.remove(name, in: Self.space)
+                }
+            } catch {
+                Log.warning("a bond with a card cannot be stored, and is lost when badged ends: \(error.message)")
             }
         }
     }
 
     private func load() async {
-        guard let store = try? await store.existing() else { return }
         let prefix = prefix
-        let values = try? await store.transaction { entries throws(StoreError) in
-            var values: [SecretBox] = []
-            for name in try entries.names(in: Self.space) {
+        do throws(Failure) {
+            guard let store = try await store.existing() else { return }
+            bonds = try await store.transaction { entries throws(Failure) in
                 // A bond of readers with another key or identifier is no longer valid.
-                if !name.hasPrefix(prefix) {
+                for name in try entries.names(in: Self.space) where !name.hasPrefix(prefix) {
                     try entries.remove(name, in: Self.space)
-                } else if let value = try? entries.value(name, in: Self.space) {
-                    values.append(value)
                 }
+                // GET_HEALTH names those that cannot be read.
+                return try entries.records(in: Self.space) { _, content in AliroBond(content) }.good.map(\.record)
             }
-            return values
-        }
-        for value in values ?? [] {
-            if let bytes = value.take(), let bond = AliroBond(bytes) { bonds.append(bond) }
+        } catch {
+            Log.warning("the bonds with cards cannot be read: \(error.message)")
         }
     }
 

@@ -1,100 +1,79 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Aliro
 package import Cards
 package import Concurrency
-package import EID
 package import Host
 package import PKOC
 package import Server
-package import Store
+import Text
 import Wire
 
 /// Reads the credentials of cards and phones that people hold to readers, and reports them.
 /// docs/protocol/credentials.md.
 @Loop package final class CredentialFeature: CardFeature {
     package let cardKinds: [any CardKind]
-    private let watch: CredentialWatch
-    private let aliro: AliroSite?
-    private let bonds: AliroBonds?
+    private let site: PKOCSite
+    private let tapReaders: [any TapReader]
+    private let taps: Taps
 
-    /// `site` says how cards are read. `today` is the day for which certificates are checked. Cards with Aliro are read
-    /// with `aliro`; nil: they are not. `store` keeps what Aliro needs for its fast phase.
-    package init(
-        _ registry: ReaderRegistry,
-        _ site: PKOCSite,
-        aliro: AliroSite? = nil,
-        store: StateStore = StateStore { () throws(StoreError) -> Store? in nil },
-        today: @escaping @Sendable () -> CVDate
-    ) {
-        watch = CredentialWatch(site, today: today)
-        let pkoc = PKOCCardKind(watch)
-        self.aliro = aliro
-        if let aliro {
-            let bonds = AliroBonds(store, aliro)
-            self.bonds = bonds
-            cardKinds = [AliroCardKind(watch, aliro, bonds, next: pkoc), pkoc]
-        } else {
-            bonds = nil
-            cardKinds = [pkoc]
-        }
-        registry.onRecognition { [weak self] reader, profile in
-            guard let report = (profile as? any CredentialProfile)?.report else { return }
-            self?.tell(report, in: reader.name)
-        }
+    /// `site` has the settings that CREDENTIALS reports. `tapReaders` are tried in their order, and so are their kinds
+    /// of cards.
+    package init(_ registry: ReaderRegistry, _ site: PKOCSite, _ tapReaders: [any TapReader]) {
+        (self.site, self.tapReaders) = (site, tapReaders)
+        cardKinds = tapReaders.compactMap(\.cardKind)
+        taps = Taps(registry, tapReaders, tell: Self.tell)
     }
-
-    /// Returns when what Aliro needs for its fast phase is on the disk.
-    package func settled() async { await bonds?.settled() }
 
     package var commands: [CommandSpec] {
         [
-            CommandSpec("START_CREDENTIALS", permission: .credentials) { [self] session, command in
-                watch.watchers[ObjectIdentifier(session)] = session
-                // The first tap then does not wait for the store.
-                if let bonds { Task { @Loop in _ = await bonds.known() } }
-                session.answer(state(of: session), to: command)
-                return .answered
+            CommandSpec("START_CREDENTIALS", CredentialsMessage.name, permission: .credentials) { [self] call in
+                taps.watch(call.session)
+                return Reply(state(of: call.session))
             },
-            CommandSpec("STOP_CREDENTIALS", permission: .credentials) { [self] session, command in
-                watch.watchers[ObjectIdentifier(session)] = nil
-                session.answer(state(of: session), to: command)
-                return .answered
+            CommandSpec("STOP_CREDENTIALS", CredentialsMessage.name, permission: .credentials) { [self] call in
+                taps.unwatch(call.session)
+                return Reply(state(of: call.session))
             },
         ]
     }
 
-    package func sessionEnded(_ session: Session) { watch.watchers[ObjectIdentifier(session)] = nil }
+    package func permissionsChanged(_ session: Session, from old: Permissions) {
+        guard !session.permissions.contains(.credentials), taps.unwatch(session) else { return }
+        var message = state(of: session)
+        message.error = Workflow.denied
+        session.push(message)
+    }
+
+    package func sessionEnded(_ session: Session) { taps.unwatch(session) }
+
+    /// The records of the store, for GET_HEALTH.
+    package nonisolated static let recordKinds = [AliroBonds.recordKind]
 
     package func health() async -> [HealthCheck] {
-        guard watch.site.isValidated else { return [] }
-        guard watch.site.issuers.isEmpty, aliro?.credentials.isEmpty ?? true else {
-            return [HealthCheck("credentials", ok: true)]
-        }
+        guard site.isValidated else { return [] }
+        guard !tapReaders.contains(where: \.acceptsCards) else { return [HealthCheck("credentials", ok: true)] }
         let advice = "No credential is accepted, because no issuer is set: set [credentials] issuers"
         return [HealthCheck("credentials", ok: false, advice: advice)]
     }
 
     private func state(of session: Session) -> CredentialsMessage {
         CredentialsMessage(
-            isWatching: watch.watchers[ObjectIdentifier(session)] != nil,
-            isValidated: watch.site.isValidated,
-            issuers: watch.site.issuers.count
+            isWatching: taps.isWatching(session),
+            isValidated: site.isValidated,
+            issuers: site.issuers.count
         )
     }
 
-    /// Tells all watching clients what a card has shown. The log has no number.
-    private func tell(_ report: CredentialReport, in reader: String) {
-        let sessions = watch.watchers.values
+    /// Sends CREDENTIAL. The log has no card number.
+    private static func tell(_ report: TapReport, in reader: String, to sessions: [Session]) {
         for session in sessions { session.push(CredentialMessage(reader: reader, report: report)) }
         guard let session = sessions.first else { return }
-        switch report.result {
-        case .proven:
-            session.server.log(.info, "card in '\(reader)': credential read with \(report.technology)")
-        case .failed(let reason):
-            session.server.log(
+        if let reason = report.reason {
+            session.log(
                 .notice,
                 "card in '\(reader)' has shown no credential with \(report.technology): \(reason)"
             )
+        } else {
+            session.log(.info, "card in '\(reader)': credential read with \(report.technology)")
         }
     }
 }

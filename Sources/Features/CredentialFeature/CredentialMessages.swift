@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Credentials
 import Crypto
 import EID
@@ -7,14 +6,16 @@ import PKOC
 import Text
 import Wire
 
-/// CREDENTIALS: whether this client is told of credentials.
+/// CREDENTIALS: whether this client receives CREDENTIAL.
 struct CredentialsMessage: Message {
     static let name: StaticString = "CREDENTIALS"
     let isWatching: Bool
     let isValidated: Bool
     let issuers: Int
+    var error: String?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
+        if let error { object.member("error", error) }
         object.member("watching", isWatching)
         object.member("validated", isValidated)
         object.member("issuers", issuers)
@@ -27,34 +28,30 @@ struct CredentialsMessage: Message {
 struct CredentialMessage: Message {
     static let name: StaticString = "CREDENTIAL"
     let reader: String
-    let report: CredentialReport
+    let report: TapReport
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("reader", reader)
         object.member("protocol", report.technology)
-        switch report.result {
-        case .failed(let reason):
-            object.member("verified", false)
-            object.member("reason", reason)
-        case .proven(let proven):
-            object.member("verified", true)
-            if let phase = proven.phase { object.member("phase", phase.rawValue) }
-            object.object("numbers") { numbers in
-                let views = CredentialNumber.views(of: proven.key.uncompressed)
-                for number in views {
-                    numbers.key("bits\(number.bits)" as String)
-                    numbers.string(number.hex)
-                }
-                numbers.member("decimal64", views.first { $0.bits == 64 }?.decimal)
+        object.member("verified", report.reason == nil)
+        if let reason = report.reason { object.member("reason", reason) }
+        guard case .proven(let proven) = report.result else { return }
+        if let phase = proven.phase { object.member("phase", phase) }
+        object.object("numbers") { numbers in
+            let views = CredentialNumber.views(of: proven.key.uncompressed)
+            for number in views {
+                numbers.key("bits\(number.bits)" as String)
+                numbers.string(number.hex)
             }
-            object.member("publicKey", Hex.encode(proven.key.uncompressed))
-            if let certificate = proven.certificate {
-                object.object("certificate") { write(certificate, proven.certificateProblem, to: &$0) }
-            } else {
-                object.member("certificate", JSON.null)
-            }
-            object.member("transaction", Hex.encode(proven.transaction))
+            numbers.member("decimal64", views.first { $0.bits == 64 }?.decimal)
         }
+        object.member("publicKey", Hex.encode(proven.key.uncompressed))
+        if let (certificate, problem) = proven.certificate {
+            object.object("certificate") { write(certificate, problem, to: &$0) }
+        } else {
+            object.member("certificate", JSON.null)
+        }
+        object.member("transaction", Hex.encode(proven.transaction))
     }
 
     /// The extensions are written only for a valid certificate, because anybody can make an invalid one.

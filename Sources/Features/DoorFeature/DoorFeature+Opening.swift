@@ -11,26 +11,25 @@ import Wire
 /// The commands that open readers. docs/protocol/door-readers.md.
 extension DoorFeature {
     var openingCommands: [CommandSpec] {
-        [
-            opening("OPEN_READER", openReader),
-            opening("TRIGGER", trigger),
-            opening("ALLOW_OPEN", allowOpen),
-            opening("SET_TIMEOUTS") { [self] session, command in
-                setTimeouts(session, command)
-                return .answered
-            },
-            opening("SET_AUTO_OPEN") { [self] session, command in
-                setAutoOpen(session, command)
-                return .answered
-            },
+        let permission: Permissions = [.scan, .open]
+        return [
+            CommandSpec("OPEN_READER", OpeningResultMessage.name, permission: permission, openReader),
+            CommandSpec("TRIGGER", OpeningResultMessage.name, permission: permission, trigger),
+            CommandSpec("ALLOW_OPEN", OpeningResultMessage.name, permission: permission, allowOpen),
+            CommandSpec("SET_TIMEOUTS", TimeoutsMessage.name, permission: permission, setTimeouts),
+            CommandSpec("SET_AUTO_OPEN", AutoOpenMessage.name, permission: permission, setAutoOpen),
         ]
     }
 
-    private func opening(
-        _ name: String,
-        _ perform: @escaping @Loop (Session, Command) -> CommandOutcome
-    ) -> CommandSpec {
-        CommandSpec(name, permission: [.scan, .open], perform: perform)
+    /// The answer to a command for settings that has failed: the settings in force.
+    func settingRefusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        let client = client(of: session)
+        if spec.name == "SET_TIMEOUTS" {
+            return Reply(TimeoutsMessage(timeouts: client.timeouts, error: failure.message))
+        }
+        var message = Self.message(client.autoOpen)
+        message.error = failure.message
+        return Reply(message)
     }
 
     private func client(of session: Session) -> OpeningClient {
@@ -50,46 +49,46 @@ extension DoorFeature {
         for question in client.questions.values { question.alarm.cancel() }
     }
 
+    /// Ends the openings and questions of a client that may no longer open readers, and reports it to the client.
+    func denyOpenings(of session: Session) {
+        guard let client = openingClients[ObjectIdentifier(session)] else { return }
+        // Each opening reports its end.
+        for task in client.openings.values { task.cancel() }
+        for question in client.questions.values { question.alarm.cancel() }
+        (client.questions, client.autoOpen) = ([:], AutoOpen())
+        var message = Self.message(client.autoOpen)
+        message.error = Workflow.denied
+        session.push(message)
+    }
+
     // MARK: Commands
 
-    private func openReader(_ session: Session, _ command: Command) -> CommandOutcome {
-        let (id, type, key): (String, OpeningType, String?)
-        do throws(ParameterError) {
-            id = try Self.text(command, "reader")
-            type = try Self.openingType(command)
-            key = try Self.optionalText(command, "key")
-        } catch {
-            session.answer(OpeningRefusedMessage(error: error.text), to: command)
-            return .answered
-        }
-        guard let radio, let filter = scanFilter(of: session) else {
-            return refuse(session, command, Self.noScan, id)
-        }
+    private func openReader(_ call: Call) throws(Failure) -> Reply {
+        let id = try call.arguments.text("reader", 1...256)
+        let type = try call.arguments.openingType()
+        let key = try call.arguments.optionalText("key", 1...256)
+        guard let radio, let filter = scanFilter(of: call.session) else { return refused(Self.noScan, id) }
         let found = radio.tracker.readers(filter, activeOnly: true, at: radio.now).first { $0.id == id }
-        guard let reader = found else { return refuse(session, command, Self.notReceived, id) }
+        guard let reader = found else { return refused(Self.notReceived, id) }
         guard type == .applicationSpecific || reader.openingTypes.contains(type) else {
-            return refuse(session, command, Self.unsupported(type), id)
+            return refused(Self.unsupported(type), id)
         }
-        return begin(session, command, reader, type, key)
+        return try begin(call.session, reader, type, key)
+    }
+
+    private func refused(_ result: OpeningResult, _ reader: String?) -> Reply {
+        Reply(OpeningResultMessage(reader: reader, result: result))
     }
 
     private static let noScan = OpeningResult(.outOfRange, reason: "this client does not scan")
     private static let notReceived = OpeningResult(.outOfRange, reason: "the reader is not received")
 
-    private func trigger(_ session: Session, _ command: Command) -> CommandOutcome {
-        let (type, key): (OpeningType, String?)
-        do throws(ParameterError) {
-            type = try Self.openingType(command)
-            key = try Self.optionalText(command, "key")
-        } catch {
-            session.answer(OpeningRefusedMessage(error: error.text), to: command)
-            return .answered
-        }
-        guard let radio, let filter = scanFilter(of: session) else {
-            return refuse(session, command, Self.noScan, nil)
-        }
+    private func trigger(_ call: Call) throws(Failure) -> Reply {
+        let type = try call.arguments.openingType()
+        let key = try call.arguments.optionalText("key", 1...256)
+        guard let radio, let filter = scanFilter(of: call.session) else { return refused(Self.noScan, nil) }
         switch radio.tracker.closest(for: type, filter, at: radio.now) {
-        case .success(let reader): return begin(session, command, reader, type, key)
+        case .success(let reader): return try begin(call.session, reader, type, key)
         case .failure(let absence):
             let result =
                 switch absence {
@@ -98,76 +97,54 @@ extension DoorFeature {
                 case .coolingDown: OpeningResult(.busy, reason: "the closest reader was opened just now")
                 case .notSupported: Self.unsupported(type)
                 }
-            return refuse(session, command, result, nil)
+            return refused(result, nil)
         }
     }
 
-    private func allowOpen(_ session: Session, _ command: Command) -> CommandOutcome {
-        let client = client(of: session)
-        guard case .value(let number) = command.int("token"), let token = number,
-            case .value(let isAllowed) = command.bool("allow")
-        else {
-            session.answer(OpeningRefusedMessage(error: "token must be a number, and allow true or false"), to: command)
-            return .answered
-        }
-        guard let question = client.questions.removeValue(forKey: token) else { return .badState }
+    private func allowOpen(_ call: Call) throws(Failure) -> Reply {
+        let client = client(of: call.session)
+        let token = try call.arguments.number("token", 0...Int.max)
+        let isAllowed = try call.arguments.requiredFlag("allow")
+        guard let question = client.questions.removeValue(forKey: token) else { throw .badState }
         question.alarm.cancel()
-        guard isAllowed else {
-            session.answer(Self.message(client.autoOpen), to: command)
-            return .answered
-        }
+        guard isAllowed else { return Reply(Self.message(client.autoOpen)) }
         let reader = question.reader
-        guard let radio, scanFilter(of: session) != nil else {
-            return refuse(session, command, Self.noScan, reader.id)
-        }
-        guard reader.isActive(at: radio.now) else { return refuse(session, command, Self.notReceived, reader.id) }
-        return begin(session, command, reader, question.openingType, question.key)
+        guard let radio, scanFilter(of: call.session) != nil else { return refused(Self.noScan, reader.id) }
+        guard reader.isActive(at: radio.now) else { return refused(Self.notReceived, reader.id) }
+        return try begin(call.session, reader, question.openingType, question.key)
     }
 
-    private func setTimeouts(_ session: Session, _ command: Command) {
-        let client = client(of: session)
+    private func setTimeouts(_ call: Call) throws(Failure) -> Reply {
+        let client = client(of: call.session)
         var timeouts = client.timeouts
         let members: [(StaticString, WritableKeyPath<OpeningTimeouts, Milliseconds>)] = [
             ("fragmentMs", \.fragment), ("apduMs", \.apdu), ("connectMs", \.connect),
         ]
         for (name, path) in members {
-            switch command.int(name) {
-            case .missing: break
-            case .value(let number?) where (50...60_000).contains(number):
-                timeouts[keyPath: path] = Milliseconds(number)
-            case .invalid, .value:
-                let error = "\(name) must be 50 to 60000"
-                return session.answer(TimeoutsMessage(timeouts: client.timeouts, error: error), to: command)
-            }
+            guard let number = try call.arguments.optionalNumber(name, 50...60_000) else { continue }
+            timeouts[keyPath: path] = Milliseconds(number)
         }
         client.timeouts = timeouts
-        session.answer(TimeoutsMessage(timeouts: timeouts), to: command)
+        return Reply(TimeoutsMessage(timeouts: timeouts))
     }
 
-    private func setAutoOpen(_ session: Session, _ command: Command) {
+    private func setAutoOpen(_ call: Call) throws(Failure) -> Reply {
+        let session = call.session
         let client = client(of: session)
         var new = AutoOpen()
-        do throws(ParameterError) {
-            guard let mode = AutoOpen.Mode(rawValue: try Self.text(command, "mode")) else {
-                throw ParameterError(parameter: "mode")
-            }
-            new.mode = mode
-            if case .missing = command.string("openingType") {} else { new.openingType = try Self.openingType(command) }
-            new.key = try Self.optionalText(command, "key")
-        } catch {
-            var message = Self.message(client.autoOpen)
-            message.error = error.text
-            return session.answer(message, to: command)
-        }
+        new.mode = try call.arguments.word("mode", AutoOpen.Mode.words)
+        new.openingType = try call.arguments.optionalOpeningType() ?? new.openingType
+        new.key = try call.arguments.optionalText("key", 1...256)
         client.autoOpen = new
         for question in client.questions.values { question.alarm.cancel() }
         client.questions = [:]
-        session.answer(Self.message(new), to: command)
-        session.server.log(.info, "\(session.name) has set automatic opening to \(new.mode.rawValue)")
-        guard new.mode != .off, let radio, let filter = scanFilter(of: session) else { return }
-        let now = radio.now
-        for reader in radio.tracker.readers(filter, activeOnly: true, at: now) {
-            noticed(reader, isLost: false, session, at: now)
+        session.log(.info, "\(session.name) has set automatic opening to \(new.mode.rawValue)")
+        return Reply(Self.message(new)) { [self] in
+            guard client.autoOpen.mode != .off, let radio, let filter = scanFilter(of: session) else { return }
+            let now = radio.now
+            for reader in radio.tracker.readers(filter, activeOnly: true, at: now) {
+                noticed(reader, isLost: false, session, at: now)
+            }
         }
     }
 
@@ -202,15 +179,13 @@ extension DoorFeature {
 
     private func begin(
         _ session: Session,
-        _ command: Command,
         _ reader: DoorReader,
         _ type: OpeningType,
         _ key: String?
-    ) -> CommandOutcome {
-        if let refusal = refusal(session, reader) { return refuse(session, command, refusal, reader.id) }
-        guard let message = start(session, reader, type, key) else { return .badState }
-        session.answer(message, to: command)
-        return .answered
+    ) throws(Failure) -> Reply {
+        if let refusal = refusal(session, reader) { return refused(refusal, reader.id) }
+        guard let message = start(session, reader, type, key) else { throw .badState }
+        return Reply(message)
     }
 
     /// Why the reader cannot be opened at all; nil: it can be tried.
@@ -250,7 +225,7 @@ extension DoorFeature {
         client.began(reader)
         client.openings[token] = Task { @Loop [weak self, weak session] in
             let begun = Loop.now
-            let result = await Self.open(opener, credentials, uid, keyID, address, adapter, timeouts) { state in
+            var result = await Self.open(opener, credentials, uid, keyID, address, adapter, timeouts) { state in
                 // The first state is in the answer.
                 guard state != .connecting else { return }
                 session?.push(OpeningMessage(token: token, reader: id, openingType: type, state: state))
@@ -258,14 +233,15 @@ extension DoorFeature {
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self, let session else { return }
             client.openings[token] = nil
+            // Only the loss of the permission cancels an opening whose client is still there.
+            if Task.isCancelled, result.status != .success {
+                result = OpeningResult(result.status, reason: Workflow.denied)
+            }
             if let radio = self.radio {
                 client.ended(reader, at: radio.now)
                 if result.status == .success { radio.tracker.opened(reader, at: radio.now) }
             }
-            let detail = result.reason.map { ". \($0)" } ?? ""
-            let text =
-                "\(session.name) has opened \(id): \(result.status.rawValue), \(result.decision.rawValue)\(detail)"
-            session.server.log(.notice, text)
+            session.log(.notice, "\(session.name): \(result.logText(of: id))")
             session.push(
                 OpeningResultMessage(token: token, reader: id, result: result, duration: Loop.now - begun)
             )
@@ -284,26 +260,16 @@ extension DoorFeature {
         _ changed: @escaping @Loop (OpeningState) -> Void
     ) async -> OpeningResult {
         let found: [DoorCredential]
-        do throws(CredentialError) {
+        do throws(Failure) {
             found = try await provider.credentials(uid: uid, keyID: keyID)
         } catch {
-            return OpeningResult(.keyNotFound, reason: error.text)
+            return OpeningResult(.keyNotFound, reason: error.message)
         }
         guard !found.isEmpty else {
             let wanted = keyID ?? "for PKOC readers"
             return OpeningResult(.keyNotFound, reason: "there is no active key \(wanted), or it has expired")
         }
         return await opener.open(address, adapter: adapter, found, timeouts, changed: changed)
-    }
-
-    private func refuse(
-        _ session: Session,
-        _ command: Command,
-        _ result: OpeningResult,
-        _ reader: String?
-    ) -> CommandOutcome {
-        session.answer(OpeningResultMessage(reader: reader, result: result), to: command)
-        return .answered
     }
 
     private static func unsupported(_ type: OpeningType) -> OpeningResult {
@@ -315,26 +281,18 @@ extension DoorFeature {
             }
         return OpeningResult(status, reason: "the reader cannot be opened by \(type.name)")
     }
+}
 
-    // MARK: Parameters
-
-    private static func openingType(_ command: Command) throws(ParameterError) -> OpeningType {
-        guard let type = OpeningType(name: try text(command, "openingType")) else {
-            throw ParameterError(parameter: "openingType")
+extension OpeningResult {
+    /// What the log says of an opening. The decision is that of the reader, which cannot prove it.
+    fileprivate func logText(of reader: String) -> String {
+        guard status == .success else {
+            return "opening \(reader) failed: \(status.rawValue)\(reason.map { ". \($0)" } ?? "")"
         }
-        return type
-    }
-
-    private static func text(_ command: Command, _ name: StaticString) throws(ParameterError) -> String {
-        guard let text = try optionalText(command, name) else { throw ParameterError(parameter: name.description) }
-        return text
-    }
-
-    private static func optionalText(_ command: Command, _ name: StaticString) throws(ParameterError) -> String? {
-        switch command.string(name) {
-        case .missing: return nil
-        case .value(let text) where !text.isEmpty && text.utf8.count <= 256: return text
-        case .invalid, .value: throw ParameterError(parameter: name.description)
+        return switch decision {
+        case .granted: "\(reader) grants access"
+        case .denied: "\(reader) denies access"
+        case .unknown: "\(reader) does not say whether the door opens"
         }
     }
 }

@@ -5,7 +5,7 @@ import DoorReaders
 package import Host
 package import Scanners
 package import Server
-import Text
+package import Text
 import Wire
 
 /// Scans for door readers that advertise over Bluetooth, and reports them. docs/protocol/door-readers.md.
@@ -24,32 +24,42 @@ import Wire
         (self.radio, self.opener, self.credentials) = (radio, opener, credentials)
     }
 
-    package var commands: [CommandSpec] { scanCommands + openingCommands }
-
-    private var scanCommands: [CommandSpec] {
+    package var commands: [CommandSpec] {
         [
-            CommandSpec("START_SCAN", permission: .scan) { [self] session, command in
-                startScan(session, command)
-                return .answered
+            CommandSpec("START_SCAN", ScanMessage.name, permission: .scan, startScan),
+            CommandSpec("STOP_SCAN", ScanMessage.name, permission: .scan) { [self] call in
+                endScan(of: call.session)
+                return Reply(ScanMessage(scan: scanState(of: call.session)))
             },
-            CommandSpec("STOP_SCAN", permission: .scan) { [self] session, command in
-                endScan(of: session)
-                session.answer(ScanMessage(scan: scanState(of: session)), to: command)
-                return .answered
+            CommandSpec("GET_SCAN", ScanMessage.name, permission: .scan) { [self] call in
+                Reply(ScanMessage(scan: scanState(of: call.session)))
             },
-            CommandSpec("GET_SCAN", permission: .scan) { [self] session, command in
-                session.answer(ScanMessage(scan: scanState(of: session)), to: command)
-                return .answered
-            },
-            CommandSpec("GET_DOOR_READER_LIST", permission: .scan) { [self] session, command in
-                listReaders(session, command)
-                return .answered
-            },
-            CommandSpec("GET_CLOSEST_DOOR_READER", permission: .scan) { [self] session, command in
-                findClosest(session, command)
-                return .answered
-            },
-        ]
+            CommandSpec("GET_DOOR_READER_LIST", DoorReaderListMessage.name, permission: .scan, listReaders),
+            CommandSpec("GET_CLOSEST_DOOR_READER", ClosestDoorReaderMessage.name, permission: .scan, findClosest),
+        ] + openingCommands
+    }
+
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        switch spec.name {
+        case "START_SCAN":
+            var state = scanState(of: session)
+            (state.error, state.errorAgo) = (failure.message, nil)
+            return Reply(ScanMessage(scan: state))
+        case "SET_TIMEOUTS", "SET_AUTO_OPEN": return settingRefusal(failure, of: spec, session)
+        default: return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
+        }
+    }
+
+    package func permissionsChanged(_ session: Session, from old: Permissions) {
+        let new = session.permissions
+        if !new.isSuperset(of: [.scan, .open]) { denyOpenings(of: session) }
+        guard let scan = scans[ObjectIdentifier(session)] else { return }
+        // Without `admin` the scan would continue without the captures that its client has asked for.
+        guard !new.contains(.scan) || scan.isCapturing && !new.contains(.admin) else { return }
+        endScan(of: session)
+        var state = scanState(of: session)
+        (state.error, state.errorAgo) = (Workflow.denied, nil)
+        session.push(ScanMessage(scan: state), coalescing: "SCAN")
     }
 
     package func sessionEnded(_ session: Session) {
@@ -70,34 +80,24 @@ import Wire
 
     // MARK: Scan
 
-    private func startScan(_ session: Session, _ command: Command) {
-        func refuse(_ error: String) {
-            var state = scanState(of: session)
-            (state.error, state.errorAgo) = (error, nil)
-            session.answer(ScanMessage(scan: state), to: command)
-        }
-        guard let radio else { return refuse("badged runs without the Bluetooth radio") }
-        let new: ScanSubscription
-        do throws(ParameterError) {
-            let settings = try ScanSettings(command, mayCapture: session.permissions.contains(.admin))
-            new = ScanSubscription(session, self, radio, settings)
-        } catch {
-            return refuse(error.text)
-        }
+    private func startScan(_ call: Call) throws(Failure) -> Reply {
+        let session = call.session
+        guard let radio else { throw Failure(.wrongArgument, "badged runs without the Bluetooth radio") }
+        let settings = try ScanSettings(call.arguments, mayCapture: session.permissions.contains(.admin))
+        let new = ScanSubscription(session, self, radio, settings)
         forgetReaders(of: session)
         let old = scans.updateValue(new, forKey: ObjectIdentifier(session))
         radio.add(new)
         // End the old scan after the start of the new one, so that the radio does not stop in between.
         if let old { radio.remove(old) }
-        session.answer(ScanMessage(scan: scanState(of: session)), to: command)
-        session.server.log(.info, "\(session.name) scans")
-        new.begin()
+        session.log(.info, "\(session.name) asks for a scan")
+        return Reply(ScanMessage(scan: scanState(of: session)), then: new.begin)
     }
 
     private func endScan(of session: Session) {
         guard let old = scans.removeValue(forKey: ObjectIdentifier(session)) else { return }
         radio?.remove(old)
-        session.server.log(.info, "\(session.name) has stopped its scan")
+        session.log(.info, "\(session.name) has stopped its scan")
     }
 
     func scanState(of session: Session) -> ScanState {
@@ -116,45 +116,27 @@ import Wire
 
     // MARK: Readers
 
-    private func listReaders(_ session: Session, _ command: Command) {
-        var activeOnly = true
-        switch command.bool("activeOnly") {
-        case .missing: break
-        case .invalid:
-            let error = ParameterError(parameter: "activeOnly").text
-            return session.answer(DoorReaderListRefusedMessage(error: error), to: command)
-        case .value(let value): activeOnly = value
-        }
-        guard let radio, let filter = scans[ObjectIdentifier(session)]?.filter else {
-            return session.answer(DoorReaderListMessage(readers: []), to: command)
+    private func listReaders(_ call: Call) throws(Failure) -> Reply {
+        let activeOnly = try call.arguments.flag("activeOnly") ?? true
+        guard let radio, let filter = scans[ObjectIdentifier(call.session)]?.filter else {
+            return Reply(DoorReaderListMessage(readers: []))
         }
         let now = radio.now
         let readers = radio.tracker.readers(filter, activeOnly: activeOnly, at: now)
-        session.answer(
-            DoorReaderListMessage(readers: readers.map { DoorReaderState($0, at: now, withHistory: true) }),
-            to: command
-        )
+        return Reply(DoorReaderListMessage(readers: readers.map { DoorReaderState($0, at: now, withHistory: true) }))
     }
 
-    private func findClosest(_ session: Session, _ command: Command) {
-        session.answer(closest(command, scans[ObjectIdentifier(session)]?.filter), to: command)
+    private func findClosest(_ call: Call) throws(Failure) -> Reply {
+        Reply(closest(try call.arguments.openingType(), scans[ObjectIdentifier(call.session)]?.filter))
     }
 
-    private func closest(_ command: Command, _ filter: ScanFilter?) -> ClosestDoorReaderMessage {
-        switch command.string("openingType") {
-        case .missing: return .refused("Opening type cannot be undefined")
-        case .invalid: return .refused("Invalid opening type")
-        case .value(let word):
-            guard let type = OpeningType(name: word) else { return .refused("Unknown opening type") }
-            guard let radio, let filter else { return .none(ReaderTracker.Absence.none.rawValue) }
-            guard filter.openingTypes.contains(type) else {
-                return .none(ReaderTracker.Absence.notSupported.rawValue)
-            }
-            let now = radio.now
-            switch radio.tracker.closest(for: type, filter, at: now) {
-            case .success(let reader): return .reader(DoorReaderState(reader, at: now, withHistory: true))
-            case .failure(let absence): return .none(absence.rawValue)
-            }
+    private func closest(_ type: OpeningType, _ filter: ScanFilter?) -> ClosestDoorReaderMessage {
+        guard let radio, let filter else { return .none(ReaderTracker.Absence.none.rawValue) }
+        guard filter.openingTypes.contains(type) else { return .none(ReaderTracker.Absence.notSupported.rawValue) }
+        let now = radio.now
+        switch radio.tracker.closest(for: type, filter, at: now) {
+        case .success(let reader): return .reader(DoorReaderState(reader, at: now, withHistory: true))
+        case .failure(let absence): return .none(absence.rawValue)
         }
     }
 }

@@ -62,8 +62,6 @@ enum ClosestDoorReaderMessage: Message {
     case reader(DoorReaderState)
     /// There is no closest reader, for this reason.
     case none(String)
-    /// The command was wrong.
-    case refused(String)
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         switch self {
@@ -71,7 +69,6 @@ enum ClosestDoorReaderMessage: Message {
         case .none(let reason):
             object.member("reader", JSON.null)
             object.member("reason", reason)
-        case .refused(let error): object.member("error", error)
         }
     }
 }

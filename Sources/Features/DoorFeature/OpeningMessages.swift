@@ -42,12 +42,6 @@ struct OpeningResultMessage: Message {
     }
 }
 
-/// OPENING_RESULT: the command was wrong.
-struct OpeningRefusedMessage: RefusalMessage {
-    static let name: StaticString = "OPENING_RESULT"
-    let error: String
-}
-
 /// TIMEOUTS.
 struct TimeoutsMessage: Message {
     static let name: StaticString = "TIMEOUTS"

@@ -4,18 +4,22 @@ import Scanners
 import Text
 import Wire
 
-/// The error for a wrong parameter of START_SCAN.
-struct ParameterError: Error {
-    let text: String
+extension Arguments {
+    func openingType() throws(Failure) -> OpeningType { try word("openingType", OpeningType.words) }
 
-    init(_ text: String) { self.text = text }
-    init(parameter: String) { text = "Parameter '\(parameter)' is invalid" }
+    func optionalOpeningType() throws(Failure) -> OpeningType? {
+        try optionalWord("openingType", OpeningType.words)
+    }
+}
+
+extension OpeningType {
+    fileprivate static var words: [(String, OpeningType)] { allCases.map { ($0.name, $0) } }
 }
 
 /// The parameters of START_SCAN.
 struct ScanSettings {
     /// How advertisements are reported for captures.
-    enum Adverts: String {
+    enum Adverts: String, CaseIterable {
         /// Each address is replaced by a pseudonym, which stays the same for a day.
         case hashed
         case raw
@@ -32,63 +36,29 @@ struct ScanSettings {
 
     /// Parses the parameters.
     /// - Parameters:
-    ///   - command: START_SCAN.
+    ///   - arguments: of START_SCAN.
     ///   - mayCapture: whether the client has the permission that `adverts` needs.
-    /// - Throws: `ParameterError` for the first wrong parameter.
-    init(_ command: Command, mayCapture: Bool) throws(ParameterError) {
-        if let types = try Self.list(command, "openingTypes", { $0.string.flatMap(OpeningType.init(name:)) }) {
-            guard !types.isEmpty else { throw ParameterError(parameter: "openingTypes") }
+    /// - Throws: a failure for the first wrong parameter.
+    init(_ arguments: Arguments, mayCapture: Bool) throws(Failure) {
+        let some = 1...Self.longestList
+        if let types = try arguments.words("openingTypes", some, OpeningType.words) {
             filter.openingTypes = types.reduce(into: []) { $0.formUnion(OpeningTypes($1)) }
         }
-        if let codes = try Self.list(
-            command,
+        let codes = LockServiceCode.range
+        if let codes = try arguments.list(
             "lockServiceCodes",
-            { $0.int.flatMap { LockServiceCode.range.contains($0) ? $0 : nil } }
+            0...Self.longestList,
+            of: "a whole number from \(codes.lowerBound) to \(codes.upperBound)",
+            { $0.int.flatMap { codes.contains($0) ? $0 : nil } }
         ) {
             filter.lockServiceCodes = Set(codes)
         }
-        if let profiles = try Self.list(command, "profiles", { $0.string.flatMap(ReaderProfile.init(rawValue:)) }) {
-            guard !profiles.isEmpty else { throw ParameterError(parameter: "profiles") }
+        if let profiles = try arguments.words("profiles", some, ReaderProfile.words) {
             filter.profiles = Set(profiles)
         }
-        mode = try Self.word(command, "mode", ScanDemand.Mode.init(rawValue:)) ?? mode
-        adverts = try Self.word(command, "adverts", Adverts.init(rawValue:))
-        if adverts != nil, !mayCapture { throw ParameterError("Parameter 'adverts' needs the permission admin") }
-        switch command.int("updates") {
-        case .missing: break
-        case .invalid: throw ParameterError(parameter: "updates")
-        case .value(let number):
-            guard let number, (0...60_000).contains(number) else { throw ParameterError(parameter: "updates") }
-            updates = Milliseconds(number)
-        }
-    }
-
-    private static func list<Value>(
-        _ command: Command,
-        _ key: StaticString,
-        _ read: (JSON) -> Value?
-    ) throws(ParameterError) -> [Value]? {
-        switch command.array(key) {
-        case .missing: return nil
-        case .invalid: throw ParameterError(parameter: key.description)
-        case .value(let items):
-            let values = items.prefix(longestList).compactMap(read)
-            guard values.count == items.count else { throw ParameterError(parameter: key.description) }
-            return values
-        }
-    }
-
-    private static func word<Value>(
-        _ command: Command,
-        _ key: StaticString,
-        _ read: (String) -> Value?
-    ) throws(ParameterError) -> Value? {
-        switch command.string(key) {
-        case .missing: return nil
-        case .invalid: throw ParameterError(parameter: key.description)
-        case .value(let text):
-            guard let value = read(text) else { throw ParameterError(parameter: key.description) }
-            return value
-        }
+        mode = try arguments.optionalWord("mode", ScanDemand.Mode.words) ?? mode
+        adverts = try arguments.optionalWord("adverts", Adverts.words)
+        if adverts != nil, !mayCapture { throw arguments.wrong("adverts", "left out: it needs the permission admin") }
+        updates = Milliseconds(try arguments.optionalNumber("updates", 0...60_000) ?? Int(updates))
     }
 }

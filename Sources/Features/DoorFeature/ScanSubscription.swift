@@ -45,6 +45,9 @@ import Text
         budgetTime = radio.now
     }
 
+    /// Whether the client receives whole advertisements.
+    var isCapturing: Bool { settings.adverts != nil }
+
     var demand: ScanDemand {
         ScanDemand(mode: settings.mode, profiles: filter.profiles, lockServiceCodes: filter.lockServiceCodes)
     }

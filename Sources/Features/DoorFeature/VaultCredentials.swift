@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorOpening
+import Host
+package import Text
 package import Vault
 
 /// Supplies the keys of the vault as credentials for door readers.
@@ -8,13 +10,8 @@ package struct VaultCredentials: CredentialProvider {
 
     package init(_ vault: Vault) { self.vault = vault }
 
-    package func credentials(uid: UInt32, keyID: String?) async throws(CredentialError) -> [DoorCredential] {
-        let usable: [Vault.UsableKey]
-        do throws(VaultError) {
-            usable = try await vault.usableKeys(of: uid)
-        } catch {
-            throw CredentialError(error.text)
-        }
+    package func credentials(uid: UInt32, keyID: String?) async throws(Failure) -> [DoorCredential] {
+        let usable = try await vault.usableKeys(of: uid)
         var credentials: [DoorCredential] = []
         for item in usable where keyID == nil || item.record.id == keyID {
             credentials.append(
@@ -29,7 +26,7 @@ package struct VaultCredentials: CredentialProvider {
         return credentials
     }
 
-    private func site(_ site: Site) throws(CredentialError) -> DoorSite {
+    private func site(_ site: Site) throws(Failure) -> DoorSite {
         do {
             return try DoorSite(
                 identifier: site.id,
@@ -40,12 +37,14 @@ package struct VaultCredentials: CredentialProvider {
                 revocations: site.revocations
             )
         } catch {
-            throw CredentialError("a site of the key is damaged: import it again with IMPORT_SITE")
+            throw Failure(.recordDamaged, "a site of the key is damaged", advice: "import it again with IMPORT_SITE")
         }
     }
 
     package func used(uid: UInt32, keyID: String) async {
         // The opening is over, so a failure of the store does not change its result.
-        try? await vault.used(keyID, isModified: false, of: uid)
+        await Failure.logged("the use of a key for doors is not counted") { () throws(Failure) in
+            try await vault.used(keyID, isModified: false, of: uid)
+        }
     }
 }

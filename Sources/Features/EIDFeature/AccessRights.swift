@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Host
 import Server
 import Text
@@ -19,69 +20,44 @@ struct AccessRightsPrompt: Prompt {
     // MARK: Commands
 
     static let commands = [
-        CommandSpec("GET_ACCESS_RIGHTS", permission: .cards) { session, command in
-            guard let consent = session.workflow?.prompt(AccessRightsPrompt.self)?.prompt.consent else {
-                return .badState
-            }
-            session.answer(AccessRightsMessage(consent: consent), to: command)
-            return .answered
+        CommandSpec("GET_ACCESS_RIGHTS", AccessRightsMessage.name, permission: .cards) { call throws(Failure) in
+            Reply(AccessRightsMessage(consent: try open(call).prompt.consent))
         },
-        CommandSpec("SET_ACCESS_RIGHTS", permission: .cards) { session, command in
-            guard let prompt = session.workflow?.prompt(AccessRightsPrompt.self) else { return .badState }
-            do throws(ChoiceError) {
-                try prompt.prompt.consent.choose(command)
-                session.answer(AccessRightsMessage(consent: prompt.prompt.consent), to: command)
+        CommandSpec("SET_ACCESS_RIGHTS", AccessRightsMessage.name, permission: .cards) { call throws(Failure) in
+            let open = try open(call)
+            do throws(Failure) {
+                try open.prompt.consent.choose(call.arguments)
+                return Reply(AccessRightsMessage(consent: open.prompt.consent))
             } catch {
-                prompt.refuse(command, error.text)
+                return Reply(AccessRightsMessage(consent: open.prompt.consent, error: error.message))
             }
-            return .answered
         },
-        CommandSpec("GET_CERTIFICATE", permission: .cards) { session, command in
-            guard let consent = session.workflow?.prompt(AccessRightsPrompt.self)?.prompt.consent else {
-                return .badState
-            }
-            session.answer(CertificateMessage(certificate: consent.certificate), to: command)
-            return .answered
+        CommandSpec("GET_CERTIFICATE", CertificateMessage.name, permission: .cards) { call throws(Failure) in
+            Reply(CertificateMessage(certificate: try open(call).prompt.consent.certificate))
         },
     ]
 
-    /// Handles ACCEPT.
-    static func answer(
-        _ open: OpenPrompt<AccessRightsPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "ACCEPT" else { return .badState }
-        open.answer(open.prompt.consent)
-        return .answered
+    @Loop private static func open(_ call: Call) throws(Failure) -> OpenPrompt<AccessRightsPrompt> {
+        guard let open = call.session.workflow?.prompt(AccessRightsPrompt.self) else { throw .badState }
+        return open
     }
-}
 
-/// The reason why `chat` of SET_ACCESS_RIGHTS is refused.
-private struct ChoiceError: Error {
-    let text: String
+    /// Handles ACCEPT.
+    func answer(in call: Call) throws(Failure) -> Consent {
+        guard call.name == "ACCEPT" else { throw .badState }
+        return consent
+    }
 }
 
 extension Consent {
     /// Grants the optional rights of `chat`.
-    fileprivate mutating func choose(_ command: Command) throws(ChoiceError) {
-        var names: [String] = []
-        switch command.array("chat") {
-        case .missing: throw ChoiceError(text: "'chat' cannot be undefined")
-        case .invalid: throw ChoiceError(text: "Invalid 'chat' data")
-        case .value(let entries):
-            for entry in entries {
-                guard let name = entry.string else {
-                    throw ChoiceError(text: "Entry in 'chat' data needs to be string")
-                }
-                names.append(name)
-            }
+    fileprivate mutating func choose(_ arguments: Arguments) throws(Failure) {
+        let entries = try arguments.sdk("chat", .chat, \.array) ?? []
+        let names = entries.compactMap(\.string)
+        guard names.count == entries.count else {
+            throw Failure(.wrongArgument, "Entry in 'chat' data needs to be string")
         }
-        do throws(Refusal) {
-            try choose(names)
-        } catch {
-            throw ChoiceError(text: error.rawValue)
-        }
+        try choose(names)
     }
 }
 

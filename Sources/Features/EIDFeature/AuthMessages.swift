@@ -28,11 +28,7 @@ struct AuthEndedMessage: Message {
             if let reason = end.reason { result.member("reason", reason.rawValue) }
         }
         if let url = end.url { object.member("url", url) }
+        object.member("sent", end.sent.state.rawValue)
+        if end.sent.state != .none { object.member("rights", end.sent.rights) }
     }
-}
-
-/// AUTH with the error of RUN_AUTH.
-struct AuthRefusedMessage: RefusalMessage {
-    static let name: StaticString = "AUTH"
-    let error: String
 }

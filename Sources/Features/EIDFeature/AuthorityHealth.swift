@@ -5,15 +5,16 @@ import Host
 
 /// The check `trustAnchors` of GET_HEALTH. docs/protocol/eid.md, Country authorities.
 enum AuthorityHealth {
-    static func check(_ summary: AuthoritySummary, on day: CVDate) -> HealthCheck {
-        let learnt = HealthCheck.Fact("linksLearnt", summary.learnt)
+    /// `folder`: the folder of the trust anchors, so that `badgectl anchors` can use the same one.
+    static func check(_ summary: AuthoritySummary, in folder: String?, on day: CVDate) -> HealthCheck {
+        let common = [HealthCheck.Fact("linksLearnt", summary.learnt)] + (folder.map { [.init("folder", $0)] } ?? [])
         guard let newest = summary.newest else {
             return HealthCheck(
                 "trustAnchors",
                 ok: false,
                 cause: "no country authority is trusted, so every authentication fails",
                 advice: "import the certificates: sudo badgectl anchors import",
-                facts: [learnt]
+                facts: common
             )
         }
         let isValid = day <= newest.lastDay
@@ -23,8 +24,8 @@ enum AuthorityHealth {
             cause: isValid
                 ? nil
                 : "the certificate of \(newest.name) was valid until \(newest.lastDay.text), and no newer one is known",
-            advice: isValid ? nil : "import newer certificates: sudo badgectl anchors import",
-            facts: [HealthCheck.Fact("newest", newest.name), HealthCheck.Fact("lastDay", newest.lastDay.text), learnt]
+            advice: isValid ? nil : KnownAuthority.advice(after: newest.name, newest.use, on: day),
+            facts: [HealthCheck.Fact("newest", newest.name), HealthCheck.Fact("lastDay", newest.lastDay.text)] + common
         )
     }
 }

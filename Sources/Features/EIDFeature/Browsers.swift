@@ -10,13 +10,12 @@ import Wire
 extension EIDFeature {
     var browserCommands: [CommandSpec] {
         [
-            CommandSpec("SET_USER_INTERFACE", permission: .agent) { [self] session, command in
-                session.answer(setUserInterface(session, command), to: command)
-                return .answered
-            },
-            CommandSpec("ACTIVATE", permission: .activate) { [self] session, command in activate(session, command) },
+            CommandSpec("SET_USER_INTERFACE", UserInterfaceMessage.name, permission: .agent, setUserInterface),
+            CommandSpec("ACTIVATE", ActivationMessage.name, permission: .activate, isForIdle: true, activate),
         ]
     }
+
+    func isUserInterface(_ session: Session) -> Bool { userInterface(of: session.uid) === session }
 
     /// The user interface for the browsers of a user: the last one of this user. nil if the kernel does not report the
     /// user.
@@ -29,21 +28,16 @@ extension EIDFeature {
         userInterface(of: browser.uid) ?? (rootServesAll ? userInterface(of: 0) : nil)
     }
 
-    private func setUserInterface(_ session: Session, _ command: Command) -> UserInterfaceMessage {
-        let isActive = userInterface(of: session.uid) === session
-        switch command.bool("active") {
-        case .missing: return UserInterfaceMessage(active: isActive, error: "'active' cannot be undefined")
-        case .invalid: return UserInterfaceMessage(active: isActive, error: "Invalid 'active'")
-        case .value(let flag):
-            changeUserInterfaces(of: session) { interfaces in
-                interfaces.removeAll { $0 === session }
-                if flag { interfaces.append(session) }
-            }
-            return UserInterfaceMessage(active: flag)
+    private func setUserInterface(_ call: Call) throws(Failure) -> Reply {
+        let (session, isActive) = (call.session, try call.arguments.requiredFlag("active"))
+        changeUserInterfaces(of: session) { interfaces in
+            interfaces.removeAll { $0 === session }
+            if isActive { interfaces.append(session) }
         }
+        return Reply(UserInterfaceMessage(active: isActive))
     }
 
-    /// Changes the user interfaces, and tells another client of the same user that its role has changed by this.
+    /// Changes the user interfaces, and notifies another client of the same user whose role has changed.
     private func changeUserInterfaces(of session: Session, _ change: (inout [Session]) -> Void) {
         let before = userInterface(of: session.uid)
         change(&userInterfaces)
@@ -54,44 +48,66 @@ extension EIDFeature {
     }
 
     /// The answer is sent when the authentication ends. There is no time limit for the user.
-    private func activate(_ session: Session, _ command: Command) -> CommandOutcome {
+    private func activate(_ call: Call) throws(Failure) -> Reply {
+        let session = call.session
         let id = ObjectIdentifier(session)
-        guard session.workflow == nil else { return .badState }
-        func refuse(_ error: ActivationError) -> CommandOutcome {
-            session.answer(ActivationMessage(error: error.rawValue), to: command)
-            return .answered
-        }
         guard let userInterface = userInterface(forBrowser: session) else {
             let reason =
                 session.uid == nil
                 ? "the kernel does not report the user of this browser"
                 : "this user has no user interface, such as badgectl agent"
-            session.server.log(.notice, "\(session.name): \(reason)")
-            return refuse(.noUserInterface)
+            session.log(.notice, "\(session.name): \(reason)")
+            throw Failure(ActivationError.noUserInterface)
         }
-        if case .value(let module) = command.string("showUI") {
-            userInterface.push(ShowUIMessage(module: module))
-            session.answer(ActivationMessage(), to: command)
-            return .answered
+        if let module = call.arguments["showUI"]?.string {
+            // Any web page can send this request, at any rate.
+            if mayShow(userInterface) { userInterface.push(ShowUIMessage(module: module)) }
+            return Reply(ActivationMessage())
         }
-        guard case .value(let url) = command.string("tcTokenURL"), Self.hasHost(url) else { return refuse(.noTcToken) }
+        guard let url = call.arguments["tcTokenURL"]?.string, Self.hasHost(url) else {
+            throw Failure(ActivationError.noTcToken)
+        }
         guard userInterface.workflow == nil, browserAuthentications[id] == nil,
             userInterface.workflowRefusal() == nil
-        else { return refuse(.busy) }
-        let request = SavedRequest(command)
+        else { throw Failure(ActivationError.busy) }
+        let request = call.request
         browserAuthentications[id] = authenticate(in: userInterface, at: url) { [weak self, weak session] end in
             self?.browserAuthentications[id] = nil
             let error = end.url == nil ? ActivationError(end.reason).rawValue : nil
             session?.answer(ActivationMessage(url: end.url, error: error), to: request)
         }
         session.push(ActivationAcceptedMessage())
-        return .answered
+        return .none
+    }
+
+    /// Whether a user interface may be asked once more in this minute.
+    private func mayShow(_ userInterface: Session) -> Bool {
+        let (id, minute) = (ObjectIdentifier(userInterface), Loop.now / 60_000)
+        var count = shown[id].map { $0.minute == minute ? $0.count : 0 } ?? 0
+        count += 1
+        shown[id] = (minute, count)
+        return count <= Self.mostShown
+    }
+
+    /// SHOW_UI in a minute, to one user interface.
+    private static var mostShown: Int { 20 }
+
+    /// The client may no longer be the user interface.
+    func endUserInterface(_ session: Session) {
+        guard userInterfaces.contains(where: { $0 === session }) else { return }
+        changeUserInterfaces(of: session) { interfaces in interfaces.removeAll { $0 === session } }
+        session.push(UserInterfaceMessage(active: false, error: Workflow.denied))
     }
 
     func browserOrUserInterfaceLeft(_ session: Session) {
+        shown[ObjectIdentifier(session)] = nil
         changeUserInterfaces(of: session) { interfaces in interfaces.removeAll { $0 === session } }
         browserAuthentications.removeValue(forKey: ObjectIdentifier(session))?.browserLeft()
     }
+}
+
+extension Failure {
+    fileprivate init(_ error: ActivationError) { self.init(Code(error.rawValue), error.rawValue) }
 }
 
 /// The reason why a browser gets no address: `error` of ACTIVATION.

@@ -19,21 +19,15 @@ import Wire
     }
 
     /// Runs the dialogue. At its end the reader is free and the card has no open channel.
-    /// - Returns: why the workflow failed; nil if the card has the new PIN.
-    func run() async -> FailureCode? {
-        let outcome = await dialogue.run { card throws(EIDStop) in
+    /// - Throws: why the card does not have the new PIN, or may not have it.
+    func run() async throws(Failure) {
+        try await dialogue.run { card throws(Failure) in
             try await dialogue.open(card)
             try await changePIN(card)
         }
-        return switch outcome {
-        case .done: nil
-        case .cancelled: .userCancelled
-        case .timedOut: .promptTimeout
-        case .failed(let reason): reason
-        }
     }
 
-    private func changePIN(_ card: HeldEIDCard) async throws(EIDStop) {
+    private func changePIN(_ card: HeldEIDCard) async throws(Failure) {
         let pin = try await dialogue.ask(.newPIN, PasswordPrompt.Kind.newPIN.digits, card)
         let status: StatusWord
         do throws(EIDError) {
@@ -42,11 +36,11 @@ import Wire
             await card.destroyChannel()
             // The card may have the new PIN or the old one. Only an attempt would show this, and could cost the user a
             // try.
-            guard case .card = error else { throw .failed(.changePINUnrecoverable) }
-            throw .failed(.changePINNoSetEIDPINCommandResponse)
+            guard case .card = error else { throw Failure(.changePINUnrecoverable) }
+            throw Failure(.changePINNoSetEIDPINCommandResponse)
         }
         await card.destroyChannel()
-        if let failure = Self.failure(status) { throw .failed(failure) }
+        if let failure = Self.failure(status) { throw Failure(failure) }
     }
 
     /// Returns the meaning of a status of RESET RETRY COUNTER. Keypads return 64xx (PC/SC part 10, MODIFY_PIN_DIRECT).
@@ -80,10 +74,4 @@ struct ChangePINEndedMessage: Message {
         object.member("success", reason == nil)
         if let reason { object.member("reason", reason.rawValue) }
     }
-}
-
-/// CHANGE_PIN with the error of RUN_CHANGE_PIN.
-struct ChangePINRefusedMessage: RefusalMessage {
-    static let name: StaticString = "CHANGE_PIN"
-    let error: String
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 import EService
+import Text
 
 /// What a service asks for, and what its user grants. docs/protocol/eid.md, RUN_AUTH.
 struct Consent: Sendable {
@@ -48,20 +49,17 @@ struct Consent: Sendable {
     /// Whether the CAN replaces the PIN.
     var isByCAN: Bool { effective.contains(AccessRight.canAllowed) }
 
-    /// The reason why a choice is refused, in the words of the SDK.
-    enum Refusal: String, Error, Sendable {
-        case nothingOptional = "No optional access rights available"
-        case unknown = "Entry in 'chat' data is invalid"
-        case notOptional = "Entry in 'chat' data is not available"
-    }
-
     /// Grants exactly these optional rights. A refused choice changes nothing.
-    mutating func choose(_ names: [String]) throws(Refusal) {
-        guard !optional.isEmpty else { throw .nothingOptional }
+    mutating func choose(_ names: [String]) throws(Failure) {
+        guard !optional.isEmpty else { throw Failure(.wrongArgument, "No optional access rights available") }
         var rights: [AccessRight] = []
         for name in names {
-            guard let right = AccessRight(name: name) else { throw .unknown }
-            guard optional.contains(right) else { throw .notOptional }
+            guard let right = AccessRight(name: name) else {
+                throw Failure(.wrongArgument, "Entry in 'chat' data is invalid")
+            }
+            guard optional.contains(right) else {
+                throw Failure(.wrongArgument, "Entry in 'chat' data is not available")
+            }
             rights.append(right)
         }
         chosen = AccessRights(rights)
@@ -73,6 +71,22 @@ struct Consent: Sendable {
     var requiredNames: [String] { Self.names(of: required) }
     var optionalNames: [String] { Self.names(of: optional) }
     var effectiveNames: [String] { Self.names(of: effective) }
+
+    /// The names of the granted rights with which a service learns something of the card or its holder.
+    var revealingNames: [String] {
+        Self.names(
+            of: AccessRights(
+                effective.rights.filter { right in
+                    switch right {
+                    case .canAllowed, .pinManagement, .writeResidencePermitII, .writeResidencePermitI,
+                        .writeCommunityID, .writeAddress:
+                        false
+                    default: true
+                    }
+                }
+            )
+        )
+    }
 
     private static func names(of rights: AccessRights) -> [String] {
         rights.rights.reversed().compactMap(\.name)

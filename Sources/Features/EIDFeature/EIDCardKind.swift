@@ -19,7 +19,7 @@ package struct EIDCardKind: CardKind {
 
 /// The members of an eID card in READER.
 package struct EIDCardProfile: CardProfile {
-    package static let kind: StaticString = "eid"
+    package let kind = "eid"
 
     package var eid: EIDProfile
     /// Whether the PUK has no uses left.

@@ -6,14 +6,12 @@ import EService
 import ISO7816
 import Secrets
 import Server
+import Text
 
 /// The dialogue of a workflow with an eID card: PIN, CAN or PUK as the card needs them.
-typealias EIDDialogue = CardDialogue<EIDRequirements, FailureCode>
+typealias EIDDialogue = CardDialogue<EIDRequirements>
 
-/// The reason why the dialogue with one eID card ends.
-typealias EIDStop = CardStop<FailureCode>
-
-extension CardDialogue<EIDRequirements, FailureCode> {
+extension CardDialogue<EIDRequirements> {
     /// Asks for passwords until the PIN has established a channel.
     ///
     /// The retry counter selects the passwords: 3 and 2 PIN, 1 CAN then PIN, 0 PUK. The CAN alone is enough if the user
@@ -21,7 +19,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
     ///
     /// `authorization` is sent to the card with PACE; nil for PIN management.
     @discardableResult
-    func open(_ card: HeldEIDCard, for authorization: PACEAuthorization? = nil) async throws(EIDStop) -> PACEResult {
+    func open(_ card: HeldEIDCard, for authorization: PACEAuthorization? = nil) async throws(Failure) -> PACEResult {
         if authorization?.isByCAN == true { return try await openWithCAN(card, for: authorization) }
         var hasCAN = false
         while true {
@@ -43,7 +41,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
     private func openWithCAN(
         _ card: HeldEIDCard,
         for authorization: PACEAuthorization?
-    ) async throws(EIDStop) -> PACEResult {
+    ) async throws(Failure) -> PACEResult {
         while true {
             if let result = try await establish(.can, .can, card, authorization) { return result }
         }
@@ -55,7 +53,7 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         _ kind: PasswordPrompt.Kind,
         _ card: HeldEIDCard,
         _ authorization: PACEAuthorization? = nil
-    ) async throws(EIDStop) -> PACEResult? {
+    ) async throws(Failure) -> PACEResult? {
         // Five digits are a transport PIN, which can only be changed.
         let digits = kind == .pin && authorization == nil ? 5...6 : kind.digits
         let password = try await ask(kind, digits, card)
@@ -64,12 +62,11 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         do throws(EIDError) {
             result = try await card.establish(id, password, for: authorization)
         } catch {
-            guard case .card = error else {
-                await card.destroyChannel()
-                // A card or a reader may fail because the task was cancelled during its dialogue.
-                if Task.isCancelled { throw .cancelled }
-                throw .failed(.maintainCardConnectionPACEUnrecoverable)
-            }
+            let isLost = if case .card = error { true } else { false }
+            if !isLost { await card.destroyChannel() }
+            // A card or a reader may fail because the task was cancelled during its dialogue.
+            if Task.isCancelled { throw .cancelled }
+            guard isLost else { throw Failure(.maintainCardConnectionPACEUnrecoverable) }
             cardLies(well: false)
             throw .cardLost
         }
@@ -81,23 +78,23 @@ extension CardDialogue<EIDRequirements, FailureCode> {
             return nil
         case .usedUp:
             card.markInoperative()
-            throw .failed(.establishPACEChannelPUKInoperative)
+            throw Failure(.establishPACEChannelPUKInoperative)
         case .cancelled:
-            throw .failed(.establishPACEChannelUserCancelled)
+            throw Failure(.establishPACEChannelUserCancelled)
         case .timeout:
-            throw .failed(.maintainCardConnectionPACEUnrecoverable)
+            throw Failure(.maintainCardConnectionPACEUnrecoverable)
         }
     }
 
     /// Resets the retry counter of the PIN, in a channel of the PUK.
-    private func unblock(_ card: HeldEIDCard) async throws(EIDStop) {
+    private func unblock(_ card: HeldEIDCard) async throws(Failure) {
         let status: StatusWord
         do throws(EIDError) {
             status = try await card.unblockPIN()
         } catch {
             guard case .card = error else {
                 await card.destroyChannel()
-                throw .failed(.maintainCardConnectionPACEUnrecoverable)
+                throw Failure(.maintainCardConnectionPACEUnrecoverable)
             }
             throw .cardLost
         }
@@ -107,18 +104,18 @@ extension CardDialogue<EIDRequirements, FailureCode> {
             try await refresh(card)
         case 0x6982, 0x6983, 0x6985, 0x6A88:
             card.markInoperative()
-            throw .failed(.establishPACEChannelPUKInoperative)
+            throw Failure(.establishPACEChannelPUKInoperative)
         default:
-            throw .failed(.maintainCardConnectionPACEUnrecoverable)
+            throw Failure(.maintainCardConnectionPACEUnrecoverable)
         }
     }
 
     /// Reads the retry counter again, outside any channel.
-    private func refresh(_ card: HeldEIDCard) async throws(EIDStop) {
+    private func refresh(_ card: HeldEIDCard) async throws(Failure) {
         do throws(EIDError) {
             try await card.readStatus()
         } catch {
-            guard case .card = error else { throw .failed(.maintainCardConnectionPACEUnrecoverable) }
+            guard case .card = error else { throw Failure(.maintainCardConnectionPACEUnrecoverable) }
             throw .cardLost
         }
         // These attempts cannot deactivate the PIN. Without a usable PIN, another card is needed.
@@ -130,12 +127,12 @@ extension CardDialogue<EIDRequirements, FailureCode> {
         _ kind: PasswordPrompt.Kind,
         _ digits: ClosedRange<Int>,
         _ card: HeldEIDCard
-    ) async throws(EIDStop) -> SecretBox? {
-        do throws(Interruption) {
+    ) async throws(Failure) -> SecretBox? {
+        do throws(Failure) {
             return try await workflow.ask(PasswordPrompt(kind: kind, digits: digits, lease: card.lease))
         } catch {
-            if error != .outdated { await card.destroyChannel() }
-            throw CardStop(error)
+            if error.code != .cardLost { await card.destroyChannel() }
+            throw error
         }
     }
 }

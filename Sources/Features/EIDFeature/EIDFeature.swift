@@ -4,6 +4,7 @@ package import Concurrency
 import EService
 package import Host
 package import Server
+package import Text
 import Wire
 
 /// Runs the dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
@@ -11,8 +12,10 @@ import Wire
     let registry: ReaderRegistry
     let services: OnlineServices
     let now: Now
+    /// How often each user interface was asked to show itself in a minute.
+    var shown: [ObjectIdentifier: (minute: Int64, count: Int)] = [:]
     /// Authentications that a connection of the browser port waits for.
-    var browserAuthentications: [ObjectIdentifier: Authentication] = [:]
+    var browserAuthentications: [ObjectIdentifier: BrowserVisit] = [:]
     /// The clients that are user interfaces for browsers. For each user, the last one is used.
     var userInterfaces: [Session] = []
     /// Whether a user interface of root serves the browsers of users without one.
@@ -31,47 +34,56 @@ import Wire
     package let cardKinds: [any CardKind] = [EIDCardKind()]
 
     package var commands: [CommandSpec] {
-        let runs = [
-            CommandSpec("RUN_CHANGE_PIN", permission: .cards) { [self] session, command in
-                runChangePIN(session, command)
-            },
-            CommandSpec("RUN_AUTH", permission: .cards) { [self] session, command in runAuth(session, command) },
-        ]
-        return runs + [CommandSpec(answering: "SET_CAN")] + AccessRightsPrompt.commands + browserCommands
+        [
+            CommandSpec(
+                "RUN_CHANGE_PIN",
+                ChangePINStartedMessage.name,
+                permission: .cards,
+                isForIdle: true,
+                runChangePIN
+            ),
+            CommandSpec("RUN_AUTH", AuthStartedMessage.name, permission: .cards, isForIdle: true, runAuth),
+            CommandSpec(answering: "SET_CAN"),
+        ] + AccessRightsPrompt.commands + browserCommands
+    }
+
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        switch spec.name {
+        case "RUN_CHANGE_PIN":
+            if let reason = FailureCode(rawValue: failure.code.rawValue) {
+                return Reply(ChangePINEndedMessage(reason: reason))
+            }
+        case "SET_USER_INTERFACE":
+            return Reply(UserInterfaceMessage(active: isUserInterface(session), error: failure.message))
+        default: break
+        }
+        return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
     }
 
     package func health() async -> [HealthCheck] {
-        services.authorities().map { [AuthorityHealth.check($0, on: services.today())] } ?? []
+        let anchors = services.authorities().map {
+            AuthorityHealth.check($0, in: services.anchorFolder, on: services.today())
+        }
+        return [anchors, services.transport?()].compactMap(\.self)
+    }
+
+    package func permissionsChanged(_ session: Session, from old: Permissions) {
+        guard !session.permissions.contains(.agent) else { return }
+        endUserInterface(session)
     }
 
     package func sessionEnded(_ session: Session) { browserOrUserInterfaceLeft(session) }
 
     // MARK: RUN_CHANGE_PIN
 
-    private func runChangePIN(_ session: Session, _ command: Command) -> CommandOutcome {
-        guard session.workflow == nil else { return .badState }
-        let readerName: String?
-        switch command.string("reader") {
-        case .missing: readerName = nil
-        case .invalid:
-            session.answer(ChangePINRefusedMessage(error: "Invalid name"), to: command)
-            return .answered
-        case .value(let name): readerName = name
+    private func runChangePIN(_ call: Call) throws(Failure) -> Reply {
+        let readerName = try call.arguments.sdk("reader", .reader, \.string)
+        return .workflow("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) {
+            [registry, now] workflow throws(Failure) in
+            try await ChangePIN(registry, workflow, readerName: readerName, now: now).run()
+            workflow.session.log(.info, "\(workflow.session.name): RUN_CHANGE_PIN ended, success")
+            return Reply(ChangePINEndedMessage(reason: nil))
         }
-        if let refusal = session.workflowRefusal() {
-            session.answer(ChangePINRefusedMessage(error: refusal), to: command)
-            return .answered
-        }
-        session.takeStatusFlag(command)
-        session.start("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) { [registry, now] workflow in
-            let reason = await ChangePIN(registry, workflow, readerName: readerName, now: now).run()
-            session.server.log(
-                reason.logLevel,
-                "\(session.name): CHANGE_PIN ended, \(reason?.rawValue ?? "success")"
-            )
-            return ChangePINEndedMessage(reason: reason)
-        }
-        return .answered
     }
 }
 
@@ -82,12 +94,5 @@ extension FailureCode? {
         case nil, .userCancelled: .info
         default: .notice
         }
-    }
-}
-
-extension Session {
-    /// Applies `status` of a RUN command. Its last boolean value decides whether STATUS is sent without GET_STATUS.
-    func takeStatusFlag(_ command: Command) {
-        if case .value(let flag) = command.bool("status") { wantsStatus = flag }
     }
 }

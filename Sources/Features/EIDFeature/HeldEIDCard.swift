@@ -13,9 +13,6 @@ import Secrets
     let lease: CardLease
     let card: EIDCard
     private let keypad: (any KeypadConnection)?
-    private let channel: TimedChannel
-    /// The time of the terminal's own computations so far.
-    private var cryptography = Duration.zero
     private var profile: EIDCardProfile
 
     var status: PINStatus { profile.eid.status }
@@ -35,8 +32,7 @@ import Secrets
         (self.lease, self.profile) = (lease, profile)
         let connection = lease.connection
         keypad = lease.reader.description.hasKeypad ? connection as? any KeypadConnection : nil
-        channel = TimedChannel(connection)
-        card = EIDCard(channel: channel, profile: profile.eid)
+        card = EIDCard(channel: connection, profile: profile.eid)
     }
 
     private func set(_ status: PINStatus) {
@@ -44,7 +40,7 @@ import Secrets
         lease.update(profile)
     }
 
-    /// Whether the PUK has no uses left.
+    /// Notes for all clients that the PUK has no uses left.
     func markInoperative() {
         profile.isInoperative = true
         lease.update(profile)
@@ -72,8 +68,6 @@ import Secrets
             )
         } else {
             guard let password = password?.take() else { throw .protocolViolation("the password was used already") }
-            let begin = (ContinuousClock.now, channel.time)
-            defer { countCryptography(since: begin) }
             result =
                 switch try await card.establishPACE(id, password: password, chat: chat) {
                 case .established(let result): .established(result)
@@ -132,20 +126,6 @@ import Secrets
         }
         return try await card.unblockPIN()
     }
-
-    /// Runs a protocol with the card. The time without the answers of the card is counted as cryptography.
-    func work<T: Sendable>(_ body: () async throws(EIDError) -> T) async throws(EIDError) -> T {
-        let begin = (ContinuousClock.now, channel.time)
-        defer { countCryptography(since: begin) }
-        return try await body()
-    }
-
-    private func countCryptography(since begin: (ContinuousClock.Instant, Duration)) {
-        cryptography += begin.0.duration(to: .now) - (channel.time - begin.1)
-    }
-
-    /// The times since the card was opened.
-    var times: (card: Duration, cryptography: Duration) { (channel.time, cryptography) }
 
     /// Ends the secure channel on both sides.
     func destroyChannel() async {

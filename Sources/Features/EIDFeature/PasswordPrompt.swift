@@ -64,21 +64,12 @@ struct PasswordPrompt: Prompt {
 
     // MARK: The answer
 
-    /// Handles SET_PIN, SET_CAN, SET_NEW_PIN and SET_PUK.
-    static func answer(
-        _ open: OpenPrompt<PasswordPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == open.prompt.kind.command, open.isMeant(by: command) else { return .badState }
-        if !open.prompt.lease.reader.description.hasKeypad {
-            if let value = open.secret(of: command, .digits(open.prompt.digits)) { open.answer(value) }
-        } else if command.isPresent("value") {
-            open.refuse(command, "Value cannot be defined")
-        } else {
-            open.answer(nil)
-        }
-        return .answered
+    /// Takes the value of SET_PIN, SET_CAN, SET_NEW_PIN or SET_PUK; nil if the keypad of the reader is used.
+    func answer(in call: Call) throws(Failure) -> SecretBox? {
+        guard call.name == kind.command else { throw .badState }
+        guard lease.reader.description.hasKeypad else { return try call.secret(.digits(digits)) }
+        guard !call.arguments.isPresent("value") else { throw Failure(.wrongArgument, "Value cannot be defined") }
+        return nil
     }
 }
 

@@ -4,12 +4,13 @@ import Concurrency
 import EService
 import Host
 import Server
+import Text
 import Wire
 
-/// One RUN_AUTH or ACTIVATE, from its start to its end.
-@Loop final class Authentication {
+/// A browser that waits for an authentication.
+@Loop final class BrowserVisit {
     fileprivate(set) var workflow: Workflow?
-    /// Whether the browser that began the authentication has disconnected. Then no browser can return to the service.
+    /// Whether the browser has disconnected. Then no browser can return to the service.
     fileprivate var hasLostBrowser = false
 
     func browserLeft() {
@@ -20,63 +21,64 @@ import Wire
 
 /// RUN_AUTH. docs/protocol/eid.md, RUN_AUTH.
 extension EIDFeature {
-    func runAuth(_ session: Session, _ command: Command) -> CommandOutcome {
-        guard session.workflow == nil else { return .badState }
-        func refuse(_ error: String) -> CommandOutcome {
-            session.answer(AuthRefusedMessage(error: error), to: command)
-            return .answered
+    func runAuth(_ call: Call) throws(Failure) -> Reply {
+        let url = try call.arguments.sdk("tcTokenURL", .tcTokenURL, \.string) ?? ""
+        guard Self.hasHost(url) else { throw Failure(.wrongArgument, "Validation of tcTokenURL failed") }
+        let readerName = try call.arguments.sdk("reader", .reader, \.string)
+        let developerMode = call.arguments["developerMode"]?.bool ?? false
+        guard !developerMode || services.allowsDeveloperMode else {
+            throw Failure(
+                .wrongArgument,
+                "Developer mode is off",
+                advice: "set developer_mode = yes in [eid] of badged.conf, and restart badged"
+            )
         }
-        let url: String
-        switch command.string("tcTokenURL") {
-        case .missing: return refuse("tcTokenURL cannot be undefined")
-        case .invalid: return refuse("Invalid tcTokenURL")
-        case .value(let text): url = text
+        let authenticate = authentication(at: url, readerName: readerName, developerMode: developerMode)
+        return .workflow("AUTH", announcedBy: AuthStartedMessage()) { workflow in
+            Reply(AuthEndedMessage(end: await authenticate(workflow, nil)))
         }
-        guard Self.hasHost(url) else { return refuse("Validation of tcTokenURL failed") }
-        var readerName: String?
-        switch command.string("reader") {
-        case .missing: break
-        case .invalid: return refuse("Invalid name")
-        case .value(let name): readerName = name
-        }
-        var developerMode = false
-        if case .value(let flag) = command.bool("developerMode") { developerMode = flag }
-        if let refusal = session.workflowRefusal() { return refuse(refusal) }
-        session.takeStatusFlag(command)
-        authenticate(in: session, at: url, readerName: readerName, developerMode: developerMode)
-        return .answered
     }
 
-    /// Starts AUTH in a session that runs no workflow. `ended` is called before the client gets the final message.
-    @discardableResult
+    /// Starts AUTH for a browser in the session of its user interface, which runs no workflow. `ended` is called before
+    /// the user interface gets the final message.
     func authenticate(
         in session: Session,
         at url: String,
+        ended: @escaping @Loop (AuthenticationResult) -> Void
+    ) -> BrowserVisit {
+        let visit = BrowserVisit()
+        let authenticate = authentication(at: url)
+        let permission: Permissions = [.cards, .agent]
+        visit.workflow = session.start("AUTH", needs: permission, announcedBy: AuthStartedMessage()) { workflow in
+            let end = await authenticate(workflow, visit)
+            ended(end)
+            return Reply(AuthEndedMessage(end: end))
+        }
+        return visit
+    }
+
+    private func authentication(
+        at url: String,
         readerName: String? = nil,
-        developerMode: Bool = false,
-        ended: @escaping @Loop (AuthenticationResult) -> Void = { _ in }
-    ) -> Authentication {
-        let authentication = Authentication()
-        let service = services.connect(url, developerMode)
-        authentication.workflow = session.start("AUTH", announcedBy: AuthStartedMessage()) {
-            [registry, services, now] workflow in
-            let authenticate = Authenticate(
+        developerMode: Bool = false
+    ) -> @Loop (Workflow, BrowserVisit?) async -> AuthenticationResult {
+        { [registry, services, now] workflow, visit in
+            let authentication = Authentication(
                 registry,
                 workflow,
-                service,
+                services.connect(url, developerMode),
                 readerName: readerName,
                 now: now,
                 today: services.today()
             )
-            let result = await authenticate.run()
-            let end = authentication.hasLostBrowser ? result.withoutBrowser : result
+            let result = await authentication.run()
+            var end = visit?.hasLostBrowser == true ? result.withoutBrowser : result
+            if workflow.isDenied, end.reason == .userCancelled { end = end.withoutPermission }
             let outcome = end.reason.map { "\($0.rawValue) \(end.detail)" } ?? "success"
-            session.server.log(end.reason.logLevel, "\(session.name): AUTH ended, \(outcome)")
-            session.server.log(.debug, "\(session.name): AUTH took, in ms: \(authenticate.times.text)")
-            ended(end)
-            return AuthEndedMessage(end: end)
+            let session = workflow.session
+            session.log(end.reason.logLevel, "\(session.name): AUTH ended, \(outcome)")
+            return end
         }
-        return authentication
     }
 
     /// Whether the text is an address with a host. Other faults of an address appear when the address is used.
@@ -107,6 +109,17 @@ extension EIDFeature {
 }
 
 extension AuthenticationResult {
+    /// The result of an authentication that was cancelled because the client has lost the permission.
+    fileprivate var withoutPermission: AuthenticationResult {
+        AuthenticationResult(
+            result: ECardResult(.permissionLost),
+            reason: .accessDenied,
+            url: url,
+            sent: sent,
+            detail: Workflow.denied
+        )
+    }
+
     /// The result after the browser has disconnected. This is the reason, unless another failure occurred first.
     fileprivate var withoutBrowser: AuthenticationResult {
         guard reason == nil || reason == .userCancelled else { return self }
@@ -114,6 +127,7 @@ extension AuthenticationResult {
             result: ECardResult(.browserUnreachable),
             reason: .browserSendFailed,
             url: nil,
+            sent: sent,
             detail: "the browser has left"
         )
     }

@@ -11,7 +11,7 @@ package struct IssuerSettings: Sendable {
         case web(WebAddress)
     }
 
-    /// nil: enrolment files are given with a command only.
+    /// nil: enrolment files come with a command only.
     package var place: Place?
     /// The fingerprints of the keys of trusted issuers: SHA-256 of the SubjectPublicKeyInfo.
     package var fingerprints: Set<[UInt8]> = []
@@ -30,20 +30,11 @@ struct Issuer: Sendable {
 
     init(_ settings: IssuerSettings) { self.settings = settings }
 
-    /// Checks a file that the user has given or an issuer has sent.
-    func read(_ bytes: some Sequence<UInt8>) throws(KeyFailure) -> Enrolment {
-        let file: Enrolment
-        do throws(Enrolment.Fault) {
-            file = try Enrolment(bytes)
-        } catch {
-            switch error {
-            case .malformed: throw KeyFailure(.invitationInvalid, "the enrolment file is malformed")
-            case .signature: throw KeyFailure(.invitationInvalid, "the signature of the enrolment file is wrong")
-            case .member(let name): throw KeyFailure(.invitationInvalid, "\(name) of the enrolment file is wrong")
-            }
-        }
+    /// Parses and verifies a file from the user or from an issuer.
+    func read(_ bytes: some Sequence<UInt8>) throws(Failure) -> Enrolment {
+        let file = try Enrolment(bytes)
         guard settings.fingerprints.contains(file.issuerFingerprint) else {
-            throw KeyFailure(
+            throw Failure(
                 .invitationForeign,
                 "the issuer is not trusted; to trust it: [keys] issuer_keys = \(Hex.encode(file.issuerFingerprint))"
             )
@@ -52,11 +43,11 @@ struct Issuer: Sendable {
     }
 
     /// The code in an invitation: four times four letters or digits, alone or at the end of an address of the issuer.
-    func code(in invitation: String) throws(KeyFailure) -> String {
+    func code(in invitation: String) throws(Failure) -> String {
         var code = invitation
         if code.hasPrefix("https://") || code.hasPrefix("http://") {
             guard case .web(let address) = settings.place, code.hasPrefix(Self.base(address) + "invitations/") else {
-                throw KeyFailure(.notSupported, "closedService: the address is not that of [keys] issuer")
+                throw Failure(.notSupported, "closedService: the address is not that of [keys] issuer")
             }
             code = String(code.dropFirst(Self.base(address).count + "invitations/".count))
         }
@@ -68,14 +59,14 @@ struct Issuer: Sendable {
                     && group.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
             }
         guard isCode else {
-            throw KeyFailure(
+            throw Failure(
                 .invitationInvalid,
                 "an invitation is XXXX-XXXX-XXXX-XXXX in capital letters and digits, an enrolment file, or an address "
                     + "of the issuer"
             )
         }
         guard settings.place != nil else {
-            throw KeyFailure(.notSupported, "closedService: no issuer is configured; set [keys] issuer")
+            throw Failure(.notSupported, "closedService: no issuer is configured; set [keys] issuer")
         }
         return code
     }
@@ -106,7 +97,7 @@ struct Issuer: Sendable {
     }
 
     /// Redeems an invitation for the key that `proof` is signed with.
-    func redeem(_ code: String, proof: String, _ connection: Connection) async throws(KeyFailure) -> Enrolment {
+    func redeem(_ code: String, proof: String, _ connection: Connection) async throws(Failure) -> Enrolment {
         let found: [UInt8]?
         switch connection.place {
         case .folder(let path): found = try await Self.file("\(path)/invitations/\(code).jws")
@@ -114,13 +105,13 @@ struct Issuer: Sendable {
             found = try await send(connection, Self.base(address) + "invitations/" + code, .post, Array(proof.utf8))
         }
         guard let found else {
-            throw KeyFailure(.invitationInvalid, "the issuer does not know this invitation, or it was used before")
+            throw Failure(.invitationInvalid, "the issuer does not know this invitation, or it was used before")
         }
         return try checked(found)
     }
 
     /// Returns the newest enrolment file of a key; nil if the issuer has none.
-    func enrolment(of thumbprint: String, _ connection: Connection) async throws(KeyFailure) -> Enrolment? {
+    func enrolment(of thumbprint: String, _ connection: Connection) async throws(Failure) -> Enrolment? {
         let found: [UInt8]?
         switch connection.place {
         case .folder(let path): found = try await Self.file("\(path)/keys/\(thumbprint).jws")
@@ -132,12 +123,12 @@ struct Issuer: Sendable {
 
     /// Checks a file that an issuer has sent. A malformed file is reported as `deviceSetupRetry`, because the next
     /// request may succeed.
-    private func checked(_ bytes: [UInt8]) throws(KeyFailure) -> Enrolment {
-        do throws(KeyFailure) {
+    private func checked(_ bytes: [UInt8]) throws(Failure) -> Enrolment {
+        do throws(Failure) {
             return try read(bytes)
         } catch {
-            guard error.name == .invitationInvalid else { throw error }
-            throw KeyFailure(.deviceSetupRetry, "the issuer has sent an invalid file: \(error.text)")
+            guard error.keyCode == .invitationInvalid else { throw error }
+            throw Failure(.deviceSetupRetry, "the issuer has sent an invalid file: \(error.message)")
         }
     }
 
@@ -146,9 +137,9 @@ struct Issuer: Sendable {
         _ text: String,
         _ method: HTTPRequest.Method,
         _ body: [UInt8]
-    ) async throws(KeyFailure) -> [UInt8]? {
+    ) async throws(Failure) -> [UInt8]? {
         guard let address = WebAddress(text), let client = connection.client else {
-            throw KeyFailure(.communicationFailed, "the address of the issuer cannot be used")
+            throw Failure(.communicationFailed, "the address of the issuer cannot be used")
         }
         var request = HTTPRequest(method: method, address: address, maximumLength: Enrolment.maximumCount)
         request.body = body
@@ -162,26 +153,24 @@ struct Issuer: Sendable {
         switch answer.status {
         case 200: return answer.body
         case 404, 409, 410: return nil
-        case 401, 403: throw KeyFailure(.invitationForeign, "the issuer refuses this invitation")
-        case 429, 500...599: throw KeyFailure(.deviceSetupRetry, "the issuer cannot answer now (\(answer.status))")
-        default: throw KeyFailure(.communicationFailed, "the issuer has answered with HTTP status \(answer.status)")
+        case 401, 403: throw Failure(.invitationForeign, "the issuer refuses this invitation")
+        case 429, 500...599: throw Failure(.deviceSetupRetry, "the issuer cannot answer now (\(answer.status))")
+        default: throw Failure(.communicationFailed, "the issuer has answered with HTTP status \(answer.status)")
         }
     }
 
-    private static func failure(_ fault: HTTPFault) -> KeyFailure {
-        switch fault {
-        case .cancelled, .timeout: KeyFailure(.communicationRetry, "the issuer has not answered in time")
-        case .unreachable(let text), .broken(let text):
-            KeyFailure(.communicationRetry, "no answer from the issuer: \(text)")
-        case .proxy(_, let text): KeyFailure(.communicationRetry, "no connection through the proxy: \(text)")
-        case .tls(_, let text): KeyFailure(.communicationFailed, "the issuer cannot be trusted: \(text)")
-        case .tooLarge: KeyFailure(.deviceSetupRetry, "the answer of the issuer is too long")
-        case .unavailable(let text): KeyFailure(.internalError, text)
+    private static func failure(_ fault: HTTPFault) -> Failure {
+        let text = fault.text("the issuer")
+        return switch fault {
+        case .cancelled, .timeout, .unreachable, .broken, .proxy: Failure(.communicationRetry, text)
+        case .tls: Failure(.communicationFailed, text)
+        case .tooLarge: Failure(.deviceSetupRetry, text)
+        case .unavailable: Failure(.internalError, text)
         }
     }
 
     /// Reads a file of the folder; nil if there is none.
-    @concurrent private static func file(_ path: String) async throws(KeyFailure) -> [UInt8]? {
+    @concurrent private static func file(_ path: String) async throws(Failure) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
@@ -191,14 +180,14 @@ struct Issuer: Sendable {
         var state = stat()
         guard fstat(descriptor, &state) == 0, state.st_mode & S_IFMT == S_IFREG,
             state.st_size <= off_t(Enrolment.maximumCount)
-        else { throw KeyFailure(.deviceSetupRetry, "\(path) is not a file of at most 64 KiB") }
+        else { throw Failure(.deviceSetupRetry, "\(path) is not a file of at most 64 KiB") }
         var bytes = [UInt8](repeating: 0, count: Enrolment.maximumCount)
         let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
         guard count >= 0 else { throw unreadable(path) }
         return Array(bytes.prefix(count))
     }
 
-    private static func unreadable(_ path: String) -> KeyFailure {
-        KeyFailure(.communicationRetry, "cannot read \(path): \(String(cString: strerror(errno)))")
+    private static func unreadable(_ path: String) -> Failure {
+        Failure(.communicationRetry, "cannot read \(path): \(String(cString: strerror(errno)))")
     }
 }

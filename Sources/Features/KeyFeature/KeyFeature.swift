@@ -5,7 +5,7 @@ import Host
 import Secrets
 package import Server
 import Store
-import Text
+package import Text
 package import Vault
 import Wire
 
@@ -15,6 +15,8 @@ import Wire
     let issuer: Issuer
     /// The users of the system with whose endpoint a dialogue runs.
     private var busy: Set<UInt32> = []
+    /// Where the key of the store comes from; nil: the store was not opened yet.
+    private var storage: StoreKeySource?
 
     package init(_ vault: Vault, _ issuer: IssuerSettings) {
         self.vault = vault
@@ -22,127 +24,162 @@ import Wire
     }
 
     package var commands: [CommandSpec] {
-        keyCommands + codeCommands + endpointCommands + walletCommands
+        [
+            command("START", "STARTED", start),
+            command("GET_ENDPOINT", "ENDPOINT", endpoint),
+            command("SETUP_ENDPOINT", "ENDPOINT_SETUP", setUp),
+            command("UPDATE_ENDPOINT", "ENDPOINT_UPDATED", update),
+            command("REMOVE_ENDPOINT", "ENDPOINT_TERMINATED", remove),
+            command("GET_KEYS", "KEYS", keys),
+            command("NEW_KEY", "KEY", newKey),
+            command("ACTIVATE_KEY", "KEY") { [self] call throws(Failure) in try await activate(call, true) },
+            command("DEACTIVATE_KEY", "KEY") { [self] call throws(Failure) in try await activate(call, false) },
+            command("DELETE_KEY", "KEY_DELETED", deleteKey),
+            command("EXPORT_KEY", "KEY_EXPORT", exportKey),
+            command("IMPORT_SITE", "SITE_IMPORTED", importSite),
+            command("GET_LAST_AUTH", "LAST_AUTH", lastAuthentication),
+            command("GET_OTP", "OTP", oneTimeCode),
+            command("GET_OTP_COUNTER", "OTP_COUNTER", counter),
+            command("GET_DATA", "DATA", data),
+            command("PUT_DATA", "DATA", putData),
+            command("WALLET_CHECK", "WALLET_ELIGIBLE", checkPasses),
+            command("WALLET_PREPARE", "WALLET_ERROR", preparePass),
+            command("WALLET_SAVE", "WALLET_ERROR", savePass),
+            // What they are about; a wallet is something else in badged.
+            command("PASS_CHECK", "WALLET_ELIGIBLE", checkPasses),
+            command("PASS_PREPARE", "WALLET_ERROR", preparePass),
+            command("PASS_SAVE", "WALLET_ERROR", savePass),
+        ]
     }
 
-    // MARK: Commands
-
-    /// A command that is answered after work with the vault.
-    func command<Prepared: Sendable, Content: KeyContent>(
+    private func command(
         _ name: String,
-        _ prepare: @escaping @Loop (KeyArguments) throws(KeyFailure) -> Prepared,
-        _ perform: @escaping @Loop (KeyFeature, UInt32, Prepared) async throws(KeyFailure) -> Content
+        _ answer: StaticString,
+        _ method: @escaping CommandSpec.AsyncMethod
     ) -> CommandSpec {
-        CommandSpec(name, permission: .keys) { [unowned self] session, command in
-            do throws(KeyFailure) {
-                let prepared = try prepare(KeyArguments(command: command))
-                let uid = try Self.uid(of: session)
-                session.answerLater(to: command) { [self] in
-                    let result: Result<Content, KeyFailure>
-                    do throws(KeyFailure) {
-                        result = .success(try await perform(self, uid, prepared))
-                    } catch {
-                        log(session, name, error)
-                        result = .failure(error)
-                    }
-                    return KeyAnswer(result: result, storage: try? await vault.keySource())
-                }
-            } catch {
-                session.answer(KeyAnswer<Content>(result: .failure(error), storage: nil), to: command)
+        CommandSpec(name, answer, permission: .keys, method)
+    }
+
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        let isArgument = failure.code == .wrongArgument || failure.code == .missingArgument
+        // A command with a wrong argument does not open the store.
+        let storage = isArgument ? nil : storage
+        return Reply(spec.answer ?? "INTERNAL_ERROR") { object in
+            switch spec.name {
+            case "WALLET_CHECK", "PASS_CHECK": Self.write(nil, unreadable: [], failure, storage, to: &object)
+            case "WALLET_PREPARE", "PASS_PREPARE", "WALLET_SAVE", "PASS_SAVE":
+                object.member("reason", PassResult(failure, of: spec.name).rawValue)
+                fallthrough
+            default:
+                failure.write(to: &object)
+                if let storage { object.member("storage", storage.rawValue) }
             }
-            return .answered
         }
     }
 
-    static func uid(of session: Session) throws(KeyFailure) -> UInt32 {
-        guard let uid = session.uid else {
-            throw KeyFailure(.internalError, "the kernel does not report the user of this client")
+    /// Writes the answer of a command, and where the key of the store comes from.
+    func reply(_ call: Call, _ body: @escaping (inout JSONWriter) -> Void) async throws(Failure) -> Reply {
+        let source = try await vault.keySource()
+        return call.reply { object in
+            body(&object)
+            object.member("storage", source.rawValue)
         }
+    }
+
+    /// The user of a command, when the store is open.
+    func user(_ call: Call) async throws(Failure) -> UInt32 {
+        let uid = try call.uid
+        storage = try await vault.keySource()
         return uid
     }
 
-    func log(_ session: Session, _ name: String, _ failure: KeyFailure) {
-        session.server.log(.notice, "\(session.name): \(name) ended, \(failure.name.rawValue): \(failure.text)")
-    }
-
-    func storage() async throws(KeyFailure) -> StoreKeySource {
-        try await vaulted { vault throws(VaultError) in try await vault.keySource() }
-    }
-
-    /// Works with the vault.
-    func vaulted<Value: Sendable>(
-        _ body: @Loop (Vault) async throws(VaultError) -> Value
-    ) async throws(KeyFailure) -> Value {
-        do throws(VaultError) {
-            return try await body(vault)
-        } catch {
-            throw KeyFailure(error)
-        }
+    /// The user of a command that needs an endpoint. Fails while the setup of the endpoint is pending; the vault refuses
+    /// what needs an endpoint if there is none.
+    func owner(_ call: Call) async throws(Failure) -> UInt32 {
+        let uid = try await user(call)
+        guard try await vault.isPending(uid) else { return uid }
+        throw busy.contains(uid) ? Self.isBusy : .notSetUp
     }
 
     /// Runs a dialogue with the endpoint of a user, while no other one runs.
     func alone<Value: Sendable>(
         _ uid: UInt32,
-        _ body: @Loop () async throws(KeyFailure) -> Value
-    ) async throws(KeyFailure) -> Value {
+        _ body: @Loop () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         guard busy.insert(uid).inserted else {
-            throw KeyFailure(.busy, "another command for this endpoint is running: wait until it has ended")
+            throw Self.isBusy
         }
         defer { busy.remove(uid) }
         return try await body()
     }
 
+    private static let isBusy = Failure(
+        .busy,
+        "another command for this endpoint is running: wait until it has ended"
+    )
+
     func view(_ key: KeyRecord) -> KeyView { KeyView(key: key, now: vault.now()) }
+
+    private func reply(_ call: Call, _ key: KeyRecord) async throws(Failure) -> Reply {
+        let view = view(key)
+        return try await reply(call) { view.write(to: &$0) }
+    }
 
     // MARK: Keys
 
-    private var keyCommands: [CommandSpec] {
-        [
-            command("GET_KEYS", { _ in }) { feature, uid, _ throws(KeyFailure) in
-                let keys = try await feature.vaulted { vault throws(VaultError) in try await vault.keys(of: uid) }
-                return KeysContent(keys: keys.map { feature.view($0) })
-            },
-            command("NEW_KEY", NewKey.init) { feature, uid, new throws(KeyFailure) in
-                KeyContentMessage(key: feature.view(try await feature.make(new, uid)))
-            },
-            activation("ACTIVATE_KEY", true),
-            activation("DEACTIVATE_KEY", false),
-            command("DELETE_KEY", { arguments throws(KeyFailure) in try arguments.key() }) {
-                feature,
-                uid,
-                id throws(KeyFailure) in
-                try await feature.vaulted { vault throws(VaultError) in try await vault.delete(id, of: uid) }
-                return KeyDeletedContent(id: id)
-            },
-            command("EXPORT_KEY", { arguments throws(KeyFailure) in try arguments.key() }) {
-                feature,
-                uid,
-                id throws(KeyFailure) in
-                let key = try await feature.vaulted { vault throws(VaultError) in try await vault.key(id, of: uid) }
-                guard let publicKey = key.publicKey else {
-                    throw KeyFailure(.keyUnfit, "a secret for one-time codes is not exported")
-                }
-                return KeyExportContent(id: id, publicKey: publicKey, label: key.label)
-            },
-            command("IMPORT_SITE", SiteToImport.init) { feature, uid, site throws(KeyFailure) in
-                try await feature.add(site, uid)
-            },
-            command("GET_LAST_AUTH", { _ in }) { feature, uid, _ throws(KeyFailure) in
-                LastAuthContent(
-                    last: try await feature.vaulted { vault throws(VaultError) in
-                        try await vault.lastAuthentication(of: uid)
-                    }
-                )
-            },
-        ]
+    private func keys(_ call: Call) async throws(Failure) -> Reply {
+        let list = try await vault.keyList(of: try await owner(call))
+        let views = list.keys.map { view($0) }
+        return try await reply(call) { object in
+            object.array("keys", views) { list, key in list.object { key.write(to: &$0) } }
+            object.member("unreadable", list.unreadable)
+        }
     }
 
-    private func activation(_ name: String, _ isActive: Bool) -> CommandSpec {
-        command(name, { arguments throws(KeyFailure) in try arguments.key() }) { feature, uid, id throws(KeyFailure) in
-            let key = try await feature.vaulted { vault throws(VaultError) in
-                try await vault.activate(id, isActive, of: uid)
-            }
-            return KeyContentMessage(key: feature.view(key))
+    private func newKey(_ call: Call) async throws(Failure) -> Reply {
+        let new = try NewKey(call.arguments)
+        return try await reply(call, try await make(new, try await owner(call)))
+    }
+
+    private func activate(_ call: Call, _ isActive: Bool) async throws(Failure) -> Reply {
+        let id = try call.arguments.key()
+        return try await reply(call, try await vault.activate(id, isActive, of: try await owner(call)))
+    }
+
+    private func deleteKey(_ call: Call) async throws(Failure) -> Reply {
+        let id = try call.arguments.key()
+        try await vault.delete(id, of: try await owner(call))
+        return try await reply(call) { $0.member("id", id) }
+    }
+
+    private func exportKey(_ call: Call) async throws(Failure) -> Reply {
+        let id = try call.arguments.key()
+        let key = try await vault.key(id, of: try await owner(call))
+        guard let publicKey = key.publicKey else {
+            throw Failure(.keyUnfit, "a secret for one-time codes is not exported")
+        }
+        return try await reply(call) { KeyExport.write(id, publicKey, key.label, to: &$0) }
+    }
+
+    private func importSite(_ call: Call) async throws(Failure) -> Reply {
+        let site = try SiteToImport(call.arguments)
+        let id = try await add(site, try await owner(call))
+        return try await reply(call) { object in
+            object.member("id", id)
+            object.member("siteId", Hex.encode(site.code.site))
+            object.member("reader", Hex.encode(site.code.reader))
+            object.member("publicKey", Hex.encode(site.code.publicKey))
+            object.member("fingerprint", Hex.encode(PublicKeyText.fingerprint(site.code.publicKey)))
+        }
+    }
+
+    private func lastAuthentication(_ call: Call) async throws(Failure) -> Reply {
+        let last = try await vault.lastAuthentication(of: try await owner(call))
+        return try await reply(call) { object in
+            object.member("key", last?.key)
+            object.member("counter", last?.counter ?? 0)
+            object.member("modified", last?.isModified ?? false)
+            object.member("time", last.map { DateText.text($0.time) })
         }
     }
 
@@ -154,28 +191,28 @@ import Wire
         /// nil: a key pair.
         let codes: (settings: OneTimeCodes, secret: SecretBox, counter: UInt64)?
 
-        init(_ arguments: KeyArguments) throws(KeyFailure) {
-            label = try arguments.text("label", limit: KeyRecord.maximumLabel) ?? ""
-            cardNumber = try arguments.text("cardNumber", limit: 128) ?? ""
+        init(_ arguments: Arguments) throws(Failure) {
+            label = try arguments.optionalText("label", 0...KeyRecord.maximumLabel) ?? ""
+            cardNumber = try arguments.optionalText("cardNumber", 0...128) ?? ""
             isActive = try arguments.flag("active") ?? true
-            switch try arguments.text("protocol", limit: 16) ?? "pkoc" {
-            case "pkoc": codes = nil
-            case "otp":
-                guard let kind = OneTimeCodes.Kind(rawValue: try arguments.text("type", limit: 8) ?? "hotp") else {
-                    throw KeyArguments.invalid("type", "hotp or totp")
-                }
-                guard let algorithm = DigestAlgorithm(name: try arguments.text("algorithm", limit: 8) ?? "SHA1"),
-                    let settings = OneTimeCodes(
-                        kind: kind,
-                        digits: try arguments.number("digits", in: 6...8) ?? 6,
-                        algorithm: algorithm,
-                        period: try arguments.number("period", in: 5...300) ?? 30
-                    )
-                else { throw KeyArguments.invalid("algorithm", "SHA1, SHA256 or SHA512") }
-                let counter = try arguments.number("counter", in: 0...Int.max) ?? 0
-                codes = (settings, try arguments.codeSecret(), UInt64(counter))
-            default: throw KeyArguments.invalid("protocol", "pkoc or otp")
+            guard try arguments.optionalWord("protocol", [("pkoc", false), ("otp", true)]) ?? false else {
+                codes = nil
+                return
             }
+            let algorithms = "SHA1, SHA256 or SHA512"
+            let algorithm = try arguments.optional("algorithm", algorithms) { value in
+                value.string.flatMap { DigestAlgorithm(name: $0) }
+            }
+            guard
+                let settings = OneTimeCodes(
+                    kind: try arguments.optionalWord("type", [("hotp", .hotp), ("totp", .totp)]) ?? .hotp,
+                    digits: try arguments.optionalNumber("digits", 6...8) ?? 6,
+                    algorithm: algorithm ?? .sha1,
+                    period: try arguments.optionalNumber("period", 5...300) ?? 30
+                )
+            else { throw arguments.wrong("algorithm", algorithms) }
+            let counter = try arguments.optionalNumber("counter", 0...Int.max) ?? 0
+            codes = (settings, try arguments.codeSecret(), UInt64(counter))
         }
 
         func prepare(_ key: inout KeyRecord) {
@@ -183,19 +220,17 @@ import Wire
         }
     }
 
-    private func make(_ new: NewKey, _ uid: UInt32) async throws(KeyFailure) -> KeyRecord {
-        try await vaulted { vault throws(VaultError) in
-            guard let codes = new.codes else {
-                return try await vault.makeKey(of: uid, origin: .created, prepare: new.prepare)
-            }
-            return try await vault.addCodes(
-                codes.settings,
-                secret: codes.secret,
-                counter: codes.counter,
-                of: uid,
-                prepare: new.prepare
-            )
+    private func make(_ new: NewKey, _ uid: UInt32) async throws(Failure) -> KeyRecord {
+        guard let codes = new.codes else {
+            return try await vault.makeKey(of: uid, origin: .created, prepare: new.prepare)
         }
+        return try await vault.addCodes(
+            codes.settings,
+            secret: codes.secret,
+            counter: codes.counter,
+            of: uid,
+            prepare: new.prepare
+        )
     }
 
     /// The members of IMPORT_SITE.
@@ -204,74 +239,86 @@ import Wire
         let key: String?
         let code: ReaderCode
 
-        init(_ arguments: KeyArguments) throws(KeyFailure) {
-            key = arguments.command.isPresent("key") ? try arguments.key() : nil
-            guard let text = try arguments.text("qr", limit: ReaderCode.maximumCount),
-                let code = ReaderCode(text.utf8)
-            else {
-                throw KeyArguments.invalid("qr", "the text of the QR code of a reader: siteUuid, readerUuid, publicKey")
+        init(_ arguments: Arguments) throws(Failure) {
+            key = try arguments.optionalKey()
+            code = try arguments.required("qr", "the QR code of a reader: siteUuid, readerUuid, publicKey") { value in
+                guard let text = value.string, text.utf8.count <= ReaderCode.maximumCount else { return nil }
+                return ReaderCode(text.utf8)
             }
-            self.code = code
         }
     }
 
-    private func add(_ new: SiteToImport, _ uid: UInt32) async throws(KeyFailure) -> SiteImportedContent {
+    /// Adds the site to its key, and returns the id of the key.
+    private func add(_ new: SiteToImport, _ uid: UInt32) async throws(Failure) -> String {
         let id: String
         if let key = new.key {
             id = key
         } else {
-            let keys = try await vaulted { vault throws(VaultError) in try await vault.keys(of: uid) }
+            let keys = try await vault.keys(of: uid)
             let pairs = keys.filter { $0.publicKey != nil && !$0.isRevoked && $0.pendingUntil == nil }
             guard let only = pairs.first, pairs.count == 1 else {
-                throw KeyFailure(.keyNotFound, "name the key in the member key: there are \(pairs.count) keys")
+                throw Failure(.keyNotFound, "name the key in the member key: there are \(pairs.count) keys")
             }
             id = only.id
         }
         let code = new.code
-        _ = try await vaulted { vault throws(VaultError) in
-            try await vault.change(id, of: uid) { key in key.add(code) }
-        }
-        return SiteImportedContent(id: id, code: code)
+        _ = try await vault.change(id, of: uid) { key throws(Failure) in try key.add(code) }
+        return id
     }
 
     // MARK: One-time codes and data
 
-    private var codeCommands: [CommandSpec] {
-        [
-            command("GET_OTP", { arguments throws(KeyFailure) in try arguments.key() }) {
-                feature,
-                uid,
-                id throws(KeyFailure) in
-                let code = try await feature.vaulted { vault throws(VaultError) in try await vault.code(id, of: uid) }
-                return OTPContent(id: id, code: code, now: feature.vault.now())
-            },
-            command("GET_OTP_COUNTER", { arguments throws(KeyFailure) in try arguments.key() }) {
-                feature,
-                uid,
-                id throws(KeyFailure) in
-                let counter = try await feature.vaulted { vault throws(VaultError) in
-                    try await vault.counter(id, of: uid)
-                }
-                return OTPCounterContent(id: id, counter: counter)
-            },
-            command("GET_DATA", { arguments throws(KeyFailure) in (try arguments.key("oid"), try arguments.tag()) }) {
-                feature,
-                uid,
-                object throws(KeyFailure) in
-                let (id, tag) = object
-                let box = try await feature.vaulted { vault throws(VaultError) in
-                    try await vault.data(tag, key: id, of: uid)
-                }
-                guard let data = box?.take() else { return DataContent(id: id, tag: tag, data: nil) }
-                return DataContent(id: id, tag: tag, data: data.withBytes { Array($0) })
-            },
-            command("PUT_DATA", DataToKeep.init) { feature, uid, object throws(KeyFailure) in
-                try await feature.vaulted { vault throws(VaultError) in
-                    try await vault.setData(object.content, object.tag, key: object.id, of: uid)
-                }
-                return DataContent(id: object.id, tag: object.tag, data: nil)
-            },
-        ]
+    private func oneTimeCode(_ call: Call) async throws(Failure) -> Reply {
+        let id = try call.arguments.key()
+        let code = try await vault.code(id, of: try await owner(call))
+        let now = vault.now()
+        return try await reply(call) { object in
+            object.member("id", id)
+            object.member("otp", code.text)
+            object.member("digits", code.codes.digits)
+            switch code.codes.kind {
+            case .hotp: object.member("counter", code.counter)
+            case .totp:
+                object.member("step", code.counter)
+                object.member("secondsLeft", code.codes.period - now % code.codes.period)
+            }
+        }
+    }
+
+    private func counter(_ call: Call) async throws(Failure) -> Reply {
+        let id = try call.arguments.key()
+        let counter = try await vault.counter(id, of: try await owner(call))
+        return try await reply(call) { object in
+            object.member("id", id)
+            object.member("counter", counter)
+        }
+    }
+
+    private func data(_ call: Call) async throws(Failure) -> Reply {
+        let (id, tag) = (try call.arguments.key("oid"), try call.arguments.tag())
+        let box = try await vault.data(tag, key: id, of: try await owner(call))
+        guard let content = box?.take() else { return try await reply(call, id, tag, nil) }
+        return try await reply(call, id, tag, content.withBytes { Array($0) })
+    }
+
+    private func putData(_ call: Call) async throws(Failure) -> Reply {
+        let new = try DataToKeep(call.arguments)
+        try await vault.setData(new.content, new.tag, key: new.id, of: try await owner(call))
+        return try await reply(call, new.id, new.tag, nil)
+    }
+
+    /// Writes DATA; `data` is nil if there is no such object.
+    private func reply(
+        _ call: Call,
+        _ id: String,
+        _ tag: DataTag,
+        _ data: [UInt8]?
+    ) async throws(Failure) -> Reply {
+        try await reply(call) { object in
+            object.member("oid", id)
+            object.member("tag", tag.hex)
+            object.member("data", data.map { Hex.encode($0) })
+        }
     }
 
     /// The members of PUT_DATA.
@@ -280,7 +327,7 @@ import Wire
         let tag: DataTag
         let content: SecretBox
 
-        init(_ arguments: KeyArguments) throws(KeyFailure) {
+        init(_ arguments: Arguments) throws(Failure) {
             (id, tag) = (try arguments.key("oid"), try arguments.tag())
             content = try arguments.bytes("data", limit: Vault.maximumData)
         }
@@ -289,23 +336,22 @@ import Wire
 
 extension KeyRecord {
     /// Adds a reader, and its site if it is new. A known key of a reader is not replaced.
-    fileprivate mutating func add(_ code: ReaderCode) -> VaultError? {
-        guard publicKey != nil else { return .unfit("the key opens no readers") }
+    fileprivate mutating func add(_ code: ReaderCode) throws(Failure) {
+        guard publicKey != nil else { throw .unfit("the key opens no readers") }
         guard let index = sites.firstIndex(where: { $0.id == code.site }) else {
             guard sites.count < Site.maximumNumber else {
-                return .full("a key can have at most \(Site.maximumNumber) sites")
+                throw .full("a key can have at most \(Site.maximumNumber) sites")
             }
             sites.append(Site(id: code.site, publicKey: code.publicKey, readers: [code.reader]))
-            return nil
+            return
         }
         guard sites[index].publicKey == code.publicKey else {
-            return .unfit("this site is known with another public key: ask the operator of the site")
+            throw .unfit("this site is known with another public key: ask the operator of the site")
         }
-        guard !sites[index].readers.isEmpty, !sites[index].readers.contains(code.reader) else { return nil }
+        guard !sites[index].readers.isEmpty, !sites[index].readers.contains(code.reader) else { return }
         guard sites[index].readers.count < Site.maximumReaders else {
-            return .full("a site can have at most \(Site.maximumReaders) readers")
+            throw .full("a site can have at most \(Site.maximumReaders) readers")
         }
         sites[index].readers.append(code.reader)
-        return nil
     }
 }

@@ -6,6 +6,7 @@ import MPin
 import Secrets
 import Server
 import Store
+import Text
 
 /// Seals tokens under the key of a Keycard, which is wiped when the seal is released.
 /// docs/protocol/mpin.md, A token under a card.
@@ -58,7 +59,7 @@ final class CardSeal: Sendable {
 /// Tokens of users, which the store alone keeps, or which a card seals, too.
 extension MPinFeature {
     /// Borrows the card that seals the tokens of a user, and asks for its PIN; nil for a user without a card.
-    func seal(_ workflow: Workflow, of user: MPinUser) async throws(MPinFailure) -> CardSeal? {
+    func seal(_ workflow: Workflow, of user: StoredUser) async throws(Failure) -> CardSeal? {
         guard let keyUID = user.cardUID else { return nil }
         return try await borrowSeal(workflow, keyUID: keyUID)
     }
@@ -68,21 +69,13 @@ extension MPinFeature {
         _ workflow: Workflow,
         keyUID: [UInt8]?,
         reader: String? = nil
-    ) async throws(MPinFailure) -> CardSeal {
+    ) async throws(Failure) -> CardSeal {
         guard let cards else {
-            throw MPinFailure(.storageError, "badged uses no card readers, so no card can seal the token")
+            throw Failure(.storageError, "badged uses no card readers, so no card can seal the token")
         }
-        do throws(SealingKeyFailure) {
-            let found = try await cards.sealingKey(for: workflow, keyUID: keyUID, readerName: reader)
-            guard let key = found.key.take() else { throw .cancelled }
-            return CardSeal(keyUID: found.keyUID, key)
-        } catch {
-            switch error {
-            case .cancelled: throw MPinFailure(.pinInputCanceled, Self.cancelled)
-            case .timedOut: throw MPinFailure(.pinInputCanceled, Self.timedOut)
-            case .failed(let text): throw MPinFailure(.storageError, "the card returned no key: \(text)")
-            }
-        }
+        let found = try await cards.sealingKey(for: workflow, keyUID: keyUID, readerName: reader)
+        guard let key = found.key.take() else { throw .cancelled }
+        return CardSeal(keyUID: found.keyUID, key)
     }
 
     /// Returns the token of a user.
@@ -91,45 +84,37 @@ extension MPinFeature {
         _ dialogue: Dialogue,
         for purpose: TokenPurpose = .login,
         _ seal: CardSeal?
-    ) async throws(MPinFailure) -> SecretBox {
-        let stored = try await stored { users throws(StoreError) in try await users.token(dialogue.name, for: purpose) }
-        guard let stored else { throw MPinFailure(.storageError, Self.lost(purpose)) }
+    ) async throws(Failure) -> SecretBox {
+        let stored = try await users.token(dialogue.name, for: purpose)
+        guard let stored else { throw Failure(.storageError, Self.lost(purpose)) }
         guard let seal else { return stored }
-        guard let sealed = stored.take() else { throw MPinFailure(.storageError, Self.lost(purpose)) }
+        guard let sealed = stored.take() else { throw Failure(.storageError, Self.lost(purpose)) }
         let opened: SecretBox?
-        do throws(CryptoError) {
-            opened = try seal.open(sealed, of: Self.owner(dialogue, purpose))
-        } catch {
-            throw MPinFailure(error)
-        }
+        opened = try serverValues { () throws(CryptoError) in try seal.open(sealed, of: Self.owner(dialogue, purpose)) }
         guard let opened else {
             let reason = "its duress PIN was used, or the token is damaged"
-            throw MPinFailure(.storageError, "the card does not open the token: \(reason)")
+            throw Failure(.storageError, "the card does not open the token: \(reason)")
         }
         return opened
     }
 
     /// Keeps a user with a new token.
     func keep(
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ dialogue: Dialogue,
         token: SecretBox,
         for purpose: TokenPurpose = .login,
         _ seal: CardSeal?
-    ) async throws(MPinFailure) {
+    ) async throws(Failure) {
         var kept = token
         if let seal {
-            guard let plain = token.take() else { throw MPinFailure(.invalidKey) }
-            do throws(CryptoError) {
-                kept = SecretBox(try seal.seal(plain, of: Self.owner(dialogue, purpose)))
-            } catch {
-                throw MPinFailure(error)
+            guard let plain = token.take() else { throw Failure.ofServer(.invalidKey) }
+            kept = try serverValues { () throws(CryptoError) in
+                SecretBox(try seal.seal(plain, of: Self.owner(dialogue, purpose)))
             }
         }
         let box = kept
-        try await stored { users throws(StoreError) in
-            try await users.keep(user, dialogue.name, token: box, for: purpose)
-        }
+        try await users.keep(user, dialogue.name, token: box, for: purpose)
     }
 
     private static func owner(_ dialogue: Dialogue, _ purpose: TokenPurpose) -> String {
@@ -142,7 +127,4 @@ extension MPinFeature {
         case .signing: "the token of the user is lost: send MPIN_START_DVS with a new token"
         }
     }
-
-    static let cancelled = "the operation was cancelled"
-    static let timedOut = "Prompt_Timeout: the user did not answer in time"
 }

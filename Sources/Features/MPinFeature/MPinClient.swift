@@ -14,7 +14,6 @@ import Secrets
     var settings: ClientSettings?
     /// By the name of a user in the store.
     var permits: [String: HeldPermit] = [:]
-    var logouts: [String: LoginResult.Logout] = [:]
 
     init(_ flavour: Flavour) { self.flavour = flavour }
 

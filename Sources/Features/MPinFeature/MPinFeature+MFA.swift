@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Crypto
+import Host
 import MPin
 import Server
 import Store
+import Text
 import Wire
 
 /// The options of a proof by a user of MPinMFA.
@@ -12,30 +14,31 @@ struct ProofOptions: Sendable {
     var accessCode = ""
     /// For the header Authorization; may be empty.
     var authorization = ""
-    /// Whether the user has a second factor.
-    let hasSecond: Bool
+    /// Whether the client says that the user has a second factor; nil if it says nothing. It counts only for the token
+    /// of an earlier badged.
+    let hasSecond: Bool?
 
     /// Reads the members of MPIN_FINISH_AUTHENTICATION.
-    init(_ arguments: Arguments) throws(MPinFailure) {
-        scope =
-            switch try arguments.text("mode", orEmptyTo: 16) {
-            case "": .login
-            case "OTP": .otp
-            case "REGCODE": .registrationCode
-            default: throw MPinFailure(.flowError, "mode must be OTP or REGCODE, or missing")
-            }
+    init(_ arguments: Arguments) throws(Failure) {
+        scope = try arguments.optionalWord("mode", [("OTP", .otp), ("REGCODE", .registrationCode)]) ?? .login
         accessCode = try arguments.accessCode()
         hasSecond = try arguments.flag("pin1")
     }
 
     /// Reads the members of MPIN_SIGN.
-    init(signing arguments: Arguments) throws(MPinFailure) {
+    init(signing arguments: Arguments) throws(Failure) {
         scope = .signing
         authorization = try arguments.text("authZToken", orEmptyTo: 2048)
         guard CustomHeader("Authorization", authorization) != nil else {
-            throw MPinFailure(.flowError, "authZToken must be printable ASCII")
+            throw Failure(.flowError, "authZToken must be printable ASCII")
         }
         hasSecond = try arguments.flag("pin1")
+    }
+
+    /// What is asked beside the PIN. The token decides: a factor too many or too few would make the right PIN wrong.
+    func second(of user: StoredUser) -> SecondFactor {
+        guard let hasSecond = user.account?[hasSecond: purpose] ?? hasSecond else { return .unknown }
+        return hasSecond ? .set : .none
     }
 }
 
@@ -43,48 +46,45 @@ struct ProofOptions: Sendable {
 extension MPinFeature {
     var sessionCommands: [CommandSpec] {
         [
-            sessionCommand("MPIN_SERVICE_DETAILS") { feature, client, arguments throws(MPinFailure) in
-                let (connection, url) = (feature.connection(for: client), try arguments.text("url", limit: 1024))
-                return { () throws(MPinFailure) in .service(try await connection.serviceDetails(of: url)) }
-            },
-            sessionCommand("MPIN_SESSION_DETAILS") { feature, client, arguments throws(MPinFailure) in
-                let (settings, code) = (try feature.settings(of: client), try arguments.accessCode())
-                let connection = feature.connection(for: client)
-                return { () throws(MPinFailure) in .session(try await connection.sessionDetails(code, settings)) }
-            },
-            sessionCommand("MPIN_ABORT_SESSION") { feature, client, arguments throws(MPinFailure) in
-                let (settings, code) = (try feature.settings(of: client), try arguments.accessCode())
-                let connection = feature.connection(for: client)
-                return { () throws(MPinFailure) in
-                    try await connection.abortSession(code, settings)
-                    return .none
-                }
-            },
-            sessionCommand("MPIN_ACCESS_CODE") { feature, client, arguments throws(MPinFailure) in
-                let (connection, url) = (feature.connection(for: client), try arguments.text("url", limit: 4096))
-                return { () throws(MPinFailure) in .accessCode(try await connection.accessCode(url)) }
-            },
+            command("MPIN_SERVICE_DETAILS", serviceDetails),
+            command("MPIN_SESSION_DETAILS", sessionDetails),
+            command("MPIN_ABORT_SESSION", abortSession),
+            command("MPIN_ACCESS_CODE", accessCode),
         ]
     }
 
-    private typealias Request = @Sendable () async throws(MPinFailure) -> Content
+    private func serviceDetails(_ call: Call) throws(Failure) -> Reply {
+        let client = hasClient(call.session) ? try mfaClient(call) : MPinClient(.mfa)
+        let (connection, url) = (connection(for: client), try call.arguments.text("url", 1...1024))
+        return workflow(call) { _ throws(Failure) in .service(try await connection.serviceDetails(of: url)) }
+    }
 
-    private func sessionCommand(
-        _ name: String,
-        _ prepare: @escaping @Loop (MPinFeature, MPinClient, Arguments) throws(MPinFailure) -> Request
-    ) -> CommandSpec {
-        workflow(name) { feature, session, arguments throws(MPinFailure) in
-            let client = try feature.client(of: session)
-            guard client.flavour == .mfa else { throw Self.needsMFA }
-            return try prepare(feature, client, arguments)
-        } _: { feature, workflow, request in
-            do throws(MPinFailure) {
-                return MPinResultMessage(name, try await request())
-            } catch {
-                feature.log(workflow.session, name, error)
-                return MPinResultMessage(name, error)
-            }
+    private func sessionDetails(_ call: Call) throws(Failure) -> Reply {
+        let client = try mfaClient(call)
+        let (settings, code) = (try settings(of: client), try call.arguments.accessCode())
+        let connection = connection(for: client)
+        return workflow(call) { _ throws(Failure) in .session(try await connection.sessionDetails(code, settings)) }
+    }
+
+    private func abortSession(_ call: Call) throws(Failure) -> Reply {
+        let client = try mfaClient(call)
+        let (settings, code) = (try settings(of: client), try call.arguments.accessCode())
+        let connection = connection(for: client)
+        return workflow(call) { _ throws(Failure) in
+            try await connection.abortSession(code, settings)
+            return .none
         }
+    }
+
+    private func accessCode(_ call: Call) throws(Failure) -> Reply {
+        let (connection, url) = (connection(for: try mfaClient(call)), try call.arguments.text("url", 1...4096))
+        return workflow(call) { _ throws(Failure) in .accessCode(try await connection.accessCode(url)) }
+    }
+
+    private func mfaClient(_ call: Call) throws(Failure) -> MPinClient {
+        let client = try client(of: call.session)
+        guard client.flavour == .mfa else { throw Self.needsMFA }
+        return client
     }
 }
 
@@ -93,9 +93,9 @@ extension MPinFeature {
     /// Begins a login. The service of MIRACL uses no time permits.
     func announceLogin(
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ accessCode: String
-    ) async throws(MPinFailure) -> Content {
+    ) async throws(Failure) -> Content {
         try Self.check(user, [.registered])
         if !accessCode.isEmpty {
             try await connection(for: dialogue.client).announce(user.identity, accessCode, dialogue.settings)
@@ -107,12 +107,12 @@ extension MPinFeature {
     func finishLogin(
         _ workflow: Workflow,
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ options: ProofOptions
-    ) async throws(MPinFailure) -> Content {
+    ) async throws(Failure) -> Content {
         try Self.check(user, [.registered])
         guard dialogue.client.permits[dialogue.name] != nil else {
-            throw MPinFailure(.flowError, "send MPIN_START_AUTHENTICATION before each login")
+            throw Failure(.flowError, "send MPIN_START_AUTHENTICATION before each login")
         }
         let factors = try await proofFactors(workflow, user, options)
         dialogue.client.permits[dialogue.name] = nil
@@ -124,19 +124,18 @@ extension MPinFeature {
         /// nil: no card seals the tokens.
         let seal: CardSeal?
         let typed: Factors
+        let hasSecond: Bool
     }
 
     /// Borrows the card of a user who has one, and asks for the PIN and the second factor.
     func proofFactors(
         _ workflow: Workflow,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ options: ProofOptions
-    ) async throws(MPinFailure) -> ProofFactors {
+    ) async throws(Failure) -> ProofFactors {
         let seal = try await seal(workflow, of: user)
-        return ProofFactors(
-            seal: seal,
-            typed: try await ask(workflow, user, isNew: false, hasSecond: options.hasSecond)
-        )
+        let (typed, hasSecond) = try await ask(workflow, user, isNew: false, options.second(of: user))
+        return ProofFactors(seal: seal, typed: typed, hasSecond: hasSecond)
     }
 
     /// Proves the token and the factors. If the service requires a new identity, makes one with the same factors and
@@ -145,36 +144,55 @@ extension MPinFeature {
     func prove(
         _ workflow: Workflow,
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ options: ProofOptions,
         _ factors: ProofFactors
-    ) async throws(MPinFailure) -> (result: LoginResult, user: MPinUser) {
+    ) async throws(Failure) -> (result: LoginResult, user: StoredUser) {
         var user = user
-        do throws(MPinFailure) {
+        do throws(Failure) {
             var answer = try await proveOnce(dialogue, user, options, factors)
             if case .mustRegister(let token) = answer {
                 user = try await renew(dialogue, user, options.purpose, token, factors)
                 answer = try await proveOnce(dialogue, user, options, factors)
             }
             guard case .accepted(let result) = answer else {
-                throw MPinFailure(.responseParseError, "the service has asked for a new identity twice")
+                throw Failure(.responseParseError, "the service has asked for a new identity twice")
             }
+            await note(factors.hasSecond, &user, options.purpose, dialogue, workflow.session)
             return (result, user)
         } catch {
-            if error.status == .incorrectPIN, error.http == 410 { await block(user, dialogue, workflow.session) }
+            if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, workflow.session) }
             throw error
+        }
+    }
+
+    /// Notes whether the token of an earlier badged has a second factor, which the service has accepted just now.
+    private func note(
+        _ hasSecond: Bool,
+        _ user: inout StoredUser,
+        _ purpose: TokenPurpose,
+        _ dialogue: Dialogue,
+        _ session: Session
+    ) async {
+        guard user.account?[hasSecond: purpose] == nil else { return }
+        user.account?[hasSecond: purpose] = hasSecond
+        let changed = user
+        do throws(Failure) {
+            try await users.change(changed, dialogue.name)
+        } catch {
+            session.log(.warning, "the second factor of a user of M-Pin cannot be noted: \(error.logText)")
         }
     }
 
     private func proveOnce(
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ options: ProofOptions,
         _ factors: ProofFactors
-    ) async throws(MPinFailure) -> ProofResult {
+    ) async throws(Failure) -> ProofResult {
         let purpose = options.purpose
         guard let identity = user.account?[purpose] else {
-            throw MPinFailure(.storageError, "the identity of the user is lost: delete the user and register again")
+            throw Failure(.storageError, "the identity of the user is lost: delete the user and register again")
         }
         let token = try await token(dialogue, for: purpose, factors.seal)
         return try await connection(for: dialogue.client).prove(
@@ -190,16 +208,19 @@ extension MPinFeature {
 
     private func renew(
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ purpose: TokenPurpose,
         _ permission: String,
         _ factors: ProofFactors
-    ) async throws(MPinFailure) -> MPinUser {
+    ) async throws(Failure) -> StoredUser {
         let secret = try await keyedSecret(dialogue, user, permission)
-        guard let identity = secret.identity, let clientSecret = secret.copy else { throw MPinFailure(.invalidKey) }
+        guard let identity = secret.identity, let clientSecret = secret.copy else {
+            throw Failure.ofServer(.invalidKey)
+        }
         let token = try await ClientKeys.token(from: clientSecret, factors.typed, identity.signingID)
         var user = user
         user.account?[purpose] = identity
+        user.account?[hasSecond: purpose] = factors.hasSecond
         if purpose == .login { user.id = identity.id }
         try await keep(user, dialogue, token: token, for: purpose, factors.seal)
         return user
@@ -208,9 +229,9 @@ extension MPinFeature {
     /// Fetches a client secret for a new key pair.
     func keyedSecret(
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ permission: String
-    ) async throws(MPinFailure) -> PendingSecret {
+    ) async throws(Failure) -> PendingSecret {
         let secret = PendingSecret(regOTT: "")
         secret.keyedShare = try await connection(for: dialogue.client).firstShare(
             permission,
@@ -227,9 +248,15 @@ extension ProofOptions {
     var purpose: TokenPurpose { scope == .signing ? .signing : .login }
 }
 
-extension MPinUser.Account {
+extension StoredUser.Account {
     subscript(purpose: TokenPurpose) -> KeyedIdentity? {
         get { purpose == .login ? login : signer }
         set { if purpose == .login { login = newValue } else { signer = newValue } }
+    }
+
+    /// Whether the token has a second factor; nil for the token of an earlier badged.
+    subscript(hasSecond purpose: TokenPurpose) -> Bool? {
+        get { purpose == .login ? loginHasSecond : signerHasSecond }
+        set { if purpose == .login { loginHasSecond = newValue } else { signerHasSecond = newValue } }
     }
 }

@@ -4,30 +4,28 @@ import MPin
 import Secrets
 import Server
 import Store
+import Text
+import Wire
 
 /// The commands that choose a backend and register users.
 extension MPinFeature {
     var backendCommands: [CommandSpec] {
-        [backendCommand("MPIN_TEST_BACKEND", keeps: false), backendCommand("MPIN_SET_BACKEND", keeps: true)]
+        [
+            command("MPIN_TEST_BACKEND") { [self] call throws(Failure) in try askBackend(call, keeps: false) },
+            command("MPIN_SET_BACKEND") { [self] call throws(Failure) in try askBackend(call, keeps: true) },
+        ]
     }
 
-    private func backendCommand(_ name: String, keeps: Bool) -> CommandSpec {
-        workflow(name) { feature, session, arguments throws(MPinFailure) in
-            let client = try feature.client(of: session)
-            return (client, try arguments.backend(client.flavour))
-        } _: { feature, workflow, prepared in
-            let (client, backend) = prepared
-            do throws(MPinFailure) {
-                let settings = try await feature.connection(for: client).settings(of: backend, client.flavour)
-                if keeps {
-                    if client.settings?.backend.key != backend.key { (client.permits, client.logouts) = ([:], [:]) }
-                    client.settings = settings
-                }
-                return MPinResultMessage(name)
-            } catch {
-                feature.log(workflow.session, name, error)
-                return MPinResultMessage(name, error)
+    private func askBackend(_ call: Call, keeps: Bool) throws(Failure) -> Reply {
+        let client = try client(of: call.session)
+        let backend = try call.arguments.backend(client.flavour)
+        return workflow(call) { [self] _ throws(Failure) in
+            let settings = try await connection(for: client).settings(of: backend, client.flavour)
+            if keeps {
+                if client.settings?.backend.key != backend.key { client.permits = [:] }
+                client.settings = settings
             }
+            return .none
         }
     }
 
@@ -38,14 +36,14 @@ extension MPinFeature {
         let accessCode: String
         let push: String
 
-        init(_ arguments: Arguments, _ flavour: Flavour) throws(MPinFailure) {
+        init(_ arguments: Arguments, _ flavour: Flavour) throws(Failure) {
             userData = try arguments.text("userData", orEmptyTo: 4096)
             activateCode = try arguments.text("activateCode", orEmptyTo: 128)
             accessCode = flavour == .mfa ? try arguments.accessCode() : ""
             push = flavour == .mfa ? try arguments.text("pushNotificationIdentifier", orEmptyTo: 512) : ""
         }
 
-        func request(_ user: MPinUser) -> RegistrationRequest {
+        func request(_ user: StoredUser) -> RegistrationRequest {
             var request = RegistrationRequest(userID: user.identity)
             (request.deviceName, request.userData, request.activateCode) = (user.deviceName, userData, activateCode)
             (request.accessCode, request.push) = (accessCode, push)
@@ -62,9 +60,9 @@ extension MPinFeature {
         /// Where the card is; nil: in any reader.
         let reader: String?
 
-        init(_ arguments: Arguments, _ flavour: Flavour) throws(MPinFailure) {
-            hasSecond = flavour == .mfa ? try arguments.flag("pin1") : false
-            usesCard = try arguments.flag("card")
+        init(_ arguments: Arguments, _ flavour: Flavour) throws(Failure) {
+            hasSecond = flavour == .mfa ? try arguments.isSet("pin1") : false
+            usesCard = try arguments.isSet("card")
             let reader = try arguments.text("reader", orEmptyTo: 256)
             self.reader = reader.isEmpty ? nil : reader
         }
@@ -72,58 +70,65 @@ extension MPinFeature {
 
     var registrationCommands: [CommandSpec] {
         [
-            registrationCommand("MPIN_START_REGISTRATION", isRepeated: false),
-            registrationCommand("MPIN_RESTART_REGISTRATION", isRepeated: true),
-            userWorkflow("MPIN_CONFIRM_REGISTRATION") { arguments, _ throws(MPinFailure) in
-                try arguments.text("pushNotificationIdentifier", orEmptyTo: 512)
-            } _: { feature, _, dialogue, user, push throws(MPinFailure) in
-                try await feature.confirm(dialogue, user, push: push)
+            command("MPIN_START_REGISTRATION") { [self] call throws(Failure) in try register(call, isRepeated: false) },
+            command("MPIN_RESTART_REGISTRATION") { [self] call throws(Failure) in try register(call, isRepeated: true)
             },
-            userWorkflow("MPIN_FINISH_REGISTRATION") { arguments, settings throws(MPinFailure) in
-                try TokenOptions(arguments, settings.flavour)
-            } _: { feature, workflow, dialogue, user, options throws(MPinFailure) in
-                try await feature.finish(workflow, dialogue, user, options)
-            },
+            command("MPIN_CONFIRM_REGISTRATION", confirm),
+            command("MPIN_FINISH_REGISTRATION", finish),
         ]
     }
 
-    private func registrationCommand(_ name: String, isRepeated: Bool) -> CommandSpec {
-        userWorkflow(name) { arguments, settings throws(MPinFailure) in
-            try RegistrationOptions(arguments, settings.flavour)
-        } _: { feature, _, dialogue, user, options throws(MPinFailure) in
+    private func register(_ call: Call, isRepeated: Bool) throws(Failure) -> Reply {
+        let dialogue = try dialogue(call)
+        let options = try RegistrationOptions(call.arguments, dialogue.settings.flavour)
+        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
             // A registration whose secret was lost can be repeated, too.
-            let states: [UserState] = isRepeated ? [.startedRegistration, .activated] : [.invalid]
-            try Self.check(user, states)
+            try Self.check(user, isRepeated ? [.startedRegistration, .activated] : [.invalid])
             var user = user
-            let registration = try await feature.connection(for: dialogue.client).register(
+            let registration = try await connection(for: dialogue.client).register(
                 options.request(user),
                 repeating: isRepeated ? user.registration : nil,
                 dialogue.settings
             )
             user.take(registration)
-            let changed = user
-            try await feature.stored { users throws(StoreError) in try await users.change(changed, dialogue.name) }
-            feature.dropPending(dialogue.name)
+            try await users.change(user, dialogue.name)
+            dropPending(dialogue.name)
             return .user(user)
         }
     }
 
-    static func check(_ user: MPinUser, _ states: [UserState]) throws(MPinFailure) {
+    private func confirm(_ call: Call) throws(Failure) -> Reply {
+        let dialogue = try dialogue(call)
+        let push = try call.arguments.text("pushNotificationIdentifier", orEmptyTo: 512)
+        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
+            try await confirm(dialogue, user, push: push)
+        }
+    }
+
+    private func finish(_ call: Call) throws(Failure) -> Reply {
+        let dialogue = try dialogue(call)
+        let options = try TokenOptions(call.arguments, dialogue.settings.flavour)
+        return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
+            try await finish(workflow, dialogue, user, options)
+        }
+    }
+
+    static func check(_ user: StoredUser, _ states: [UserState]) throws(Failure) {
         guard !states.contains(user.state) else { return }
         let names = states.map(\.rawValue).joined(separator: " or ")
-        throw MPinFailure(.flowError, "the user is \(user.state.rawValue), and must be \(names)")
+        throw Failure(.flowError, "the user is \(user.state.rawValue), and must be \(names): \(user.state.advice)")
     }
 
     /// Fetches both shares of the client secret. The server sends the first one only once, so it is kept until the
     /// second one has arrived.
-    private func confirm(_ dialogue: Dialogue, _ user: MPinUser, push: String) async throws(MPinFailure) -> Content {
+    private func confirm(_ dialogue: Dialogue, _ user: StoredUser, push: String) async throws(Failure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
         guard let registration = user.registration else {
-            throw MPinFailure(.flowError, "the registration is incomplete: send MPIN_RESTART_REGISTRATION")
+            throw Failure(.flowError, "the registration is incomplete: send MPIN_RESTART_REGISTRATION")
         }
         let secret = pendingSecret(of: user, dialogue.name) ?? PendingSecret(regOTT: registration.regOTT)
         guard secret.clientSecret == nil else { return .user(user) }
-        do throws(MPinFailure) {
+        do throws(Failure) {
             if user.flavour == .mfa {
                 if secret.keyedShare == nil {
                     secret.keyedShare = try await connection(for: dialogue.client).firstShare(
@@ -146,7 +151,7 @@ extension MPinFeature {
                 try await complete(secret, dialogue)
             }
         } catch {
-            // After a refusal the first share is useless, and the server does not send it again.
+            // After a refusal the first share cannot be used, and the server does not send it again.
             guard (400...499).contains(error.http ?? 0) || error.status == .cryptoError else { throw error }
             dropPending(dialogue.name)
             throw error.advising("confirm the identity first, or send MPIN_RESTART_REGISTRATION if it was confirmed")
@@ -154,11 +159,11 @@ extension MPinFeature {
         var user = user
         user.state = .activated
         let changed = user
-        try await stored { users throws(StoreError) in try await users.change(changed, dialogue.name) }
+        try await users.change(changed, dialogue.name)
         return .user(user)
     }
 
-    private func complete(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(MPinFailure) {
+    private func complete(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(Failure) {
         guard let first = secret.first else { return }
         let second = try await connection(for: dialogue.client).secondShare(first, dialogue.settings)
         secret.first = nil
@@ -166,7 +171,7 @@ extension MPinFeature {
     }
 
     /// Fetches the second share for an identity with a public key.
-    func completeKeyed(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(MPinFailure) {
+    func completeKeyed(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(Failure) {
         guard let first = secret.keyedShare else { return }
         let second = try await connection(for: dialogue.client).secondShare(first, dialogue.settings)
         (secret.keyedShare, secret.identity) = (nil, first.identity)
@@ -177,50 +182,50 @@ extension MPinFeature {
     private func finish(
         _ workflow: Workflow,
         _ dialogue: Dialogue,
-        _ user: MPinUser,
+        _ user: StoredUser,
         _ options: TokenOptions
-    ) async throws(MPinFailure) -> Content {
+    ) async throws(Failure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
         let pending = pendingSecret(of: user, dialogue.name)
         guard let id = user.id, let secret = pending?.copy else {
             let advice = "send MPIN_CONFIRM_REGISTRATION first, or MPIN_RESTART_REGISTRATION if it was confirmed"
-            throw MPinFailure(.flowError, "there is no client secret: \(advice)")
+            throw Failure(.flowError, "there is no client secret: \(advice)")
         }
         let seal =
             options.usesCard ? try await borrowSeal(workflow, keyUID: nil, reader: options.reader) : nil
-        let factors = try await ask(workflow, user, isNew: true, hasSecond: options.hasSecond)
+        let factors = try await ask(workflow, user, isNew: true, options.hasSecond ? .set : .none).typed
         let token = try await ClientKeys.token(from: secret, factors, pending?.identity?.signingID ?? id)
         var user = user
         user.account?.login = pending?.identity
+        user.account?.loginHasSecond = options.hasSecond
         (user.state, user.regOTT, user.expiration, user.cardUID) = (.registered, nil, nil, seal?.keyUID)
         try await keep(user, dialogue, token: token, seal)
         dropPending(dialogue.name)
         return .user(user)
     }
 
-    /// Asks for the PIN, and for the second factor if the user has one.
+    /// Asks for the PIN, and for the second factor unless the user has none.
+    /// - Returns: what was typed, and whether there is a second factor.
     func ask(
         _ workflow: Workflow,
-        _ user: MPinUser,
+        _ user: StoredUser,
         isNew: Bool,
-        hasSecond: Bool
-    ) async throws(MPinFailure) -> Factors {
+        _ second: SecondFactor
+    ) async throws(Failure) -> (typed: Factors, hasSecond: Bool) {
         let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .pin)))
-        var second: Secret?
-        if hasSecond { second = try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .second)) }
-        guard let digits = pin.take() else { throw MPinFailure(.pinInputCanceled, Self.cancelled) }
-        return Factors(digits, second: second)
+        var typed = Secret([])
+        if second != .none {
+            let factor = MPinPrompt.Factor.second(isOptional: second == .unknown)
+            typed = try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: factor))
+        }
+        guard let digits = pin.take() else { throw .cancelled }
+        guard typed.withBytes({ !$0.isEmpty }) else { return (Factors(digits), false) }
+        return (Factors(digits, second: typed), true)
     }
 
     /// Asks for a PIN.
-    private func ask(_ workflow: Workflow, _ prompt: MPinPrompt) async throws(MPinFailure) -> Secret {
-        do throws(Interruption) {
-            guard let digits = try await workflow.ask(prompt).take() else {
-                throw Interruption.cancelled
-            }
-            return digits
-        } catch {
-            throw MPinFailure(.pinInputCanceled, error == .timedOut ? Self.timedOut : Self.cancelled)
-        }
+    private func ask(_ workflow: Workflow, _ prompt: MPinPrompt) async throws(Failure) -> Secret {
+        guard let digits = try await workflow.ask(prompt).take() else { throw .cancelled }
+        return digits
     }
 }

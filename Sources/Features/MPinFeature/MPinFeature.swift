@@ -6,10 +6,12 @@ import Host
 package import MPin
 package import Server
 package import Store
+package import Text
+import Wire
 
 /// Logs users in at services with M-Pin: a PIN and a token, without a password at the server. docs/protocol/mpin.md.
 @Loop package final class MPinFeature: Feature {
-    let users: MPinUsers
+    let users: StoredUsers
     private let configuration: MPinConfiguration
     /// nil: no token can be sealed under a card.
     let cards: (any SealingKeySource)?
@@ -18,11 +20,13 @@ package import Store
     private var pending: [String: PendingSecret] = [:]
     /// Registrations for signing, by the name of a user in the store.
     private var pendingSigners: [String: PendingSecret] = [:]
+    /// The sessions of browsers that can be ended, by the name of a user in the store.
+    private var logouts: [String: LoginResult.Logout] = [:]
     /// The users with whom a dialogue runs.
     private var busy: Set<String> = []
 
     package init(_ store: StateStore, _ configuration: MPinConfiguration, cards: (any SealingKeySource)? = nil) {
-        (users, self.configuration, self.cards) = (MPinUsers(store), configuration, cards)
+        (users, self.configuration, self.cards) = (StoredUsers(store), configuration, cards)
     }
 
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
@@ -31,40 +35,54 @@ package import Store
         localCommands + backendCommands + registrationCommands + loginCommands + sessionCommands + signingCommands
     }
 
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        Reply(MPinResultMessage(spec.name, failure))
+    }
+
     // MARK: Clients
 
     func begin(_ client: MPinClient, of session: Session) { clients[ObjectIdentifier(session)] = client }
 
     func end(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
 
-    func client(of session: Session) throws(MPinFailure) -> MPinClient {
+    /// Whether the session has sent MPIN_INIT.
+    func hasClient(_ session: Session) -> Bool { clients[ObjectIdentifier(session)] != nil }
+
+    func client(of session: Session) throws(Failure) -> MPinClient {
         guard let client = clients[ObjectIdentifier(session)] else {
-            throw MPinFailure(.flowError, "send MPIN_INIT first")
+            throw Failure(.flowError, "send MPIN_INIT first")
         }
         return client
     }
 
-    func settings(of client: MPinClient) throws(MPinFailure) -> ClientSettings {
+    func settings(of client: MPinClient) throws(Failure) -> ClientSettings {
         guard let settings = client.settings else {
-            throw MPinFailure(.flowError, "there is no backend: send MPIN_SET_BACKEND first")
+            throw Failure(.flowError, "there is no backend: send MPIN_SET_BACKEND first")
         }
         return settings
-    }
-
-    func uid(of session: Session) throws(MPinFailure) -> UInt32 {
-        guard let uid = session.uid else {
-            throw MPinFailure(.storageError, "the kernel does not report the user of this client")
-        }
-        return uid
     }
 
     func connection(for client: MPinClient) -> MPinConnection {
         MPinConnection(configuration, headers: client.allHeaders, domains: client.domains)
     }
 
+    /// Forgets the time permits of a user in every connection.
+    func forgetPermits(of name: String) {
+        for client in clients.values { client.permits[name] = nil }
+    }
+
+    // MARK: Sessions of browsers
+
+    func logout(of name: String) -> LoginResult.Logout? { logouts[name] }
+
+    func setLogout(_ logout: LoginResult.Logout?, of name: String) { logouts[name] = logout }
+
+    /// The records of the store, for GET_HEALTH.
+    package nonisolated static let recordKinds = StoredUsers.recordKinds
+
     // MARK: Registrations under way
 
-    func pendingSecret(of user: MPinUser, _ name: String) -> PendingSecret? {
+    func pendingSecret(of user: StoredUser, _ name: String) -> PendingSecret? {
         guard let found = pending[name], found.regOTT == user.regOTT else { return nil }
         return found
     }
@@ -81,74 +99,20 @@ package import Store
 
     typealias Content = MPinResultMessage.Content
 
-    /// A command that is answered at once.
-    func local(
-        _ name: String,
-        _ perform: @escaping @Loop (MPinFeature, Session, Arguments) throws(MPinFailure) -> Content
-    ) -> CommandSpec {
-        command(name) { [unowned self] session, arguments in
-            let message: MPinResultMessage
-            do throws(MPinFailure) {
-                message = MPinResultMessage(name, try perform(self, session, arguments))
-            } catch {
-                message = MPinResultMessage(name, error)
-            }
-            session.answer(message, to: arguments.command)
-        }
+    func command(_ name: String, _ method: @escaping CommandSpec.Method) -> CommandSpec {
+        CommandSpec(name, MPinResultMessage.name, permission: [.cards, .mpin], isForIdle: true, method)
     }
 
-    /// A command that is answered after work with the store.
-    func stored<Prepared: Sendable>(
-        _ name: String,
-        prepare: @escaping @Loop (MPinFeature, Session, Arguments) throws(MPinFailure) -> Prepared,
-        _ perform: @escaping @Loop (MPinFeature, Prepared) async throws(MPinFailure) -> Content
-    ) -> CommandSpec {
-        command(name) { [unowned self] session, arguments in
-            do throws(MPinFailure) {
-                let prepared = try prepare(self, session, arguments)
-                session.answerLater(to: arguments.command) { [self] in
-                    do throws(MPinFailure) {
-                        return MPinResultMessage(name, try await perform(self, prepared))
-                    } catch {
-                        log(session, name, error)
-                        return MPinResultMessage(name, error)
-                    }
-                }
-            } catch {
-                session.answer(MPinResultMessage(name, error), to: arguments.command)
-            }
-        }
+    func command(_ name: String, _ method: @escaping CommandSpec.AsyncMethod) -> CommandSpec {
+        CommandSpec(name, MPinResultMessage.name, permission: [.cards, .mpin], isForIdle: true, method)
     }
 
-    /// A command that starts a workflow, which may wait for servers and for the user.
-    func workflow<Prepared: Sendable>(
-        _ name: String,
-        prepare: @escaping @Loop (MPinFeature, Session, Arguments) throws(MPinFailure) -> Prepared,
-        _ perform: @escaping @Loop (MPinFeature, Workflow, Prepared) async -> MPinResultMessage
-    ) -> CommandSpec {
-        command(name) { [unowned self] session, arguments in
-            do throws(MPinFailure) {
-                let prepared = try prepare(self, session, arguments)
-                if let refusal = session.workflowRefusal() { throw MPinFailure(.flowError, refusal) }
-                session.start("MPIN", announcedBy: MPinStartedMessage(operation: name)) { [self] workflow in
-                    await perform(self, workflow, prepared)
-                }
-            } catch {
-                session.answer(MPinResultMessage(name, error), to: arguments.command)
-            }
+    /// Starts a workflow, which may wait for servers.
+    func workflow(_ call: Call, _ body: @escaping @Loop (Workflow) async throws(Failure) -> Content) -> Reply {
+        let name = call.name
+        return .workflow("MPIN", announcedBy: MPinStartedMessage(operation: name)) { workflow throws(Failure) in
+            Reply(MPinResultMessage(name, try await body(workflow)))
         }
-    }
-
-    private func command(_ name: String, _ perform: @escaping @Loop (Session, Arguments) -> Void) -> CommandSpec {
-        CommandSpec(name, permission: [.cards, .mpin]) { session, command in
-            guard session.workflow == nil else { return .badState }
-            perform(session, Arguments(command: command))
-            return .answered
-        }
-    }
-
-    func log(_ session: Session, _ name: String, _ failure: MPinFailure) {
-        session.server.log(.notice, "\(session.name): \(name) ended, \(failure.status.name): \(failure.text)")
     }
 
     // MARK: Dialogues with a user
@@ -159,63 +123,67 @@ package import Store
         let settings: ClientSettings
         /// In the store.
         let name: String
-        let uid: UInt32
     }
 
-    /// A command for one user of the backend: `userId`. No other dialogue with this user runs meanwhile.
-    func userWorkflow<Options: Sendable>(
-        _ name: String,
-        _ options: @escaping @Loop (Arguments, ClientSettings) throws(MPinFailure) -> Options,
-        _ perform:
-            @escaping @Loop (MPinFeature, Workflow, Dialogue, MPinUser, Options) async throws(MPinFailure) -> Content
-    ) -> CommandSpec {
-        workflow(name) { feature, session, arguments throws(MPinFailure) in
-            let client = try feature.client(of: session)
-            let settings = try feature.settings(of: client)
-            let (uid, identity) = (try feature.uid(of: session), try arguments.identity())
-            let stored = try feature.name(uid, identity, settings.backend, customer: client.customer)
-            let dialogue = Dialogue(client: client, settings: settings, name: stored, uid: uid)
-            return (dialogue, try options(arguments, settings))
-        } _: { feature, workflow, prepared in
-            await feature.run(name, workflow, prepared.0, prepared.1, perform)
-        }
+    /// The user that a command names: `userId`, at the backend of the client.
+    func dialogue(_ call: Call) throws(Failure) -> Dialogue {
+        let client = try client(of: call.session)
+        let settings = try settings(of: client)
+        let identity = try call.arguments.identity()
+        let name = try name(try call.uid, identity, settings.backend, customer: client.customer)
+        return Dialogue(client: client, settings: settings, name: name)
     }
 
-    private func run<Options: Sendable>(
-        _ name: String,
-        _ workflow: Workflow,
+    /// Starts a workflow with one user, whom the final message shows. No other dialogue with this user runs meanwhile.
+    func userWorkflow(
+        _ call: Call,
         _ dialogue: Dialogue,
-        _ options: Options,
-        _ perform: @Loop (MPinFeature, Workflow, Dialogue, MPinUser, Options) async throws(MPinFailure) -> Content
-    ) async -> MPinResultMessage {
-        guard busy.insert(dialogue.name).inserted else { return MPinResultMessage(name, Self.isBusy) }
-        defer { busy.remove(dialogue.name) }
-        do throws(MPinFailure) {
-            guard let user = try await stored({ users throws(StoreError) in try await users.user(dialogue.name) })
-            else {
-                throw MPinFailure(.flowError, "there is no such user at this backend: send MPIN_MAKE_USER first")
+        _ body: @escaping @Loop (Workflow, StoredUser) async throws(Failure) -> Content
+    ) -> Reply {
+        let name = call.name
+        var known: StoredUser?
+        func refusal(_ failure: Failure) -> Reply {
+            Reply(MPinResultMessage(name, failure, known.map { .user($0) } ?? .none))
+        }
+        let started = MPinStartedMessage(operation: name)
+        return .workflow("MPIN", announcedBy: started, refusal: refusal) { [self] workflow throws(Failure) in
+            guard busy.insert(dialogue.name).inserted else { throw Self.isBusy }
+            defer { busy.remove(dialogue.name) }
+            do throws(Failure) {
+                guard let user = try await users.user(dialogue.name) else {
+                    throw Failure(
+                        .flowError,
+                        "there is no such user at this backend",
+                        advice: "send MPIN_MAKE_USER first"
+                    )
+                }
+                return Reply(MPinResultMessage(name, try await body(workflow, user)))
+            } catch {
+                known =
+                    await Failure.logged("a user of M-Pin is not shown at the end of a workflow") {
+                        () throws(Failure) in
+                        try await users.user(dialogue.name)
+                    } ?? nil
+                throw error
             }
-            return MPinResultMessage(name, try await perform(self, workflow, dialogue, user, options))
-        } catch {
-            log(workflow.session, name, error)
-            let user = try? await users.user(dialogue.name)
-            return MPinResultMessage(name, error, user.map { .user($0) } ?? .none)
         }
     }
 
     /// Deletes a user, unless a dialogue with this user runs.
-    func delete(_ name: String) async throws(MPinFailure) {
+    func delete(_ name: String) async throws(Failure) {
         guard busy.insert(name).inserted else { throw Self.isBusy }
         defer { busy.remove(name) }
-        guard try await stored({ users throws(StoreError) in try await users.user(name) }) != nil else {
-            throw MPinFailure(.flowError, "there is no such user")
+        guard try await users.has(name) else {
+            throw Failure(.flowError, "there is no such user")
         }
-        try await stored { users throws(StoreError) in try await users.remove(name) }
+        try await users.remove(name)
         dropPending(name)
         keepSigner(nil, of: name)
+        forgetPermits(of: name)
+        setLogout(nil, of: name)
     }
 
-    private static let isBusy = MPinFailure(
+    private static let isBusy = Failure(
         .flowError,
         "another dialogue with this user is running: wait until it has ended"
     )
@@ -225,22 +193,9 @@ package import Store
         _ identity: String,
         _ backend: Backend,
         customer: String?
-    ) throws(MPinFailure) -> String {
-        do throws(CryptoError) {
-            return try MPinUser.name(uid, identity, backend, customer: customer)
-        } catch {
-            throw MPinFailure(error)
-        }
-    }
-
-    /// Works with the store.
-    func stored<Result: Sendable>(
-        _ body: @Loop (MPinUsers) async throws(StoreError) -> Result
-    ) async throws(MPinFailure) -> Result {
-        do throws(StoreError) {
-            return try await body(users)
-        } catch {
-            throw MPinFailure(.storageError, error.text)
+    ) throws(Failure) -> String {
+        return try serverValues { () throws(CryptoError) in
+            try StoredUser.name(uid, identity, backend, customer: customer)
         }
     }
 }

@@ -17,8 +17,8 @@ struct MPinResultMessage: Message {
     /// What a call returns beside its status.
     enum Content: Sendable {
         case none
-        case user(MPinUser)
-        case users([MPinUser])
+        case user(StoredUser)
+        case users([StoredUser])
         case backends([Backend])
         case value(String)
         case login(LoginResult)
@@ -38,9 +38,15 @@ struct MPinResultMessage: Message {
         (self.operation, status, text, self.content) = (operation, .ok, "", content)
     }
 
-    init(_ operation: String, _ failure: MPinFailure, _ content: Content = .none) {
-        (self.operation, status, text) = (operation, failure.status, failure.text)
-        self.content = content
+    init(_ operation: String, _ failure: Failure, _ content: Content = .none) {
+        (self.operation, status, self.content) = (operation, failure.status, content)
+        text =
+            switch failure.code {
+            case .cancelled: "the operation was cancelled"
+            case .timedOut: "Prompt_Timeout: the user did not answer in time"
+            case .accessDenied: "Access_Denied: \(failure.message)"
+            default: failure.message
+            }
     }
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
@@ -104,7 +110,7 @@ struct MPinResultMessage: Message {
         signature.identity.write(to: &object)
     }
 
-    private static func write(_ user: MPinUser, to object: inout JSONWriter) {
+    private static func write(_ user: StoredUser, to object: inout JSONWriter) {
         object.member("userId", user.identity)
         object.member("state", user.state.rawValue)
         object.member("backend", user.backend.text)
@@ -117,5 +123,7 @@ struct MPinResultMessage: Message {
         guard let account = user.account else { return }
         object.member("customerId", account.customer)
         object.member("canSign", account.signer != nil)
+        if let hasSecond = account.loginHasSecond { object.member("secondFactor", hasSecond) }
+        if let hasSecond = account.signerHasSecond { object.member("signerSecondFactor", hasSecond) }
     }
 }

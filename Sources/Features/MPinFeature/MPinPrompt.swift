@@ -12,13 +12,14 @@ struct MPinPrompt: Prompt {
     typealias Answer = SecretBox
 
     /// What is asked: the PIN, or the second factor of MPinMFA.
-    enum Factor: Int {
+    enum Factor: Equatable {
         case pin
-        case second
+        /// `isOptional`: an empty answer means that the user has none.
+        case second(isOptional: Bool)
     }
 
     let isNew: Bool
-    let user: MPinUser
+    let user: StoredUser
     let factor: Factor
 
     var name: String {
@@ -30,27 +31,18 @@ struct MPinPrompt: Prompt {
         return isNew ? EnterNewMPinPINMessage(question: question) : EnterMPinPINMessage(question: question)
     }
 
-    static func answer(
-        _ open: OpenPrompt<MPinPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == (open.prompt.isNew ? "SET_NEW_PIN" : "SET_PIN"), open.isMeant(by: command) else {
-            return .badState
+    func answer(in call: Call) throws(Failure) -> SecretBox {
+        guard call.name == (isNew ? "SET_NEW_PIN" : "SET_PIN") else { throw .badState }
+        return switch factor {
+        case .pin: try call.secret(.digits(PIN.length...PIN.length))
+        case .second(let isOptional): try call.secret(.text((isOptional ? 0 : 1)...64))
         }
-        let form: SecretForm =
-            switch open.prompt.factor {
-            case .pin: .digits(PIN.length...PIN.length)
-            case .second: .text(1...64)
-            }
-        if let pin = open.secret(of: command, form) { open.answer(pin) }
-        return .answered
     }
 }
 
 /// The members of an ENTER message.
 struct MPinQuestion {
-    let user: MPinUser
+    let user: StoredUser
     let factor: MPinPrompt.Factor
     let number: Int
     let error: String?
@@ -61,7 +53,8 @@ struct MPinQuestion {
         object.member("userId", user.identity)
         object.member("backend", user.backend.text)
         object.member("pinLength", factor == .pin ? PIN.length : nil)
-        object.member("factor", factor.rawValue)
+        object.member("factor", factor == .pin ? 0 : 1)
+        if case .second(true) = factor { object.member("optional", true) }
     }
 }
 

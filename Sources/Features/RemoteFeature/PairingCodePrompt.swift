@@ -23,14 +23,9 @@ struct PairingCodePrompt: Prompt {
         EnterPairingCodeMessage(device: device, own: ownFingerprint, number: number, error: error ?? self.error)
     }
 
-    static func answer(
-        _ open: OpenPrompt<PairingCodePrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "SET_PAIRING_CODE", open.isMeant(by: command) else { return .badState }
-        if let code = open.secret(of: command, .digits(4...4)) { open.answer(code) }
-        return .answered
+    func answer(in call: Call) throws(Failure) -> SecretBox {
+        guard call.name == "SET_PAIRING_CODE" else { throw .badState }
+        return try call.secret(.digits(4...4))
     }
 }
 

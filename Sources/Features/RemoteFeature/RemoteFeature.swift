@@ -7,6 +7,7 @@ package import RemoteIFD
 import Secrets
 package import Server
 import Store
+package import Text
 import Wire
 
 /// Readers over the network: phones that lend their reader, and the readers of this host that others borrow.
@@ -18,61 +19,102 @@ import Wire
     private var sessions: [ObjectIdentifier: Session] = [:]
     private var told: RemoteMessage?
     private static let maximumTries = 3
+    /// A flood of announcements causes no more messages than this pause allows.
+    private let tellPause: Int64
+    private var nextTell = Int64.min
+    private lazy var tellAlarm = Loop.Alarm { [weak self] in self?.tell() }
 
     /// - Parameters:
     ///   - store: the own key and the pairings; nil where the feature is off.
     ///   - lenders: nil unless `[remote] enabled = yes`.
     ///   - sharing: nil unless `[remote] share = yes`.
-    package init(_ store: RemoteStore? = nil, _ lenders: RemoteLenders? = nil, _ sharing: RemoteSharing? = nil) {
-        (self.store, self.lenders, self.sharing) = (store, lenders, sharing)
+    ///   - tellPause: milliseconds between two REMOTE messages that were not asked for.
+    package init(
+        _ store: RemoteStore? = nil,
+        _ lenders: RemoteLenders? = nil,
+        _ sharing: RemoteSharing? = nil,
+        tellPause: Int64 = 500
+    ) {
+        (self.store, self.lenders, self.sharing, self.tellPause) = (store, lenders, sharing, tellPause)
         lenders?.observer = { [weak self] in self?.changed() }
         sharing?.observer = { [weak self] in self?.changed() }
     }
 
     package var commands: [CommandSpec] {
-        [
-            CommandSpec("GET_REMOTE", level: .two, permission: .readers) { [self] session, command in
-                session.answer(state, to: command)
-                return .answered
+        let pairing: Permissions = [.cards, .remote]
+        return [
+            CommandSpec("GET_REMOTE", RemoteMessage.name, level: .two, permission: .readers) { [self] _ in
+                Reply(state)
             },
-            CommandSpec("PAIR_READER", level: .two, permission: [.cards, .remote]) { [self] session, command in
-                guard session.workflow == nil else { return .badState }
-                pairReader(session, command)
-                return .answered
-            },
-            CommandSpec(answering: "SET_PAIRING_CODE", permission: [.cards, .remote]),
-            CommandSpec("OPEN_PAIRING", level: .two, permission: [.cards, .remote]) { [self] session, command in
-                guard session.workflow == nil else { return .badState }
-                openPairing(session, command)
-                return .answered
-            },
-            CommandSpec("REMOVE_REMOTE", level: .two, permission: [.cards, .remote]) { [self] session, command in
-                removeRemote(session, command)
-                return .answered
-            },
+            CommandSpec(
+                "PAIR_READER",
+                PairReaderMessage.name,
+                level: .two,
+                permission: pairing,
+                isForIdle: true,
+                pairReader
+            ),
+            CommandSpec(answering: "SET_PAIRING_CODE", permission: pairing),
+            CommandSpec(
+                "OPEN_PAIRING",
+                OpenPairingMessage.name,
+                level: .two,
+                permission: pairing,
+                isForIdle: true,
+                openPairing
+            ),
+            CommandSpec("REMOVE_REMOTE", RemoteMessage.name, level: .two, permission: pairing, removeRemote),
         ]
+    }
+
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        switch spec.name {
+        case "PAIR_READER": return Reply(PairReaderMessage(success: false, error: failure.message))
+        case "OPEN_PAIRING": return Reply(OpenPairingMessage(success: false, error: failure.message))
+        default:
+            var message = state
+            message.error = failure.message
+            return Reply(message)
+        }
     }
 
     package func sessionBegan(_ session: Session) {
         sessions[ObjectIdentifier(session)] = session
-        if Self.wantsReaders(session) { lenders?.clientCame() }
+        if Self.wantsReaders(session.permissions) { lenders?.clientCame() }
     }
 
     package func sessionEnded(_ session: Session) {
         sessions[ObjectIdentifier(session)] = nil
-        if Self.wantsReaders(session) { lenders?.clientLeft() }
+        if Self.wantsReaders(session.permissions) { lenders?.clientLeft() }
     }
 
-    private static func wantsReaders(_ session: Session) -> Bool {
-        !session.permissions.isDisjoint(with: [.readers, .cards])
+    package func permissionsChanged(_ session: Session, from old: Permissions) {
+        let (did, does) = (Self.wantsReaders(old), Self.wantsReaders(session.permissions))
+        if does, !did { lenders?.clientCame() }
+        if did, !does { lenders?.clientLeft() }
+    }
+
+    private static func wantsReaders(_ permissions: Permissions) -> Bool {
+        !permissions.isDisjoint(with: [.readers, .cards])
     }
 
     package func health() async -> [HealthCheck] {
         guard let sharing else { return [] }
-        guard let fault = sharing.fault else {
-            return [HealthCheck("remote share", ok: true, facts: [.init("readers", sharing.settings.readers.count)])]
+        let name = "remote share"
+        if let fault = sharing.fault {
+            return [HealthCheck(name, ok: false, cause: fault, advice: "correct [remote] in badged.conf(5)")]
         }
-        return [HealthCheck("remote share", ok: false, cause: fault, advice: "correct [remote] in badged.conf(5)")]
+        let facts = [HealthCheck.Fact("readers", sharing.settings.readers.count)]
+        guard let count = sharing.flood else { return [HealthCheck(name, ok: true, facts: facts)] }
+        return [
+            HealthCheck(
+                name,
+                ok: false,
+                cause: "a flood of connections: \(count) were closed that did not finish in time",
+                advice: "find the host in this network that opens them (ss --tcp shows its address), or block it",
+                facts: facts
+            )
+        ]
     }
 
     // MARK: REMOTE
@@ -100,7 +142,8 @@ import Wire
                 device: entry.device,
                 isPaired: true,
                 isConnected: entry.isConnected,
-                isPairing: offers.first { $0.fingerprint == entry.device.fingerprint }?.isPairing
+                isPairing: offers.first { $0.fingerprint == entry.device.fingerprint }?.isPairing,
+                isRefusing: lenders.isRejecting(entry.device.fingerprint)
             )
         }
         let others = offers.filter { offer in !paired.contains { $0.device.fingerprint == offer.fingerprint } }
@@ -116,39 +159,44 @@ import Wire
             }
     }
 
-    /// Tells clients that a device or a use has changed.
+    /// Sends REMOTE after a change: at once, or the newest state when the pause between two messages is over.
     private func changed() {
+        if Loop.now >= nextTell { tell() } else { tellAlarm.set(after: nextTell - Loop.now) }
+    }
+
+    private func tell() {
         let state = state
         guard told != state else { return }
-        told = state
+        (told, nextTell) = (state, Loop.now + tellPause)
         for session in sessions.values where session.permissions.contains(.readers) && session.level >= .two {
             session.push(state, coalescing: "REMOTE")
         }
     }
 
-    private func refused(_ error: String) -> RemoteMessage {
-        var message = state
-        message.error = error
-        return message
-    }
+    /// SHA-256 in hexadecimal digits.
+    private static let fingerprintCount = 64...64
 
     // MARK: PAIR_READER
 
-    private func pairReader(_ session: Session, _ command: Command) {
-        func refuse(_ error: String) { session.answer(PairReaderMessage(success: false, error: error), to: command) }
-        guard let lenders, let store else { return refuse("Remote readers are off: set [remote] enabled = yes") }
-        guard case .value(let fingerprint) = command.string("fingerprint") else {
-            return refuse("Fingerprint cannot be undefined")
+    private func pairReader(_ call: Call) throws(Failure) -> Reply {
+        guard let lenders, let store else {
+            throw Failure(.remote, "Remote readers are off", advice: "set [remote] enabled = yes")
         }
+        let fingerprint = try call.arguments.text("fingerprint", Self.fingerprintCount)
         guard let offer = lenders.sightings.first(where: { $0.offer.fingerprint == fingerprint })?.offer else {
-            return refuse(
-                "No such device announces itself: open its pairing mode, and check that it is in this network"
+            throw Failure(
+                .remote,
+                "No such device announces itself",
+                advice: "open its pairing mode, and check that it is in this network"
             )
         }
-        if let refusal = session.workflowRefusal() { return refuse(refusal) }
         let device = RemoteDevice(fingerprint: offer.fingerprint, name: offer.name)
-        session.start("PAIR_READER", announcedBy: PairReaderMessage(device: device)) { workflow in
-            await Self.pair(workflow, device, lenders, store)
+        func refusal(_ failure: Failure) -> Reply {
+            Reply(PairReaderMessage(success: false, device: device, error: failure.message))
+        }
+        let started = PairReaderMessage(device: device)
+        return .workflow("PAIR_READER", announcedBy: started, refusal: refusal) { workflow throws(Failure) in
+            Reply(try await Self.pair(workflow, device, lenders, store))
         }
     }
 
@@ -157,58 +205,51 @@ import Wire
         _ device: RemoteDevice,
         _ lenders: RemoteLenders,
         _ store: RemoteStore
-    ) async -> PairReaderMessage {
-        func failed(_ error: String) -> PairReaderMessage {
-            PairReaderMessage(success: false, device: device, error: error)
-        }
-        let own: String
-        do throws(StoreError) {
-            own = try await store.identity().fingerprint
-        } catch {
-            return failed(error.text)
-        }
+    ) async throws(Failure) -> PairReaderMessage {
+        let own = try await store.identity().fingerprint
         var error: String?
         for _ in 0..<maximumTries {
-            let code: SecretBox
-            do throws(Interruption) {
-                code = try await workflow.ask(PairingCodePrompt(device: device, ownFingerprint: own, error: error))
-            } catch {
-                return failed(error == .timedOut ? "No code was entered in time" : "Cancelled")
-            }
+            let code = try await workflow.ask(PairingCodePrompt(device: device, ownFingerprint: own, error: error))
             switch await lenders.pair(device.fingerprint, code: code) {
             case .paired(let paired):
-                workflow.session.server.log(.notice, "paired with '\(paired.name)', \(paired.fingerprint)")
+                workflow.session.log(.notice, "paired with '\(paired.name)', \(paired.fingerprint)")
                 return PairReaderMessage(success: true, device: paired)
             case .wrongCode: error = "The code is wrong: type the digits that the device shows"
-            case .absent: return failed("The device does not announce itself any more")
+            case .absent: throw Failure(.remote, "The device does not announce itself any more")
             case .otherDevice:
-                return failed("Another device has answered: somebody in this network may pose as the device")
-            case .failed(let reason): return failed(reason)
+                throw Failure(
+                    .remote,
+                    "Another device has answered",
+                    advice: "somebody in this network may pose as the device"
+                )
+            case .failed(let reason): throw Failure(.remote, reason)
             }
         }
-        return failed("Three wrong codes were entered")
+        throw Failure(.remote, "Three wrong codes were entered")
     }
 
     // MARK: OPEN_PAIRING
 
-    private func openPairing(_ session: Session, _ command: Command) {
-        func refuse(_ error: String) { session.answer(OpenPairingMessage(success: false, error: error), to: command) }
-        guard let sharing else { return refuse("No reader is shared: set [remote] share = yes") }
-        if let refusal = session.workflowRefusal() { return refuse(refusal) }
-        session.start("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow in
-            // The first start makes the own key.
+    private func openPairing(_ call: Call) throws(Failure) -> Reply {
+        guard let sharing else {
+            throw Failure(.remote, "No reader is shared", advice: "set [remote] share = yes")
+        }
+        return .workflow("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow throws(Failure) in
+            // The first start generates the own key.
             await sharing.waitForStart()
-            return await Self.open(workflow, sharing)
+            return Reply(try await Self.open(workflow, sharing))
         }
     }
 
-    private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async -> OpenPairingMessage {
-        func failed(_ error: String) -> OpenPairingMessage { OpenPairingMessage(success: false, error: error) }
-        guard !workflow.isCancelled else { return failed("Cancelled") }
-        guard let fingerprint = sharing.fingerprint, let opened = try? sharing.openPairing(),
+    private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async throws(Failure) -> OpenPairingMessage
+    {
+        guard !workflow.isCancelled else { throw .cancelled }
+        guard let fingerprint = sharing.fingerprint,
+            let opened = try cryptography({ () throws(CryptoError) in try sharing.openPairing() }),
             let end = sharing.pairingEnd
         else {
-            return failed(
+            throw Failure(
+                .remote,
                 sharing.isPairing ? "Another client is pairing: wait until it has finished" : "No reader is shared now"
             )
         }
@@ -217,33 +258,29 @@ import Wire
         workflow.session.push(PairingCodeMessage(code: code, fingerprint: fingerprint, seconds: seconds))
         switch await sharing.wait(for: end) {
         case .paired(let device):
-            workflow.session.server.log(
-                .notice,
-                "'\(device.name)' may use the shared readers, \(device.fingerprint)"
-            )
+            workflow.session.log(.notice, "'\(device.name)' may use the shared readers, \(device.fingerprint)")
             return OpenPairingMessage(success: true, device: device)
-        case .wrongCodes: return failed("Three wrong codes were entered")
-        case .timedOut: return failed("No device has paired in time")
-        case .cancelled: return failed("Cancelled")
-        case .failed(let reason): return failed(reason)
+        case .wrongCodes: throw Failure(.remote, "Three wrong codes were entered")
+        case .timedOut: throw Failure(.timedOut, "No device has paired in time")
+        case .cancelled: throw .cancelled
+        case .failed(let reason): throw Failure(.remote, reason)
         }
     }
 
     // MARK: REMOVE_REMOTE
 
-    private func removeRemote(_ session: Session, _ command: Command) {
-        guard case .value(let fingerprint) = command.string("fingerprint") else {
-            return session.answer(refused("Fingerprint cannot be undefined"), to: command)
+    private func removeRemote(_ call: Call) async throws(Failure) -> Reply {
+        let fingerprint = try call.arguments.text("fingerprint", Self.fingerprintCount)
+        guard let store, try await store.remove(fingerprint) else {
+            throw Failure(.remote, "There is no pairing with this device")
         }
-        session.answerLater(to: command) { [self] in
-            do throws(StoreError) {
-                var isRemoved = false
-                if try await lenders?.remove(fingerprint) == true { isRemoved = true }
-                if try await sharing?.remove(fingerprint) == true { isRemoved = true }
-                return isRemoved ? state : refused("There is no pairing with this device")
-            } catch {
-                return refused(error.text)
-            }
-        }
+        lenders?.removed(fingerprint)
+        sharing?.removed(fingerprint)
+        return Reply(state)
     }
+}
+
+extension Failure.Code {
+    /// A pairing, or a command for one, has failed.
+    fileprivate static let remote = Self("Remote")
 }

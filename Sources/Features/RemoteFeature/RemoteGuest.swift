@@ -7,10 +7,12 @@ import ISO7816
 import Readers
 import RemoteIFD
 import Text
+import Threads
 
 /// One connection of another device to the shared readers: its context and the cards that it holds.
 @Loop final class RemoteGuest {
-    let isPairing: Bool
+    /// The pairing mode in which the connection began; nil: the device has to be paired.
+    let pairing: OneShot<RemoteSharing.PairingEnd>?
     /// The other device, after its certificate and, in a pairing, its code were accepted.
     private(set) var device: RemoteDevice?
     private let link: RemoteLink
@@ -22,14 +24,33 @@ import Text
     private var told: [String: IFDStatus] = [:]
     private var watcher: Task<Void, Never>?
     private var worker: Task<Void, Never>?
+    private var running: Task<Void, Never>?
+    private(set) var isClosed = false
     private var limit: Loop.Alarm?
+    /// Ends the use of cards by a device that says nothing.
+    private lazy var idle = Loop.Alarm { [weak self] in self?.takeCardsBack() }
+    /// The question at a keypad, and the card that it is about.
+    private var question: (handle: String, task: Task<KeypadAnswer, Never>)?
 
-    init(_ link: RemoteLink, isPairing: Bool, _ sharing: RemoteSharing) {
-        (self.link, self.isPairing, self.sharing) = (link, isPairing, sharing)
+    init(_ link: RemoteLink, pairing: OneShot<RemoteSharing.PairingEnd>?, _ sharing: RemoteSharing) {
+        (self.link, self.pairing, self.sharing) = (link, pairing, sharing)
+    }
+
+    private typealias KeypadAnswer = Result<KeypadPACEResult, CardError>
+
+    /// Runs the connection, and calls `ended` at its end.
+    func start(_ ended: @escaping @Loop (RemoteLink.Ending?) -> Void) {
+        running = Task { @Loop in ended(await run()) }
+    }
+
+    /// Closes the connection, and returns at its end.
+    func end() async {
+        close()
+        await running?.value
     }
 
     /// Runs the connection to its end. At the end all cards are released.
-    func run() async -> RemoteLink.Ending? {
+    private func run() async -> RemoteLink.Ending? {
         let (messages, queue) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingOldest(64))
         worker = Task { @Loop in
             for await message in messages { await handle(message) }
@@ -40,7 +61,8 @@ import Text
             case .opened(let fingerprint):
                 device = sharing.opened(self, fingerprint)
                 guard device != nil else {
-                    link.close()
+                    // The code is that of AusweisApp. It is no refusal, because the WebSocket is open.
+                    link.close(1008)
                     continue
                 }
                 let alarm = Loop.Alarm { [weak self] in self?.link.close() }
@@ -51,7 +73,9 @@ import Text
             case .ended(let last): ending = last
             }
         }
+        isClosed = true
         limit?.cancel()
+        idle.cancel()
         queue.finish()
         watcher?.cancel()
         // A question at a reader with a keypad ends here.
@@ -61,7 +85,10 @@ import Text
         return ending
     }
 
-    func close() { link.close() }
+    func close() {
+        isClosed = true
+        link.close()
+    }
 
     /// The readers whose cards the device holds.
     var usedReaders: [String] { leases.values.map(\.reader.name).sorted() }
@@ -86,24 +113,30 @@ import Text
             return
         }
         if case .establishContext(let name, let deviceName) = envelope.message {
-            return establishContext(IFDVersion(rawValue: name), deviceName)
+            return await establishContext(IFDVersion(rawValue: name), deviceName)
         }
         // A message of another context is dropped without an answer.
-        guard !isPairing, let context, envelope.context == context else { return }
+        guard pairing == nil, let context, envelope.context == context else { return }
+        if case .getStatus = envelope.message { return await perform(envelope.message) }
+        idle.cancel()
         await perform(envelope.message)
+        if !leases.isEmpty { idle.set(after: sharing.settings.cardTime) }
     }
 
-    private func establishContext(_ wanted: IFDVersion?, _ deviceName: String) {
+    private func establishContext(_ wanted: IFDVersion?, _ deviceName: String) async {
         let name = sharing.settings.name
         guard context == nil, let wanted, let random = try? Random.bytes(16) else {
             return send(.establishContextResponse(deviceName: name, .failed(.unknownError)))
         }
         limit?.cancel()
-        (version, context) = (wanted, Self.uuid(random))
         device?.name = deviceName
-        if let device, !isPairing { sharing.renamed(device.fingerprint, deviceName) }
+        guard let device, pairing != nil ? await sharing.complete(device, pairing) : await sharing.begin(self) else {
+            send(.establishContextResponse(deviceName: name, .failed(.unknownError)))
+            return link.close(1008)
+        }
+        (version, context) = (wanted, "{\(UUIDText.encode(random))}")
         send(.establishContextResponse(deviceName: name, .ok))
-        guard !isPairing else {
+        guard pairing == nil else {
             // The other device closes the connection now.
             limit?.set(after: sharing.settings.times.setUp)
             return
@@ -116,22 +149,13 @@ import Text
         }
     }
 
-    private static func uuid(_ bytes: [UInt8]) -> String {
-        let digits = Hex.encode(bytes)
-        var (text, rest) = ("{", Substring(digits))
-        for count in [8, 4, 4, 4, 12] {
-            text += (text == "{" ? "" : "-") + rest.prefix(count)
-            rest = rest.dropFirst(count)
-        }
-        return text + "}"
-    }
-
     /// Releases cards that were removed, and reports changed readers to the device.
     private func tellChanges() {
         let now = sharing.statuses(for: self)
         for (handle, lease) in leases where !lease.isCurrent {
             // The handle is invalid at once; the card is released in another task.
             leases[handle] = nil
+            if question?.handle == handle { question?.task.cancel() }
             Task { @Loop [sharing] in
                 await lease.release(removingVirtualCard: false)
                 sharing.usesChanged()
@@ -159,7 +183,7 @@ import Text
             }
             await release(handle)
             send(.disconnectResponse(handle: handle, .ok))
-        case .transmit(let handle, let apdu): await transmit(handle, apdu)
+        case .transmit(let handle, let apdu, _): await transmit(handle, apdu)
         case .establishPACE(let handle, let input): await establishPACE(handle, input)
         case .modifyPIN(let handle, _): await modifyPIN(handle)
         case .destroyPACE(let handle):
@@ -200,19 +224,42 @@ import Text
             return send(.connectResponse(handle: slot, .failed(.sharingViolation)))
         }
         do throws(CardError) {
-            let lease = try await sharing.registry.lend(slot, to: ObjectIdentifier(self))
+            let name = device?.name ?? "?"
+            let lease = try await sharing.registry.lend(slot, to: ObjectIdentifier(self), called: name)
             guard let random = try? Random.bytes(16), !Task.isCancelled else {
                 await lease.release(removingVirtualCard: false)
-                throw .other("cancelled")
+                throw .cancelled
             }
-            let handle = Self.uuid(random)
+            let handle = "{\(UUIDText.encode(random))}"
             leases[handle] = lease
-            sharing.write(.info, "device '\(device?.name ?? "?")' uses the card in '\(slot)'")
+            sharing.write(.info, "device '\(name)' uses the card in '\(slot)'")
             sharing.usesChanged()
             send(.connectResponse(handle: handle, .ok))
         } catch {
             let reason: IFDResult.Minor = error == .exclusive ? .sharingViolation : .unknownError
             send(.connectResponse(handle: slot, .failed(reason)))
+        }
+    }
+
+    /// Releases the cards of a device that has them and says nothing, as if they had left their readers.
+    private func takeCardsBack() {
+        for (handle, lease) in leases {
+            leases[handle] = nil
+            let reader = lease.reader.name
+            sharing.write(
+                .notice,
+                "device '\(device?.name ?? "?")' does not use the card in '\(reader)': it is free again"
+            )
+            if var status = told[reader] {
+                status.hasCard = false
+                told[reader] = status
+                send(.status(status))
+            }
+            // The end of the use is a change, after which the device sees the card again.
+            Task { @Loop [sharing] in
+                await lease.release(removingVirtualCard: false)
+                sharing.usesChanged()
+            }
         }
     }
 
@@ -237,7 +284,7 @@ import Text
         }
     }
 
-    /// Runs PACE on the keypad of the shared reader. Without a keypad this host has no way to ask for a password.
+    /// Runs PACE on the keypad of the shared reader. Without a keypad this host cannot ask for a password.
     private func establishPACE(_ handle: String, _ input: [UInt8]) async {
         guard let lease = leases[handle], lease.isCurrent else {
             return tell(handle, KeypadPACEResult(outcome: .noCard), .failed(.invalidSlotHandle))
@@ -246,8 +293,22 @@ import Text
         guard let keypad = lease.connection as? any KeypadConnection, let request = PACEChannel.request(input),
             (2...4).contains(request.passwordID)
         else { return tell(handle, KeypadPACEResult(outcome: .failed(0xD000_0002)), .failed(.unknownError)) }
+        // A card that leaves ends the question.
+        let task = Task { @Loop () -> KeypadAnswer in
+            do throws(CardError) {
+                return .success(try await keypad.establishPACE(request))
+            } catch { return .failure(error) }
+        }
+        question = (handle, task)
+        let answer = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        question = nil
         do throws(CardError) {
-            let result = try await keypad.establishPACE(request)
+            guard lease.isCurrent else { throw .removed }
+            let result = try answer.get()
             switch result.outcome {
             case .established, .wrongPassword: tell(handle, result, .ok)
             case .cancelled: tell(handle, result, .failed(.cancelled))
@@ -284,7 +345,8 @@ import Text
                 }
             send(.modifyPINResponse(handle: handle, output: [status.sw1, status.sw2], result))
         } catch {
-            send(.modifyPINResponse(handle: handle, output: [], .failed(.noCard)))
+            let reason: IFDResult.Minor = error == .removed || !lease.isCurrent ? .noCard : .unknownError
+            send(.modifyPINResponse(handle: handle, output: [], .failed(reason)))
         }
     }
 }

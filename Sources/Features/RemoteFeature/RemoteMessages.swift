@@ -15,6 +15,8 @@ struct RemoteMessage: Message, Equatable {
         let isConnected: Bool
         /// Whether the device waits for a pairing; nil for a device that has not announced itself.
         var isPairing: Bool?
+        /// Whether a paired device no longer accepts this host.
+        var isRefusing = false
     }
 
     var isEnabled = false
@@ -49,6 +51,7 @@ struct RemoteMessage: Message, Equatable {
             entry.member("paired", device.isPaired)
             entry.member("connected", device.isConnected)
             if let isPairing = device.isPairing { entry.member("pairing", isPairing) }
+            if device.isRefusing { entry.member("refuses", true) }
         }
     }
 }

@@ -8,6 +8,7 @@ import Readers
 package import RemoteIFD
 import Secrets
 import Store
+import Text
 import Threads
 
 /// Lends readers of this host to paired devices: announcements, connections, and the pairing mode.
@@ -28,6 +29,10 @@ import Threads
         package var offerTime: Int64 = 1000
         /// Milliseconds after which the pairing mode ends.
         package var pairingTime: Int64 = 120_000
+        /// Milliseconds after which a device that does not use its card loses it. `[server] prompt_timeout`.
+        package var cardTime: Int64 = 600_000
+        /// Milliseconds after which a handshake makes room for others.
+        package var handshakeTime: Int64 = 1000
 
         package init(readers: [String], interfaces: [String] = [], name: String) {
             (self.readers, self.interfaces, self.name) = (readers, interfaces, name)
@@ -51,8 +56,21 @@ import Threads
         init(_ code: consuming Secret) { self.code = code }
     }
 
-    /// The maximum number of connections that are not established yet.
-    private static let maximumHandshakes = 4
+    private struct Handshake {
+        let guest: RemoteGuest
+        let source: RemoteAddress.Host
+        let start: Int64
+        /// Whether it was closed to make room. It ends in a moment.
+        var isDropped = false
+        /// Whether the device is authenticated; its first message is still to come.
+        var isOpen = false
+    }
+
+    /// The maximum numbers of handshakes under way, in total and of one source.
+    private static let maximumHandshakes = 16
+    private static let maximumOfSource = 8
+    /// Milliseconds after which dropped connections are no longer reported.
+    private static let reportTime: Int64 = 10_000
 
     let registry: ReaderRegistry
     let settings: Settings
@@ -61,7 +79,11 @@ import Threads
     private var identity: RemoteIdentity?
     private var borrowers: [String: RemoteDevice] = [:]
     private var sockets: [NetworkSocket] = []
-    private var handshakes: [ObjectIdentifier: RemoteGuest] = [:]
+    private let queue: ConnectionQueue
+    private var handshakes: [ObjectIdentifier: Handshake] = [:]
+    /// Tries again when the oldest handshake may be dropped.
+    private lazy var admission = Loop.Alarm { [weak self] in self?.admit() }
+    private var (dropped, dropTime) = (0, Int64.min)
     /// The device that is connected.
     private(set) var guest: RemoteGuest?
     private var pairing: OpenPairing?
@@ -80,6 +102,7 @@ import Threads
         log: @escaping @Loop (Log.Level, String) -> Void
     ) {
         (self.registry, self.store, self.settings, self.log) = (registry, store, settings, log)
+        queue = ConnectionQueue(timeout: settings.times.setUp)
     }
 
     /// Opens a TCP port on each interface and begins to announce, when the own key is there. The first start makes the
@@ -90,13 +113,14 @@ import Threads
     package func waitForStart() async { await starting?.value }
 
     private func open() async {
-        do throws(StoreError) {
+        do throws(Failure) {
             identity = try await store.identity()
             for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
         } catch {
-            return fail(error.text)
+            return fail(error.message)
         }
         guard !isStopped else { return }
+        queue.observer = { [weak self] in self?.admit() }
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
         do throws(SystemError) {
             for name in names {
@@ -126,7 +150,9 @@ import Threads
         offer = nil
         for socket in sockets { socket.close() }
         sockets = []
-        for link in handshakes.values { link.close() }
+        queue.closeAll()
+        admission.cancel()
+        for handshake in handshakes.values { handshake.guest.close() }
         guest?.close()
         endPairing(.cancelled)
     }
@@ -140,13 +166,15 @@ import Threads
         guard guest == nil || pairing != nil else { return }
         let interfaces = NetworkInterface.all(named: settings.interfaces)
         for socket in sockets {
+            let own = interfaces.filter { socket.interface == nil || socket.interface == $0.name }
             let bytes = Offer.encode(
                 name: settings.name,
                 certificate: identity.encodedCertificate,
                 port: socket.port,
-                isPairing: pairing != nil
+                isPairing: pairing != nil,
+                hosts: own.flatMap(\.addresses)
             )
-            for interface in interfaces where socket.interface == nil || socket.interface == interface.name {
+            for interface in own {
                 guard let sender = try? NetworkSocket(.datagrams, port: 0, interface: interface.name) else { continue }
                 for target in interface.targets {
                     sender.send(bytes, to: RemoteAddress(host: target, port: settings.offerPort))
@@ -159,67 +187,111 @@ import Threads
     // MARK: Connections
 
     private func accept(_ socket: NetworkSocket) {
-        while let (connection, _) = socket.accept() {
-            guard let identity, let security = security else {
-                close(connection)
-                continue
-            }
-            let link = RemoteLink.serve(connection, identity, security, times: settings.times)
-            let isPairing = pairing != nil
-            let new = RemoteGuest(link, isPairing: isPairing, self)
-            handshakes[ObjectIdentifier(new)] = new
-            Task { @Loop [weak self] in
-                let ending = await new.run()
-                self?.ended(new, ending)
-            }
-        }
+        while !queue.isFull, let (connection, sender) = socket.accept() { queue.add(connection, sender.host) }
+        // Further connections wait in the backlog of the kernel. A timeout is not a refusal.
+        if queue.isFull { for socket in sockets { socket.read(false) } }
     }
 
-    /// How the next connection is authenticated; nil: the connection is closed.
-    ///
-    /// While a pairing is open there are never more handshakes than tries left, so a code is tried three times at most.
-    private var security: LinkSecurity? {
-        if let pairing {
-            guard handshakes.count < pairing.triesLeft else { return nil }
-            return .pairing(code: SecretBox(pairing.code.clone()))
+    /// Begins the handshakes for which there is room.
+    private func admit() {
+        guard let identity, !isStopped else { return }
+        while let security, running.count < limit, let next = queue.next(runningHandshakes) {
+            let link = RemoteLink.serve(next.socket, identity, security, times: settings.times)
+            let new = RemoteGuest(link, pairing: pairing?.end, self)
+            handshakes[ObjectIdentifier(new)] = Handshake(guest: new, source: next.source, start: Loop.now)
+            new.start { [weak self] in self?.ended(new, $0) }
         }
-        guard guest == nil, handshakes.count < Self.maximumHandshakes, !borrowers.isEmpty else { return nil }
-        return .paired(trusted: Set(borrowers.keys))
+        if pairing == nil, borrowers.isEmpty { queue.closeAll() }
+        if queue.hasNext { dropOldest() }
+        if !queue.isFull { for socket in sockets { socket.read(true) } }
+    }
+
+    /// The handshakes under way.
+    private var running: [ObjectIdentifier: Handshake] { handshakes.filter { !$0.value.isOpen } }
+
+    /// The number of handshakes of a source; nil if they are the maximum.
+    private func runningHandshakes(_ source: RemoteAddress.Host) -> Int? {
+        let count = running.values.count { $0.source == source }
+        return count < Self.maximumOfSource ? count : nil
+    }
+
+    /// Ends the oldest handshake, when others wait and it has taken longer than one takes.
+    private func dropOldest() {
+        let running = running
+        let isFull = running.count >= limit
+        let others = running.filter { isFull || runningHandshakes($0.value.source) == nil }
+        // A dropped connection frees its place when its thread has ended.
+        guard !running.values.contains(where: \.isDropped),
+            let oldest = others.min(by: { $0.value.start < $1.value.start })
+        else { return }
+        let left = oldest.value.start + settings.handshakeTime - Loop.now
+        guard left <= 0 else { return admission.set(after: left) }
+        handshakes[oldest.key]?.isDropped = true
+        (dropped, dropTime) = (dropped + 1, Loop.now)
+        oldest.value.guest.close()
+    }
+
+    /// The connections that were closed to make room, while this goes on; nil: none.
+    var flood: Int? {
+        let count = dropped + queue.dropped
+        guard count > 0, Loop.now - max(dropTime, queue.dropTime) < Self.reportTime else { return nil }
+        return count
+    }
+
+    /// The maximum number of handshakes. While a pairing is open there are never more than tries left, so a code is
+    /// tried three times at most.
+    private var limit: Int { pairing?.triesLeft ?? Self.maximumHandshakes }
+
+    /// How the next connection is authenticated; nil: nobody may connect.
+    private var security: LinkSecurity? {
+        if let pairing { return .pairing(code: SecretBox(pairing.code.clone())) }
+        return borrowers.isEmpty ? nil : .paired(trusted: Set(borrowers.keys))
     }
 
     /// Handles a connection that a device has opened. Returns nil if the connection is no longer accepted.
     func opened(_ new: RemoteGuest, _ fingerprint: String) -> RemoteDevice? {
-        if new.isPairing {
-            return pairing == nil ? nil : RemoteDevice(fingerprint: fingerprint, name: "?")
+        handshakes[ObjectIdentifier(new)]?.isOpen = true
+        admit()
+        if let end = new.pairing {
+            return pairing?.end === end ? RemoteDevice(fingerprint: fingerprint, name: "?") : nil
         }
-        guard guest == nil, let device = borrowers[fingerprint] else { return nil }
+        guard guest == nil || guest?.device?.fingerprint == fingerprint else { return nil }
+        return borrowers[fingerprint]
+    }
+
+    /// Handles the first message of a device. A device that connects again, because its old connection is cut, takes
+    /// the place of the old one.
+    /// - Returns: false if another device is connected.
+    func begin(_ new: RemoteGuest) async -> Bool {
+        guard let device = new.device, borrowers[device.fingerprint] != nil else { return false }
+        if let old = guest, old !== new, old.device?.fingerprint == device.fingerprint { await old.end() }
+        guard guest == nil, !new.isClosed else { return false }
         handshakes[ObjectIdentifier(new)] = nil
         guest = new
+        borrowers[device.fingerprint]?.name = device.name
         log(.notice, "device '\(device.name)' is connected and may use the shared readers")
         observer()
-        return device
+        return true
     }
 
     private func ended(_ old: RemoteGuest, _ ending: RemoteLink.Ending?) {
         handshakes[ObjectIdentifier(old)] = nil
+        defer { admit() }
         if guest === old {
             guest = nil
             log(.notice, "device '\(old.device?.name ?? "?")' is disconnected")
             observer()
             announce()
         }
-        guard old.isPairing, let pairing else { return }
-        if let device = old.device { return complete(device) }
-        guard ending == .wrongCode else { return }
+        guard let pairing, old.pairing === pairing.end else { return }
+        if let device = old.device {
+            // The code was right, although the device did not send its name.
+            Task { @Loop in await complete(device, old.pairing) }
+        }
+        guard old.device == nil, ending == .wrongCode else { return }
         pairing.triesLeft -= 1
         log(.notice, "a device has tried a wrong code, \(pairing.triesLeft) tries left")
         if pairing.triesLeft == 0 { endPairing(.wrongCodes) }
-    }
-
-    /// Stores the name that a connected device has reported.
-    func renamed(_ fingerprint: String, _ name: String) {
-        guard borrowers[fingerprint] != nil else { return }
-        borrowers[fingerprint]?.name = name
     }
 
     /// The state of the shared readers that are present, for a device.
@@ -258,38 +330,57 @@ import Threads
     /// The end of the open pairing mode, for one task.
     var pairingEnd: OneShot<PairingEnd>? { pairing?.end }
 
-    /// Returns when a pairing mode is over. A cancelled task closes it.
+    /// Returns when a pairing mode is over. A cancelled task closes it, unless a pairing is being stored.
     func wait(for end: OneShot<PairingEnd>) async -> PairingEnd {
-        let value = await end.value(whenCancelled: .cancelled)
-        if pairing?.end === end { endPairing(value) }
-        return value
+        await withTaskCancellationHandler {
+            if Task.isCancelled { cancelPairing(end) }
+            return await Task { await end.value(whenCancelled: .cancelled) }.value
+        } onCancel: {
+            Task { @Loop in cancelPairing(end) }
+        }
     }
 
-    private func complete(_ device: RemoteDevice) {
+    private func cancelPairing(_ end: OneShot<PairingEnd>) {
+        if pairing?.end === end { endPairing(.cancelled) }
+    }
+
+    /// Stores the pairing with a device that knows the code.
+    /// - Returns: whether the pairing is stored, so that the client can be notified.
+    @discardableResult
+    func complete(_ device: RemoteDevice, _ end: OneShot<PairingEnd>?) async -> Bool {
+        guard let pairing, pairing.end === end else { return false }
         guard borrowers[device.fingerprint] != nil || borrowers.count < RemoteStore.maximumDevices else {
-            return endPairing(.failed("too many devices are paired: remove one"))
+            endPairing(.failed("too many devices are paired: remove one"))
+            return false
+        }
+        // The code is spent, even if the store fails.
+        close(pairing)
+        do throws(Failure) {
+            try await store.add(device, .borrower)
+        } catch {
+            log(.error, "the pairing with '\(device.name)' cannot be stored: \(error.message)")
+            pairing.end.fill(.failed("\(error.message); remove the pairing at the other device, too"))
+            return false
         }
         borrowers[device.fingerprint] = device
-        Task { @Loop [store] in
-            do throws(StoreError) {
-                try await store.add(device, .borrower)
-            } catch {
-                log(
-                    .error,
-                    "the pairing with '\(device.name)' cannot be stored, and is lost at the next start: \(error.text)"
-                )
-            }
-        }
-        endPairing(.paired(device))
+        pairing.end.fill(.paired(device))
+        observer()
+        return true
     }
 
     private func endPairing(_ end: PairingEnd) {
         guard let pairing else { return }
-        self.pairing = nil
-        pairingLimit?.cancel()
-        // Handshakes with the code are useless now.
-        for handshake in handshakes.values where handshake.isPairing { handshake.close() }
+        close(pairing)
         pairing.end.fill(end)
+    }
+
+    private func close(_ old: OpenPairing) {
+        pairing = nil
+        pairingLimit?.cancel()
+        // Handshakes with this code can no longer succeed.
+        for handshake in handshakes.values where handshake.guest.pairing === old.end && !handshake.isOpen {
+            handshake.guest.close()
+        }
         observer()
     }
 
@@ -311,15 +402,11 @@ import Threads
             .map { ($0, guest?.device?.fingerprint == $0.fingerprint) }
     }
 
-    /// Removes a pairing and ends its connection.
-    /// - Returns: false if there is no such pairing.
-    func remove(_ fingerprint: String) async throws(StoreError) -> Bool {
-        guard borrowers[fingerprint] != nil else { return false }
-        try await store.remove(fingerprint, .borrower)
+    /// Forgets a device whose pairing was removed from the store, and ends its connection.
+    func removed(_ fingerprint: String) {
         borrowers[fingerprint] = nil
         if guest?.device?.fingerprint == fingerprint { guest?.close() }
         observer()
-        return true
     }
 
     /// The own fingerprint; nil before the start.

@@ -5,6 +5,7 @@ package import Host
 package import Keycard
 package import Server
 package import Store
+package import Text
 
 /// Recognises wallet cards, and runs the workflows with them. docs/protocol/wallet.md.
 @Loop package final class WalletFeature: CardFeature {
@@ -28,21 +29,53 @@ package import Store
         cardKinds = [KeycardKind(services.pairings, trust: trust)]
     }
 
+    /// The records of the store, for GET_HEALTH.
+    package nonisolated static let recordKinds = [
+        Bindings.recordKind, KeycardPairings.recordKind,
+        RecordKind(KnownWallets.space, "known wallets", remedy: "restore the store from a backup"),
+    ]
+
     package func health() async -> [HealthCheck] {
-        do throws(StoreError) {
+        let cards = services.otherVersions.map { reader, info in
+            let advice = "The Keycard in reader '\(reader)' \(Failure.otherVersionText(info))"
+            return HealthCheck("wallet card", ok: false, advice: advice)
+        }
+        do throws(Failure) {
             // Without a service manager, badged may have no folder for a store.
-            return try await services.store.opened() == nil ? [] : [HealthCheck("store", ok: true)]
+            return try await services.store.opened() == nil ? cards : [HealthCheck("store", ok: true)] + cards
         } catch {
-            return [HealthCheck("store", ok: false, advice: "The store cannot be used: \(error.text)")]
+            return [HealthCheck("store", ok: false, advice: "The store cannot be used: \(error.message)")] + cards
         }
     }
 
     package var commands: [CommandSpec] {
-        let run = CommandSpec("RUN_WALLET", permission: [.cards, .wallet]) { [self] session, command in
-            runWallet(session, command)
-        }
+        let run = CommandSpec(
+            "RUN_WALLET",
+            FlowInterruptedMessage.name,
+            permission: [.cards, .wallet],
+            isForIdle: true,
+            runWallet
+        )
         return [run] + KeycardPrompt.commands + WordsPrompt.commands + RegisterDevicePrompt.commands
             + VerifyDataPrompt.commands + operationCommands
+    }
+
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        switch spec.name {
+        case "RUN_WALLET":
+            let context = WorkflowContext(id: nil, type: failure["workflow"]?.string)
+            return Reply(FlowInterruptedMessage(context: context, failure: failure))
+        case "WALLET_INIT": return Reply(WalletReadyMessage.name) { $0.member("error", failure.operationText) }
+        case "WALLET_UNBIND":
+            return Reply("WALLET_UNBOUND") { object in
+                object.member("error", failure.operationText)
+                object.member("account", String?.none)
+            }
+        default:
+            // The operations, whose names are those of their commands.
+            let kind = OperationRequest.Kind(rawValue: spec.name.dropFirst("WALLET_".count).lowercased())
+            return Reply(WalletResultMessage(kind ?? .simpleWallet, failure))
+        }
     }
 
     package func sessionEnded(_ session: Session) { dapps[ObjectIdentifier(session)] = nil }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Activation
 import CLinux
+import Concurrency
 import Confinement
 import Glibc
 import Host
@@ -37,13 +38,36 @@ import Wire
             version: Version.current,
             fields: fields.map { ($0.key.description, $0.value) }
         )
+        let rules = ActivationRules(origins: origins, port: LoopbackSockets.port(of: listeners[0]), identity: identity)
+        do throws(SystemError) { try Loop.start() } catch { ChildProcess.refuse(program, hint: error.description) }
+        let descriptors = listeners
+        Task { @Loop in serve(rules, descriptors, daemon) }
+        Loop.park()
+    }
+
+    /// Serves until the daemon ends.
+    @Loop private static func serve(_ rules: ActivationRules, _ listeners: [Int32], _ daemon: Int32) {
         let server = ActivationServer(
-            ActivationRules(origins: origins, port: LoopbackSockets.port(of: listeners[0]), identity: identity),
+            rules,
             connect: { connect(through: daemon, for: $0) },
             log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }
         )
-        let confine = { Confinement.browserPort.apply(to: program) }
-        exit(server.run(listeners: listeners, parent: daemon, prepare: confine) ? 0 : 1)
+        // The server opens its files and reads no byte of a client before the next turn of the loop.
+        guard server.start(listeners: listeners), Confinement.browserPort.apply(to: program) else { exit(1) }
+        do throws(SystemError) {
+            _ = try Loop.watch(daemon, .read) { _ in
+                // A ping of the daemon, which gets it back; otherwise the daemon has ended.
+                var ping: UInt8 = 0
+                let count = recv(daemon, &ping, 1, 0)
+                if count < 0, errno == EAGAIN || errno == EINTR { return }
+                guard count == 1, send(daemon, &ping, 1, Int32(MSG_NOSIGNAL)) == 1 else {
+                    server.stop()
+                    exit(0)
+                }
+            }
+        } catch {
+            exit(1)
+        }
     }
 
     /// Makes a connection to the daemon for a client: a pair of sockets, one of which the daemon gets. The daemon also

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 import ReadersVirtual
 import Synchronization
 
@@ -17,10 +18,10 @@ final class Mailbox: Sendable {
     let descriptor: Int32
     private let answers = Mutex<[Answer]>([])
 
-    init() throws(Failure) {
+    init() throws(StartError) {
         descriptor = clinux_eventfd()
         guard descriptor >= 0 else {
-            throw Failure("cannot make an eventfd", hint: "raise the limit of open files")
+            throw StartError("cannot make an eventfd", hint: "raise the limit of open files")
         }
     }
 

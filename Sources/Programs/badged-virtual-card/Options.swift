@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 import Text
 
 /// The command line of badged-virtual-card.
@@ -32,7 +33,7 @@ enum Options: Equatable {
         """
 
     /// Parses the arguments. Accepts `--name VALUE` and `--name=VALUE`.
-    init(_ arguments: some Sequence<String>) throws(Failure) {
+    init(_ arguments: some Sequence<String>) throws(StartError) {
         var rest = ArraySlice(Array(arguments))
         var address: (String, String)?
         var cardFile: String?
@@ -62,12 +63,12 @@ enum Options: Equatable {
         _ name: String,
         _ attached: String?,
         _ rest: inout ArraySlice<String>
-    ) throws(Failure) -> String {
+    ) throws(StartError) -> String {
         guard let value = attached ?? rest.popFirst(), !value.isEmpty else { throw wrong("\(name) needs a value") }
         return value
     }
 
-    private static func address(_ text: String) throws(Failure) -> (String, String) {
+    private static func address(_ text: String) throws(StartError) -> (String, String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0
         else { throw wrong("'\(text)' is not HOST:PORT") }
         var host = text[..<colon]
@@ -76,7 +77,7 @@ enum Options: Equatable {
         return (String(host), String(port))
     }
 
-    private static func wrong(_ message: String) -> Failure {
-        Failure(message, hint: "see badged-virtual-card --help", code: 2)
+    private static func wrong(_ message: String) -> StartError {
+        StartError(message, hint: "see badged-virtual-card --help", exitCode: 2)
     }
 }

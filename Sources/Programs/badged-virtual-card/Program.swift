@@ -18,7 +18,7 @@ import VirtualPKOC
         // Block signals before the first other thread, because threads inherit the signal mask.
         let signals = clinux_signalfd(watched, Int32(watched.count))
         ProcessHardening.apply()
-        do throws(Failure) {
+        do throws(StartError) {
             switch try Options(CommandLine.arguments.dropFirst()) {
             case .help: Output.line(Options.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
@@ -32,30 +32,30 @@ import VirtualPKOC
             }
         } catch {
             Output.warn("error: \(error.message)\nhint: \(error.hint)")
-            exit(error.code)
+            exit(error.exitCode)
         }
     }
 
     /// The virtual eID card, with the trust point in a file.
-    private static func eidCards(_ trustPoint: String?) throws(Failure) -> VirtualEIDKind {
+    private static func eidCards(_ trustPoint: String?) throws(StartError) -> VirtualEIDKind {
         guard let trustPoint else { return VirtualEIDKind() }
         guard let content = content(of: trustPoint) else {
-            throw Failure("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
+            throw StartError("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
         }
         do throws(VirtualReaderError) {
             return try VirtualEIDKind(trustPoint: content)
         } catch {
-            throw Failure("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
+            throw StartError("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
         }
     }
 
     /// The card of the card file; without a file the default card.
-    private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(Failure) -> VirtualCard {
+    private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(StartError) -> VirtualCard {
         do throws(VirtualReaderError) {
             return try kinds.describe(try path.map(document(in:)) ?? .object([])).makeCard()
         } catch {
-            guard case .invalid(let what) = error else { throw Failure("no such card", hint: "see --help") }
-            throw Failure("the card file is wrong: \(what)", hint: "see docs/protocol/readers.md, Virtual reader")
+            guard case .invalid(let what) = error else { throw StartError("no such card", hint: "see --help") }
+            throw StartError("the card file is wrong: \(what)", hint: "see docs/protocol/readers.md, Virtual reader")
         }
     }
 
@@ -80,18 +80,6 @@ import VirtualPKOC
             content += part.prefix(count)
         }
         return nil
-    }
-}
-
-/// The reason why the program cannot start.
-struct Failure: Error {
-    let message: String
-    let hint: String
-    /// The exit status: 1 in general, 2 for the command line.
-    let code: Int32
-
-    init(_ message: String, hint: String, code: Int32 = 1) {
-        (self.message, self.hint, self.code) = (message, hint, code)
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 import ReadersVirtual
 import Text
 
@@ -33,7 +34,7 @@ final class VPCDSlot {
     /// Milliseconds between attempts to reach the reader.
     private static let retryInterval: Int32 = 200
 
-    init(card: VirtualCard, host: String, port: String, signals: Int32) throws(Failure) {
+    init(card: VirtualCard, host: String, port: String, signals: Int32) throws(StartError) {
         (self.card, self.host, self.port, self.signals) = (card, host, port, signals)
         mailbox = try Mailbox()
     }

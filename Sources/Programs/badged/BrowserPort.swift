@@ -4,13 +4,18 @@ import Concurrency
 import Glibc
 import Host
 import Server
+import Threads
 
 /// The daemon's side of the browser port. It listens, and starts badged-activation with the first connection.
 /// badged-activation serves all connections, and asks the daemon for a session for each of them.
 @Loop final class BrowserPort {
     private let listeners: [Int32]
     private let port: UInt16
+    /// What `[activation]` allows. `[access]` allows less to some users.
     private let permissions: Permissions
+    private let access: AccessControl
+    /// The connections whose permissions are looked up.
+    private var arriving = 0
     private let origins: [String]
     private let server: SocketServer
     /// The listeners are watched while badged-activation does not run.
@@ -18,12 +23,14 @@ import Server
     /// The socket to badged-activation, while that runs, and the descriptor of its process.
     private var program: (descriptor: Int32, registration: Loop.Registration, process: Int32)?
     private var pause: Loop.Alarm?
+    /// Those who wait for the next sign of life of badged-activation.
+    private var waiting: [OneShot<Bool>] = []
 
     /// Listens at the port of the configuration.
-    init(_ configuration: Configuration, _ server: SocketServer) throws(StartError) {
-        self.server = server
+    init(_ configuration: Configuration, _ server: SocketServer, _ access: AccessControl) throws(StartError) {
+        (self.server, self.access) = (server, access)
         port = configuration.activationPort
-        permissions = configuration.activationPermissions.union(.activate)
+        permissions = configuration.activationPermissions
         origins = configuration.activationOrigins
         listeners = try LoopbackSockets.open(port: configuration.activationPort)
         Log.info("browsers are served at port \(configuration.activationPort)")
@@ -70,6 +77,10 @@ import Server
             var count: Int32 = 0
             let socket = clinux_take_descriptor(program.descriptor, &note, &count)
             if socket == -1 { return }
+            if socket == -3 {
+                hear(true)
+                continue
+            }
             guard socket >= 0 else {
                 program.registration.cancel()
                 close(program.descriptor)
@@ -83,14 +94,64 @@ import Server
             }
             clinux_set_nonblocking(socket)
             let uid = LoopbackClient(bytes: Array(note.prefix(Int(count))))?.user(connectedTo: port)
-            let origin = "port for browsers, " + (uid.map { "uid \($0)" } ?? "unknown user")
-            server.serve(socket, permissions, from: origin, uid: uid)
+            serve(socket, uid)
         }
+    }
+
+    /// The largest number of connections whose permissions are looked up at once.
+    private static let mostArriving = 64
+
+    /// Serves a client with what both `[activation]` and `[access]` allow to its user. A client whose user the kernel
+    /// does not report may only send ACTIVATE.
+    private func serve(_ socket: Int32, _ uid: UInt32?) {
+        let origin = "port for browsers, " + (uid.map { "uid \($0)" } ?? "unknown user")
+        guard let uid else { return server.serve(socket, .activate, from: origin) }
+        guard arriving < Self.mostArriving else {
+            close(socket)
+            return
+        }
+        arriving += 1
+        Task.immediate { @Loop in
+            let allowed = await allowed(uid)
+            arriving -= 1
+            server.serve(socket, allowed, from: origin, uid: uid) { await self.allowed(uid) }
+        }
+    }
+
+    private func allowed(_ uid: UInt32) async -> Permissions {
+        await access.permissions(ofUser: uid).intersection(permissions).union(.activate)
+    }
+
+    // MARK: Health
+
+    /// Milliseconds that badged-activation has for the answer to a ping.
+    static let answerTime: Int64 = 2000
+
+    /// Whether badged-activation answers, or starts with the next connection. One that does not answer is ended, as when
+    /// it is stopped or runs without end: it would keep all browsers waiting.
+    func answers() async -> Bool {
+        guard let program else { return pause == nil }
+        let answer = OneShot<Bool>()
+        waiting.append(answer)
+        var byte: UInt8 = 0
+        _ = send(program.descriptor, &byte, 1, Int32(MSG_NOSIGNAL))
+        let limit = Loop.Alarm { answer.fill(false) }
+        limit.set(after: Self.answerTime)
+        defer { limit.cancel() }
+        if await answer.value(whenCancelled: false) { return true }
+        if program.process >= 0, self.program?.process == program.process { clinux_kill_process(program.process) }
+        return false
+    }
+
+    private func hear(_ isAlive: Bool) {
+        for answer in waiting { answer.fill(isAlive) }
+        waiting = []
     }
 
     /// Waits for the next connection, which starts the program again. The pause of a second limits the restarts of a
     /// program that ends at once.
     private func programEnded(_ reason: String) {
+        hear(false)
         Log.warning("badged-activation: \(reason)")
         pause = Loop.Alarm { [weak self] in self?.waitForConnection() }
         pause?.set(after: 1000)

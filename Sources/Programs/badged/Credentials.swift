@@ -10,9 +10,9 @@ import Secrets
 extension PKOCSite {
     /// Makes the site of `[credentials]`.
     /// - Throws: `StartError` for an issuer whose key cannot be read.
-    static func read(_ settings: Settings) throws(StartError) -> PKOCSite {
+    static func read(_ configuration: Configuration) throws(StartError) -> PKOCSite {
         var issuers: [PKOCIssuer] = []
-        for entry in settings.credentials.issuers {
+        for entry in configuration.credentials.issuers {
             guard let key = PKOCIssuer.Key(entry.key),
                 let issuer = PKOCIssuer(reference: Array(entry.name.utf8), key: key)
             else {
@@ -24,10 +24,10 @@ extension PKOCSite {
             issuers.append(issuer)
         }
         return PKOCSite(
-            site: settings.credentials.site,
-            location: settings.credentials.location,
+            site: configuration.credentials.site,
+            location: configuration.credentials.location,
             issuers: issuers,
-            isValidated: settings.credentials.isValidated
+            isValidated: configuration.credentials.isValidated
         )
     }
 }
@@ -40,22 +40,23 @@ extension AliroSite {
     /// - Throws: `StartError` if the key cannot be read, or if a part is missing. A fault never switches Aliro off
     ///   without an error.
     static func read(
-        _ settings: Settings,
+        _ configuration: Configuration,
         environment: @escaping Environment = systemEnvironment
     ) throws(StartError) -> AliroSite? {
-        let credentials = settings.credentials
+        let credentials = configuration.credentials
         guard let path = credentials.aliroKey else {
             guard credentials.aliroGroup == nil, credentials.aliroCredentials.isEmpty else {
                 throw .inConfiguration(
-                    "[credentials] has settings of Aliro and no aliro_key",
-                    hint: "name the file with the private key of the readers in aliro_key"
+                    "[credentials] aliro_key is missing, and there are settings of Aliro",
+                    hint:
+                        "name the file with the private key of the readers in aliro_key, or remove aliro_group and aliro_credentials"
                 )
             }
             return nil
         }
         guard let group = credentials.aliroGroup else {
             throw .inConfiguration(
-                "[credentials] has aliro_key and no aliro_group",
+                "[credentials] aliro_key is set, and aliro_group is missing",
                 hint: "name the group of the readers: a UUID, or 32 hexadecimal digits"
             )
         }
@@ -72,7 +73,7 @@ extension AliroSite {
         let content = try SecretFile.read(path, limit: maximumKeyFile, setting: "[credentials] aliro_key", environment)
         guard let key = try? ECPrivateKey(pkcs8: content), key.group.curve == .secp256r1 else {
             throw .inConfiguration(
-                "\(path) is not a private key of P-256",
+                "[credentials] aliro_key: \(path) is not a private key of P-256",
                 hint: "the form is PKCS#8 in DER without encryption; see badged.conf(5)"
             )
         }
@@ -87,7 +88,7 @@ extension AliroSite {
     }
 }
 
-extension Settings {
+extension Configuration {
     /// The day for which certificates are checked: that of `[eid] date`, or today.
     var certificateDay: @Sendable () -> CVDate {
         guard let date, let day = CVDate(year: date.year, month: date.month, day: date.day) else {

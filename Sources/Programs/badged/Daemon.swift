@@ -22,6 +22,7 @@ import ReadersPCSC
 import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
+import RemoteIFD
 import ScannerMgmt
 import Scanners
 import Server
@@ -37,25 +38,15 @@ import Wire
 /// Runs the daemon from the open socket to SIGTERM.
 @Loop final class Daemon {
     private let options: CommandLineOptions
-    private let settings: Settings
-    private let configuration: Configuration
-    private var browserPort: BrowserPort?
+    private let browsers = BrowserPortHealth()
     private let signals: Signals
     private let socket: ListeningSocket
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
     private var nfc: NFCBackend?
-    /// nil: services are reached without a proxy.
-    private let proxies: ProxySettings?
-    private let antelope: AntelopeServices
-    private let mpin: MPinConfiguration
-    private let site: PKOCSite
-    /// nil: cards with Aliro are not read.
-    private let aliro: AliroSite?
-    private let issuer: IssuerSettings
+    private let parts: ConfiguredParts
+    private var configuration: Configuration { parts.configuration }
     private let anchors: TrustAnchorFolder
-    /// The trust point of virtual cards; nil: the test authority that is built into them.
-    private let trustPoint: [UInt8]?
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private let access: AccessControl
@@ -71,28 +62,18 @@ import Wire
 
     init(
         _ options: CommandLineOptions,
-        _ settings: Settings,
-        _ configuration: Configuration,
+        _ parts: ConfiguredParts,
         _ signals: Signals,
         _ socket: ListeningSocket,
-        trustPoint: [UInt8]?,
-        proxies: ProxySettings?,
-        antelope: AntelopeServices,
-        mpin: MPinConfiguration,
-        site: PKOCSite,
-        aliro: AliroSite?,
-        issuer: IssuerSettings,
         management: ManagementSocket?
     ) {
-        (self.options, self.settings, self.signals, self.socket) = (options, settings, signals, socket)
-        (self.trustPoint, self.proxies, self.configuration) = (trustPoint, proxies, configuration)
-        (self.management, self.antelope, self.mpin, self.site) = (management, antelope, mpin, site)
-        (self.aliro, self.issuer) = (aliro, issuer)
+        (self.options, self.parts, self.signals, self.socket) = (options, parts, signals, socket)
+        self.management = management
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
-            settings.trustAnchors,
-            mayBeMissing: settings.trustAnchors == Configuration.defaultTrustAnchors,
+            parts.configuration.trustAnchors,
+            mayBeMissing: parts.configuration.trustAnchors == Configuration.defaultTrustAnchors,
             warn: { Log.warning("\($0)") }
         )
         // Reading the folder now puts its warnings at the start of the log.
@@ -100,7 +81,14 @@ import Wire
     }
 
     private func eidCards() throws(VirtualReaderError) -> VirtualEIDKind {
-        if let trustPoint { try VirtualEIDKind(trustPoint: trustPoint) } else { VirtualEIDKind() }
+        if let trustPoint = parts.trustPoint { try VirtualEIDKind(trustPoint: trustPoint) } else { VirtualEIDKind() }
+    }
+
+    /// What is read from cards that people hold to readers. A new kind of reading is one entry here.
+    private func tapReaders(_ store: StateStore) -> [any TapReader] {
+        (parts.aliro.map { [AliroTapReader($0, store)] } ?? []) + [
+            PKOCTapReader(parts.site, today: configuration.certificateDay)
+        ]
     }
 
     private static func text(_ error: VirtualReaderError) -> String {
@@ -113,63 +101,70 @@ import Wire
     /// Applies the access rules of a configuration, and logs its warnings.
     private func load(_ configuration: Configuration) async {
         let warnings = await access.load(configuration.access, owner: AccessPolicy.trustedOwner(socket))
-        for warning in warnings + configuration.warnings { Log.warning("\(warning)") }
+        for warning in warnings { Log.warning("\(warning)") }
     }
 
     func start() async {
         await load(configuration)
         // A new driver is one line here and one target.
-        if settings.virtualReaders > 0 {
+        let virtualReaders = configuration.isVirtualEnabled ? configuration.virtualReaders : 0
+        if virtualReaders > 0 {
             do throws(VirtualReaderError) {
                 // A new kind of virtual card is one entry here and one target.
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                 ]
-                registry.add(VirtualReaders(count: settings.virtualReaders, kinds: kinds))
+                registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
             } catch {
                 Log.error("cannot make the virtual readers: \(Self.text(error))")
                 exit(1)
             }
         }
         // The first client may rely on the virtual readers.
-        await registry.waitForReaders(settings.virtualReaders)
-        if settings.isPCSCEnabled { registry.add(PCSCBackend()) }
-        if settings.isNFCEnabled {
-            let boards = NFCBackend(devices: settings.nfcDevices)
+        await registry.waitForReaders(virtualReaders)
+        if configuration.isPCSCEnabled { registry.add(PCSCBackend()) }
+        if configuration.isNFCEnabled {
+            let boards = NFCBackend(devices: configuration.nfcDevices)
             nfc = boards
             registry.add(boards)
         }
-        let tpm = settings.tpm
+        let tpm = configuration.tpm
         let store = StateStore(tpm)
         let vault = Vault(store, tpm: tpm)
-        let remote = Remote(settings.remote, registry, store)
+        let remote = Remote(configuration.remote, configuration.limits, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
-        if settings.radio.isEnabled { radio = makeRadio(settings.radio) }
-        opener = makeOpener(settings.radio)
+        if configuration.radio.isEnabled { radio = makeRadio(configuration.radio) }
+        opener = makeOpener(configuration.radio)
         registry.log = { level, text in Log.write(level) { "\(text)" } }
 
-        let wallet = WalletFeature(registry, store, trust: settings.keycardTrust, antelope: antelope)
+        let wallet = WalletFeature(registry, store, trust: configuration.keycardTrust, antelope: parts.antelope)
         // A feature is one line here and one target.
         let features: [any Feature] = [
             ReaderFeature(registry),
             EIDFeature(
                 registry,
-                OnlineServices(settings, anchors, proxies),
+                OnlineServices(configuration, anchors, parts.proxies),
                 rootServesAll: configuration.rootServesAll
             ),
             wallet,
-            MPinFeature(store, mpin, cards: wallet),
-            KeyFeature(vault, issuer),
-            CredentialFeature(registry, site, aliro: aliro, store: store, today: settings.certificateDay),
+            MPinFeature(store, parts.mpin, cards: wallet),
+            KeyFeature(vault, parts.issuer),
+            CredentialFeature(registry, parts.site, tapReaders(store)),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
-            ConfinementFeature(settings, configuration),
+            browsers,
+            ConfinementFeature(configuration),
+            StoreHealth(
+                store,
+                Vault.recordKinds + MPinFeature.recordKinds + WalletFeature.recordKinds + RemoteStore.recordKinds
+                    + CredentialFeature.recordKinds
+            ),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
         let server = SocketServer(
             features: features,
             info: ServerInfo(version: Version.current, drivers: registry.drivers, scanners: radio?.names ?? []),
-            limits: settings.limits,
+            limits: configuration.limits,
             permissions: { [access] peer in
                 await access.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups)
             },
@@ -194,18 +189,23 @@ import Wire
         Log.info("serving \(socket.path)")
     }
 
+    private func browsersFail(_ cause: String, _ hint: String) {
+        browsers.fault = (cause, hint)
+        Log.error("browsers are not served: \(cause); hint: \(hint)")
+    }
+
     /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it.
     private func openBrowserPort(_ server: SocketServer) {
         guard configuration.isActivationEnabled else { return }
         // A Debian package of its own contains it.
         guard ChildProcess.path(of: "badged-activation") != nil else {
             let hint = "apt install badged-activation"
-            return Log.error("browsers are not served: badged-activation is missing; hint: \(hint)")
+            return browsersFail("badged-activation is missing", hint)
         }
         do throws(StartError) {
-            browserPort = try BrowserPort(configuration, server)
+            browsers.port = try BrowserPort(configuration, server, access)
         } catch {
-            Log.error("browsers are not served: \(error.message); hint: \(error.hint)")
+            browsersFail(error.message, error.hint)
             // TR-03124-1: a second eID client asks the first one to show its window.
             let port = configuration.activationPort
             _ = startThread("badged-ask") {
@@ -236,20 +236,22 @@ import Wire
         reloads += 1
         let reload = reloads
         do throws(StartError) {
-            let configuration = try Configuration(path: options.configurationPath)
+            let configuration = try Configuration(options)
             await load(configuration)
             // A later SIGHUP has read the file again.
             guard reload == reloads else { return }
-            let settings = Settings(options, configuration)
-            Log.level = settings.logLevel
-            nfc?.change(devices: settings.nfcDevices)
+            await server?.evaluatePermissions()
+            Log.level = configuration.logLevel
+            nfc?.change(devices: configuration.nfcDevices)
             anchors.read()
             Log.notice("configuration read again")
             registry.rescan()
+            service.ready(status: "serving \(socket.path)")
         } catch {
-            Log.error("configuration not changed: \(error.message)")
+            Log.error("configuration not changed: \(error.message); hint: \(error.hint)")
+            // The line of `systemctl status`, until a reload succeeds.
+            service.ready(status: "serving \(socket.path); the configuration was not read again: \(error.message)")
         }
-        service.ready(status: "serving \(socket.path)")
     }
 
     /// Cancels the workflows, tells their clients and releases the cards. A card that does not answer delays the end by

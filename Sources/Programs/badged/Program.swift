@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Concurrency
-import EService
 import Glibc
-import HTTP
 import Host
-import KeyFeature
-import MPin
-import PKOC
 import ScannerMgmt
-import WalletFeature
 
 /// The daemon: reads options and configuration, wires the targets together, and runs until SIGTERM.
 @main struct Program {
@@ -22,50 +15,47 @@ import WalletFeature
             switch options.action {
             case .version: print(CommandLineOptions.versionText, terminator: "")
             case .help: print(CommandLineOptions.helpText, terminator: "")
+            case .check: exit(check(options))
             case .run: try run(options)
             }
         } catch {
             Log.report(error)
+            SocketActivation.refuseClients()
             exit(error.exitCode)
         }
     }
 
+    /// Prints every error of the configuration.
+    /// - Returns: the exit code.
+    private static func check(_ options: CommandLineOptions) -> Int32 {
+        var errors: [StartError] = []
+        var configuration = Configuration(path: options.configurationPath, errors: &errors)
+        configuration.override(by: options)
+        if errors.isEmpty { _ = ConfiguredParts.read(configuration, &errors) }
+        for error in errors { Log.report(error) }
+        guard errors.isEmpty else { return 1 }
+        let path = options.configurationPath ?? Configuration.defaultPath
+        print(access(path, F_OK) == 0 ? "\(path) is right" : "there is no \(path): all settings have their defaults")
+        return 0
+    }
+
     private static func run(_ options: CommandLineOptions) throws(StartError) -> Never {
-        let configuration = try Configuration(path: options.configurationPath)
-        let settings = Settings(options, configuration)
-        Log.level = settings.logLevel
-        let management = managementSocket(settings.radio)
-        let trustPoint = try settings.readVirtualTrustPoint()
-        let proxies = try ProxySettings.read(settings)
-        let antelope = try AntelopeServices.read(settings, proxies)
-        let mpin = try MPinConfiguration.read(settings, proxies)
-        let site = try PKOCSite.read(settings)
-        let aliro = try AliroSite.read(settings)
-        let issuer = try IssuerSettings.read(settings, proxies)
+        let configuration = try Configuration(options)
+        Log.level = configuration.logLevel
+        let management = managementSocket(configuration.radio)
+        let parts = try ConfiguredParts(configuration)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.
         let signals = try Signals()
         let socket = try ListeningSocket.open(options: options, configuration: configuration)
         do throws(SystemError) {
             try Loop.start()
         } catch {
-            throw StartError("cannot start: \(error.description)", hint: "allow the daemon more threads (TasksMax=)")
+            let isLackOfFiles = [EMFILE, ENFILE].contains(error.code)
+            let hint = isLackOfFiles ? "more open files (LimitNOFILE=)" : "more threads (TasksMax=)"
+            throw StartError("cannot start: \(error.description)", hint: "allow the daemon \(hint)")
         }
         Task { @Loop in
-            await Daemon(
-                options,
-                settings,
-                configuration,
-                signals,
-                socket,
-                trustPoint: trustPoint,
-                proxies: proxies,
-                antelope: antelope,
-                mpin: mpin,
-                site: site,
-                aliro: aliro,
-                issuer: issuer,
-                management: management
-            ).start()
+            await Daemon(options, parts, signals, socket, management: management).start()
         }
         Loop.park()
     }

@@ -15,7 +15,12 @@ import Store
     let sharing: RemoteSharing?
 
     /// nil when both halves are off.
-    init?(_ configuration: RemoteConfiguration, _ registry: ReaderRegistry, _ state: StateStore) {
+    init?(
+        _ configuration: RemoteConfiguration,
+        _ limits: ServerLimits,
+        _ registry: ReaderRegistry,
+        _ state: StateStore
+    ) {
         guard configuration.isEnabled || configuration.isShared else { return nil }
         let store = RemoteStore(state)
         let name = DeviceName.clean(configuration.name ?? Self.hostName)
@@ -27,11 +32,12 @@ import Store
             sharing = nil
             return
         }
-        let shared = RemoteSharing.Settings(
+        var shared = RemoteSharing.Settings(
             readers: configuration.readers,
             interfaces: configuration.interfaces,
             name: name
         )
+        shared.cardTime = Int64(limits.promptTimeout / .milliseconds(1))
         sharing = RemoteSharing(registry, store, shared) { level, text in Log.write(level) { "\(text)" } }
     }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 import Glibc
 import Host
 import Secrets
@@ -15,25 +14,28 @@ enum SecretFile {
         setting: String,
         _ environment: Environment
     ) throws(StartError) -> Secret {
-        let descriptor = clinux_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
-        guard descriptor >= 0 else {
-            throw .inConfiguration(
-                "cannot read \(path): \(String(cString: strerror(errno)))",
-                hint: "it must belong to the user of the daemon: chown badged: \(path)"
-            )
+        let descriptor: Int32
+        let advice = "the file of \(setting) must belong to the user of the daemon: chown badged: \(path)"
+        switch PlainFile.open(path) {
+        case .file(let opened): descriptor = opened
+        case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
+        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: advice)
         }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw .inConfiguration("\(path) is not a file", hint: "correct \(setting)")
+        guard fstat(descriptor, &status) == 0 else {
+            throw .inConfiguration("cannot read \(path): \(errorText())", hint: advice)
         }
         // systemd protects the files of LoadCredential= by an access list, whose mask looks like rights of the group.
         let isCredential = environment("CREDENTIALS_DIRECTORY").map { !$0.isEmpty && path.hasPrefix($0 + "/") } ?? false
         guard isCredential || status.st_mode & 0o077 == 0 else {
             throw .inConfiguration(
                 "\(path) can be read by other users",
-                hint: "chown badged: \(path) && chmod 600 \(path)"
+                hint: "only badged may read the file of \(setting): chown badged: \(path) && chmod 600 \(path)"
             )
+        }
+        guard !PlainFile.isExposed(status) else {
+            throw .inConfiguration("\(path) belongs to another user", hint: advice)
         }
         var count = 0
         let content = Secret(count: limit + 1) { memory in

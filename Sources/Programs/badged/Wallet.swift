@@ -5,29 +5,30 @@ import Host
 import Keycard
 import Store
 import TPM
+import Text
 import WalletFeature
 
 extension StateStore {
     /// The store in the state folder of the service.
     init(_ tpm: TPM?, environment: @escaping Environment = systemEnvironment) {
         let folder = environment("STATE_DIRECTORY").flatMap { $0.isEmpty ? nil : $0 }
-        self.init(exists: { folder.map(Store.exists) ?? false }) { () async throws(StoreError) in
+        self.init(exists: { folder.map(Store.exists) ?? false }) { () async throws(Failure) in
             guard let folder else { return nil }
-            do throws(StoreError) {
+            do throws(Failure) {
                 return try await Store.open(
                     folder: folder,
                     credentials: environment("CREDENTIALS_DIRECTORY"),
                     tpm: tpm
                 )
             } catch {
-                Log.error("cannot open the store: \(error.text)")
+                Log.error("cannot open the store: \(error.message)")
                 throw error
             }
         }
     }
 }
 
-extension Settings {
+extension Configuration {
     /// The Keycards that are genuine: `[wallet] card_authorities` and `cards`.
     var keycardTrust: KeycardTrust {
         KeycardTrust(
@@ -39,8 +40,8 @@ extension Settings {
 
 extension AntelopeServices {
     /// Reads `node`, `chain_id`, `node_ca` and `http_callbacks` of `[wallet]`. The proxies are those of `[eid] proxy`.
-    static func read(_ settings: Settings, _ proxies: ProxySettings?) throws(StartError) -> AntelopeServices {
-        let node = settings.node
+    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> AntelopeServices {
+        let node = configuration.node
         var services = AntelopeServices(chain: ChainID(node.chainID) ?? .eos)
         services.proxies = proxies
         services.userAgent = "badged/\(Version.current)"
@@ -48,9 +49,7 @@ extension AntelopeServices {
         if let file = node.authorityFile { services.nodeAuthorities = .file(file) }
         guard let text = node.address else { return services }
         // Without TLS an attacker in the network could change what badged shows the user.
-        guard let address = WebAddress(text), address.isSecure || CallbackRules.isLoopback(address.origin.host),
-            !address.text.contains("?")
-        else {
+        guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
             throw .inConfiguration(
                 "[wallet] node cannot be '\(text)'",
                 hint: "allowed: https://HOST or https://HOST:PORT; http for this computer only"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
+import WebSocket
 
 /// The parts of an HTTP request at the browser port that the answer depends on.
 package struct ActivationRequest: Sendable, Equatable {
@@ -16,6 +18,8 @@ package struct ActivationRequest: Sendable, Equatable {
     package var isOfBrowser: Bool
     /// The requested WebSocket version, empty if missing; nil if the request is not for a WebSocket.
     package var webSocketVersion: String?
+    /// `Sec-WebSocket-Key`, the base 64 of 16 bytes; nil without a valid one.
+    package var webSocketKey: String?
 
     package init(
         _ method: Method,
@@ -24,11 +28,81 @@ package struct ActivationRequest: Sendable, Equatable {
         host: String?,
         origin: String? = nil,
         isOfBrowser: Bool = false,
-        webSocketVersion: String? = nil
+        webSocketVersion: String? = nil,
+        webSocketKey: String? = nil
     ) {
         (self.method, self.path, self.arguments) = (method, path, arguments)
         self.isOfBrowser = isOfBrowser
-        (self.host, self.origin, self.webSocketVersion) = (host, origin, webSocketVersion)
+        (self.host, self.origin) = (host, origin)
+        (self.webSocketVersion, self.webSocketKey) = (webSocketVersion, webSocketKey)
+    }
+}
+
+extension ActivationRequest {
+    /// Reads a request that libmicrohttpd has parsed. `target` is the request target as the client has written it.
+    /// RFC 9112, 3.2.
+    package init(_ method: String, target: [UInt8], headers: [(name: String, value: String)]) {
+        func values(_ name: String) -> [String] {
+            headers.filter { $0.name.lowercased() == name }.map(\.value)
+        }
+        /// The tokens of a list. RFC 9110, 5.6.1.
+        func tokens(_ name: String) -> [String] {
+            values(name).flatMap { $0.split(separator: ",") }.map { token in
+                String(token.drop { $0 == " " }.prefix { $0 != " " }).lowercased()
+            }
+        }
+        let (authority, path, query) = Self.parts(of: target)
+        let methods: [String: Method] = ["GET": .get, "HEAD": .head, "OPTIONS": .options]
+        // Two values are a request inside another one, or an attempt to hide one of them.
+        let hosts = values("host")
+        let origins = values("origin")
+        self.init(
+            methods[method] ?? .other,
+            Self.decode(path),
+            arguments: query.split(separator: UInt8(ascii: "&")).prefix(Self.maximumArguments).map { Self.decode($0) },
+            host: hosts.count == 1 ? authority ?? hosts.first : nil,
+            origin: origins.isEmpty ? nil : origins.joined(separator: ", "),
+            isOfBrowser: values("user-agent").contains { $0.hasPrefix("Mozilla/") }
+                || !values("accept-language").isEmpty || !values("sec-fetch-site").isEmpty
+        )
+        guard tokens("upgrade").contains("websocket"), tokens("connection").contains("upgrade") else { return }
+        webSocketVersion = values("sec-websocket-version").joined(separator: ", ")
+        let keys = values("sec-websocket-key")
+        if keys.count == 1, let key = keys.first, Base64.standard.decode(key)?.count == 16 { webSocketKey = key }
+    }
+
+    private static let maximumArguments = 64
+
+    /// The authority of an absolute target, the path, and the query.
+    private static func parts(of target: [UInt8]) -> (String?, ArraySlice<UInt8>, ArraySlice<UInt8>) {
+        var rest = target[...]
+        var authority: String?
+        let scheme = Array("http://".utf8)
+        if rest.prefix(scheme.count).map({ $0 | 0x20 }).elementsEqual(scheme.map { $0 | 0x20 }) {
+            rest = rest.dropFirst(scheme.count)
+            let host = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+            authority = String(decoding: host, as: UTF8.self)
+            rest = rest[host.endIndex...]
+        }
+        let path = rest.prefix { $0 != UInt8(ascii: "?") }
+        return (authority, path, rest[path.endIndex...].dropFirst())
+    }
+
+    /// Decodes the escapes of a URI. RFC 3986, 2.1. What is no escape stays as it is.
+    private static func decode(_ text: ArraySlice<UInt8>) -> String {
+        var bytes: [UInt8] = []
+        var rest = text
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), rest.count >= 2, let high = Hex.value(rest[rest.startIndex]),
+                let low = Hex.value(rest[rest.startIndex + 1])
+            {
+                bytes.append(high << 4 | low)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 
@@ -41,8 +115,8 @@ package enum ActivationDecision: Sendable, Equatable {
     case authenticate(tcTokenURL: String)
     /// The user interface shows its window.
     case showUserInterface(module: String)
-    /// The connection becomes a WebSocket.
-    case upgrade
+    /// The connection becomes a WebSocket; `accept` is the value of `Sec-WebSocket-Accept`.
+    case upgrade(accept: String)
 }
 
 /// Decides whether a request at the browser port is allowed. docs/protocol/browsers.md.
@@ -100,9 +174,12 @@ package struct ActivationRules: Sendable {
         if let origin = request.origin, let reason = refusal(of: origin, request) {
             return .refuse(.forbidden(identity), reason: "WebSocket refused: Origin '\(origin)' \(reason)")
         }
-        // libwebsockets would answer other versions with version 13. RFC 6455 4.2.2.
+        // RFC 6455 4.2.2.
         guard version == "13" else { return .answer(.wrongWebSocketVersion(identity)) }
-        return .upgrade
+        guard let key = request.webSocketKey, let accept = try? WebSocketKey.accept(key) else {
+            return .answer(.wrongWebSocketKey(identity))
+        }
+        return .upgrade(accept: accept)
     }
 
     /// Returns why an origin may not open a WebSocket; nil if it may.

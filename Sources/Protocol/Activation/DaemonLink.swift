@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Concurrency
 import Glibc
 import Text
 
 /// A connection to the daemon for one connection at the browser port. Each link has its own session.
-final class DaemonLink {
+@Loop final class DaemonLink {
     /// Receives the events of a link. The owner may close the link in any of these calls.
-    protocol Owner: AnyObject {
+    @Loop protocol Owner: AnyObject {
         /// Called when bytes from the daemon have arrived, possibly complete lines.
         func linkHasBytes(_ link: DaemonLink)
         /// Called when all bytes for the daemon are sent.
@@ -15,22 +16,29 @@ final class DaemonLink {
         func linkEnded(_ link: DaemonLink)
     }
 
-    let descriptor: Int32
+    private let descriptor: Int32
     weak var owner: (any Owner)?
-    /// Asks the event loop for a call of `writable`.
-    var requestWritable: () -> Void = {}
-    /// Asks the event loop to remove and close the descriptor.
-    var requestClose: () -> Void = {}
-    private(set) var isOpen = true
+    private var registration: Loop.Registration?
+    private var isOpen = true
     private let incoming = LineBuffer(limit: DaemonLink.capacity)
-    private var outgoing = LineQueue()
+    private var outgoing = WipedQueue()
 
     /// The largest number of bytes that wait in each direction.
     static let capacity = 2 << 20
 
-    init(_ descriptor: Int32) {
+    /// Owns the descriptor from now on, unless it throws.
+    init(_ descriptor: Int32) throws(SystemError) {
         self.descriptor = descriptor
         clinux_set_nonblocking(descriptor)
+        registration = try Loop.watch(descriptor, .read) { [weak self] events in self?.handle(events) }
+    }
+
+    private func handle(_ events: UInt32) {
+        if events & Loop.writable != 0 {
+            flush()
+            if isOpen, outgoing.count == 0 { owner?.linkIsDrained(self) }
+        }
+        if events & (Loop.readable | Loop.hungUp) != 0 { read() }
     }
 
     // MARK: To the daemon
@@ -38,45 +46,27 @@ final class DaemonLink {
     /// Bytes that wait for the daemon.
     var backlog: Int { outgoing.count }
 
-    /// Sends a part of a line; the last part ends the line.
+    /// Sends a part of a line; the last part ends the line. A line end in the part becomes a tab: JSON allows a tab
+    /// between tokens, and neither in a string.
     func send(_ part: UnsafeRawBufferPointer, isLast: Bool) {
         guard isOpen else { return }
-        outgoing.append(part)
-        if isLast { outgoing.endLine() }
+        outgoing.append(part, Self.withoutLineEnd)
+        if isLast { outgoing.append([0x0A]) }
         flush()
         if outgoing.count > Self.capacity { end() }
     }
 
+    nonisolated static func withoutLineEnd(_ byte: UInt8) -> UInt8 { byte == 0x0A || byte == 0x0D ? 0x09 : byte }
+
     func send(line: [UInt8]) { line.withUnsafeBytes { send($0, isLast: true) } }
 
-    /// The event loop calls this when the descriptor can be written.
-    func writable() {
-        flush()
-        if isOpen, outgoing.count == 0 { owner?.linkIsDrained(self) }
-    }
-
     private func flush() {
-        let descriptor = descriptor
-        var isBroken = false
-        outgoing.drain { bytes in
-            var sent = 0
-            while sent < bytes.count {
-                let count = Glibc.send(
-                    descriptor,
-                    bytes.baseAddress.map { $0 + sent },
-                    bytes.count - sent,
-                    Int32(MSG_NOSIGNAL)
-                )
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else {
-                    isBroken = errno != EAGAIN && errno != EWOULDBLOCK
-                    break
-                }
-                sent += count
-            }
-            return sent
+        guard isOpen else { return }
+        if outgoing.send(to: descriptor) {
+            registration?.change(outgoing.count > 0 ? [.read, .write] : .read)
+        } else {
+            end()
         }
-        if isBroken { end() } else if outgoing.count > 0 { requestWritable() }
     }
 
     // MARK: From the daemon
@@ -87,8 +77,7 @@ final class DaemonLink {
         return body(line)
     }
 
-    /// The event loop calls this when the descriptor can be read.
-    func readable() {
+    private func read() {
         guard isOpen else { return }
         var isOver = false
         while !isOver {
@@ -114,6 +103,7 @@ final class DaemonLink {
         guard isOpen else { return }
         isOpen = false
         owner = nil
-        requestClose()
+        registration?.cancel()
+        Glibc.close(descriptor)
     }
 }

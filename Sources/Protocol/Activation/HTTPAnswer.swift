@@ -23,34 +23,12 @@ package struct ActivationIdentity: Sendable, Equatable {
 /// A complete HTTP/1.1 answer. Each answer ends its connection.
 package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
+    /// `Name: value`.
     package let headers: [String]
     package let body: String
 
-    /// Status line, headers and body.
-    package var bytes: [UInt8] {
-        var head = ["HTTP/1.1 \(status) \(Self.reason(status))"] + headers
-        if status != 204 { head.append("Content-Length: \(body.utf8.count)") }
-        head.append("Connection: close")
-        return Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
-    }
-
     /// Reports that an authentication has begun and that the answer follows later. RFC 2518 10.1.
     package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
-
-    private static func reason(_ status: Int) -> String {
-        switch status {
-        case 200: "OK"
-        case 204: "No Content"
-        case 303: "See Other"
-        case 400: "Bad Request"
-        case 403: "Forbidden"
-        case 404: "Not Found"
-        case 409: "Conflict"
-        case 426: "Upgrade Required"
-        case 500: "Internal Server Error"
-        default: "Service Unavailable"
-        }
-    }
 
     private init(_ status: Int, _ identity: ActivationIdentity, _ headers: [String] = [], body: String = "") {
         (self.status, self.body) = (status, body)
@@ -92,6 +70,11 @@ package struct HTTPAnswer: Sendable, Equatable {
     static func upgradeRequired(_ identity: ActivationIdentity) -> HTTPAnswer {
         let text = "This address is for programs that open a WebSocket, not for a browser."
         return page(426, identity, "WebSocket only", text, next: again, ["Upgrade: websocket"])
+    }
+
+    static func wrongWebSocketKey(_ identity: ActivationIdentity) -> HTTPAnswer {
+        let text = "The header Sec-WebSocket-Key must be the base 64 of 16 bytes."
+        return page(400, identity, "Wrong WebSocket handshake", text, next: "Correct the program.")
     }
 
     static func wrongWebSocketVersion(_ identity: ActivationIdentity) -> HTTPAnswer {

@@ -1,69 +1,147 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CWebSockets
+import CMicroHTTPD
+import Concurrency
+import Glibc
+import WebSocket
 
-/// Serves a WebSocket at `/eID-Kernel`. Each frame is a line for the daemon, and each line of the daemon is a frame.
-final class WebSocketClient: DaemonLink.Owner {
-    private let socket: OpaquePointer
+/// A program at the browser port that uses a WebSocket: each text frame is a line for the daemon, and each line of the
+/// daemon is a frame. RFC 6455.
+@Loop final class WebSocketClient: DaemonLink.Owner {
+    private let socket: Int32
+    /// Closes the socket.
+    private let handle: OpaquePointer
     private let link: DaemonLink
-    /// Whether the daemon has closed the link. Its last lines are still sent.
+    private let closed: @Loop () -> Void
+    private var registration: Loop.Registration?
+    // A longer line is refused by the daemon, which says so.
+    private var parser = WebSocketParser(isMasked: true, limit: .max)
+    private var outgoing = WipedQueue()
+    private var isClosed = false
+    /// Whether the last frame, which closes the connection, is on its way.
     private var isEnding = false
-    /// Whether reading from the client is paused.
-    private var isPaused = false
 
     /// With more waiting bytes for the daemon than this, reading from the client is paused.
     private static let highWater = 65_536
+    /// With more waiting bytes for the client than this, no lines are taken from the daemon.
+    private static let largestOutgoing = 65_536
+    private static let readSize = 16_384
 
-    init(_ socket: OpaquePointer, _ link: DaemonLink) {
-        (self.socket, self.link) = (socket, link)
+    /// Takes over an upgraded connection. `closed` is called at its end, when the library has to work.
+    init(_ socket: Int32, _ handle: OpaquePointer, _ link: DaemonLink, _ closed: @escaping @Loop () -> Void) {
+        (self.socket, self.handle, self.link, self.closed) = (socket, handle, link, closed)
+    }
+
+    /// Starts to serve, with the bytes that have arrived behind the handshake. They are wiped.
+    func start(_ early: UnsafeMutableRawBufferPointer) {
+        do throws(SystemError) {
+            // The registration keeps the client until it is closed.
+            registration = try Loop.watch(socket, .read) { self.handle($0) }
+        } catch {
+            return close()
+        }
         link.owner = self
+        received(early)
     }
 
-    /// Receives a part of a frame.
-    func received(_ part: UnsafeRawBufferPointer) {
-        let isLast = lws_is_final_fragment(socket) != 0 && lws_remaining_packet_payload(socket) == 0
-        link.send(part, isLast: isLast)
-        guard link.backlog > Self.highWater, !isPaused else { return }
-        isPaused = true
-        lws_rx_flow_control(socket, 0)
+    private func handle(_ events: UInt32) {
+        if events & Loop.writable != 0 { sendLines() }
+        if events & (Loop.readable | Loop.hungUp) != 0 { read() }
     }
 
-    /// Sends the next frame.
-    /// - Returns: false if the connection must close.
-    func writable() -> Bool {
-        switch link.withLine({ Self.write($0, to: socket) }) {
-        case .some(false): return false
-        case .some(true):
-            lws_callback_on_writable(socket)
-            return true
-        case nil: return !isEnding
+    // MARK: From the client
+
+    private func read() {
+        withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 1) { buffer in
+            while !isClosed, !isEnding, link.backlog <= Self.highWater {
+                let count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { break }
+                guard count > 0 else { return close() }
+                received(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        }
+        updateInterest()
+    }
+
+    /// Parses bytes of the client, and wipes them.
+    private func received(_ bytes: UnsafeMutableRawBufferPointer) {
+        defer { if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) } }
+        do throws(WebSocketError) {
+            try parser.parse(bytes) { part in
+                guard !isEnding else { return }
+                switch part {
+                case .message(let part, _, let isLast): link.send(part, isLast: isLast)
+                case .ping(let payload): queue(.pong, payload)
+                case .pong: break
+                // 1005 is never sent: it means that the frame had no code. RFC 6455 7.4.1.
+                case .close(let code): end(with: code == 1005 ? 1000 : code)
+                }
+            }
+        } catch {
+            end(with: error.code)
         }
     }
 
-    private static func write(_ text: UnsafeRawBufferPointer, to socket: OpaquePointer) -> Bool {
-        let room = Int(cwebsockets_room)
-        return withUnsafeTemporaryAllocation(byteCount: room + text.count, alignment: 16) { buffer in
-            guard let base = buffer.baseAddress else { return false }
-            if let source = text.baseAddress { (base + room).copyMemory(from: source, byteCount: text.count) }
-            let start = (base + room).assumingMemoryBound(to: UInt8.self)
-            return lws_write(socket, start, text.count, LWS_WRITE_TEXT) >= 0
-        }
+    // MARK: To the client
+
+    private func queue(_ opcode: WebSocketWriter.Opcode, _ payload: some Collection<UInt8>) {
+        outgoing.append(WebSocketWriter.header(opcode, count: payload.count))
+        outgoing.append(payload)
+        flush()
     }
 
-    /// Called when the client has closed its connection.
-    func closed() { link.close() }
+    /// Sends the lines of the daemon, as long as the socket accepts them.
+    private func sendLines() {
+        flush()
+        while !isClosed, !isEnding, outgoing.count < Self.largestOutgoing {
+            guard link.withLine({ queue(.text, $0) }) != nil else { break }
+        }
+        updateInterest()
+    }
+
+    private func flush() {
+        guard !isClosed else { return }
+        guard outgoing.send(to: socket), !(isEnding && outgoing.count == 0) else { return close() }
+        updateInterest()
+    }
+
+    private func updateInterest() {
+        guard !isClosed else { return }
+        var interest: Loop.Interest = []
+        if !isEnding, link.backlog <= Self.highWater { interest.insert(.read) }
+        if outgoing.count > 0 { interest.insert(.write) }
+        registration?.change(interest)
+    }
+
+    // MARK: End
+
+    /// Ends the connection with a close frame.
+    private func end(with code: UInt16) {
+        guard !isClosed, !isEnding else { return }
+        isEnding = true
+        link.close()
+        queue(.close, withUnsafeBytes(of: code.bigEndian, Array.init))
+    }
+
+    /// Closes the connection at once.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        registration?.cancel()
+        link.close()
+        cmicrohttpd_close(handle)
+        closed()
+    }
 
     // MARK: DaemonLink.Owner
 
-    func linkHasBytes(_ link: DaemonLink) { lws_callback_on_writable(socket) }
+    func linkHasBytes(_ link: DaemonLink) { sendLines() }
 
-    func linkIsDrained(_ link: DaemonLink) {
-        guard isPaused else { return }
-        isPaused = false
-        lws_rx_flow_control(socket, 1)
-    }
+    func linkIsDrained(_ link: DaemonLink) { updateInterest() }
 
     func linkEnded(_ link: DaemonLink) {
-        isEnding = true
-        lws_callback_on_writable(socket)
+        while link.withLine({ queue(.text, $0) }) != nil {}
+        // Going away. RFC 6455 7.4.1.
+        end(with: 1001)
     }
 }

@@ -16,11 +16,12 @@ import Threads
     private let names: NameService
     private let timeout: Duration
     /// Started with the first look-up.
-    private var thread: ThreadQueue?
-    /// The number of look-ups that have not returned.
-    private var pending = 0
+    private var thread: JobQueue?
+    /// The users for whom a look-up has not returned. Each has one at a time, so that no user can delay the others.
+    private var pending: Set<UInt32> = []
+    private let changes = Waiters()
 
-    /// The number of clients whose names are looked up at once. Further clients are decided without a look-up.
+    /// The number of users whose names are looked up at once. Further clients are decided without a look-up.
     static let maximumPending = 64
 
     /// `timeout` is how long a client waits for a look-up. After this time the unknown names limit the client.
@@ -66,20 +67,54 @@ import Threads
         return await found.value(whenCancelled: nil)
     }
 
+    /// Returns the permissions of a user whose groups the kernel does not report. The groups come from the name
+    /// service; a user whose groups do not arrive before its deadline has no permission.
+    package func permissions(ofUser uid: UInt32) async -> Permissions {
+        guard policy.needsGroups(of: uid) else {
+            return policy.permissions(of: AccessPolicy.Client(uid: uid, gid: .max, groups: []))
+        }
+        let names = names
+        let found = OneShot<[UInt32]?>()
+        guard startThread("badged-names", { found.fill(names.groups(uid)) }), let groups = await value(of: found),
+            let first = groups.first
+        else { return [] }
+        return await permissions(uid: uid, gid: first, groups: groups)
+    }
+
+    private func lookUpEnded(for uid: UInt32) {
+        pending.remove(uid)
+        changes.check()
+    }
+
+    /// Waits for the end of the look-up for another client of the user, but not longer than `timeout`.
+    private func waitForLookUp(of uid: UInt32) async {
+        var isLate = false
+        let alarm = Loop.Alarm { [changes] in
+            isLate = true
+            changes.check()
+        }
+        alarm.set(after: Int64(timeout / .milliseconds(1)))
+        defer { alarm.cancel() }
+        await changes.wait { [unowned self] in isLate || !pending.contains(uid) }
+    }
+
     /// Returns the permissions of a client. Suspends only while an unknown name may concern the client.
     package func permissions(uid: UInt32, gid: UInt32, groups: [UInt32]) async -> Permissions {
         let client = AccessPolicy.Client(uid: uid, gid: gid, groups: groups)
-        guard policy.isUndecided(client), pending < Self.maximumPending else { return policy.permissions(of: client) }
-        if thread == nil { thread = ThreadQueue(thread: "badged-names") {} }
+        if policy.isUndecided(client), pending.contains(uid) { await waitForLookUp(of: uid) }
+        guard policy.isUndecided(client), !pending.contains(uid), pending.count < Self.maximumPending else {
+            return policy.permissions(of: client)
+        }
+        if thread == nil { thread = JobQueue(thread: "badged-names") }
         guard let thread else { return policy.permissions(of: client) }
-        pending += 1
+        pending.insert(uid)
         let found = OneShot<(AccessPolicy, Permissions)?>()
         let (before, names, generation) = (policy, names, generation)
         thread.async { [weak self] in
             var policy = before
             let permissions = policy.permissions(of: client, lookingUp: names)
             found.fill((policy, permissions))
-            Task { @Loop in self?.pending -= 1 }
+            Task { @Loop in self?.lookUpEnded(for: uid) }
         }
         guard let (resolved, permissions) = await value(of: found), generation == self.generation else {
             return policy.permissions(of: client)

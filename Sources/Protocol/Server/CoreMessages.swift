@@ -8,6 +8,15 @@ package enum Refusal {
     struct AccessDenied: RefusalMessage {
         static let name: StaticString = "ACCESS_DENIED"
         let error: String
+        /// The permissions that the command needs and the client has not, and those that it has.
+        let missing: [String]
+        let granted: [String]
+
+        func write(to object: inout JSONWriter, _ level: APILevel) {
+            object.member("error", error)
+            object.member("missing", missing)
+            object.member("granted", granted)
+        }
     }
     struct BadState: RefusalMessage {
         static let name: StaticString = "BAD_STATE"
@@ -90,6 +99,7 @@ struct HealthMessage: Message {
                 object.member("name", check.name)
                 object.member("ok", check.ok)
                 if check.isUnknown { object.member("unknown", true) }
+                if check.isOptional { object.member("optional", true) }
                 if let cause = check.cause { object.member("cause", cause) }
                 if let advice = check.advice { object.member("advice", advice) }
                 if let errorAgo = check.errorAgo { object.member("errorAgo", errorAgo) }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Host
-package import Wire
+package import Text
+import Wire
 
 /// The commands, messages and workflows of one subject, such as the eID card.
 ///
@@ -10,11 +11,19 @@ package import Wire
     /// Every command of the feature.
     var commands: [CommandSpec] { get }
 
+    /// Returns the answer to a command that has failed, or the final message of its workflow.
+    ///
+    /// BAD_STATE is not asked for. Without this method the answer has the text in its member `error`.
+    func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply
+
     /// Called when a client has connected, to send the first messages.
     func sessionBegan(_ session: Session)
 
     /// Called when the client has chosen another API level.
     func levelChanged(_ session: Session)
+
+    /// Called when the rules for the client have changed. A workflow that needs a lost permission is cancelled already.
+    func permissionsChanged(_ session: Session, from old: Permissions)
 
     /// Called when the connection is closed. A workflow of the session may still run until its end.
     func sessionEnded(_ session: Session)
@@ -27,37 +36,14 @@ package import Wire
 }
 
 extension Feature {
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
+    }
+
     package func sessionBegan(_ session: Session) {}
     package func levelChanged(_ session: Session) {}
+    package func permissionsChanged(_ session: Session, from old: Permissions) {}
     package func sessionEnded(_ session: Session) {}
     package func workflowEnded(_ workflow: Workflow) async {}
     package func health() async -> [HealthCheck] { [] }
-}
-
-/// One command of the protocol.
-package struct CommandSpec: Sendable {
-    /// The name of the command, `cmd`.
-    package let name: String
-    /// The lowest API level that has the command.
-    package let level: APILevel
-    /// The permissions that the client needs.
-    package let permission: Permissions
-    /// Executes the command and answers it.
-    package let perform: @Loop (Session, Command) -> CommandOutcome
-
-    package init(
-        _ name: String,
-        level: APILevel = .one,
-        permission: Permissions,
-        perform: @escaping @Loop (Session, Command) -> CommandOutcome
-    ) {
-        (self.name, self.level, self.permission, self.perform) = (name, level, permission, perform)
-    }
-}
-
-package enum CommandOutcome: Sendable {
-    /// The command is answered, or its answer is being prepared.
-    case answered
-    /// The command does not fit the state of the session: BAD_STATE.
-    case badState
 }

@@ -10,6 +10,8 @@ struct Outbox {
     static let highWater = 256 * 1024
     /// With more bytes than this, events are coalesced.
     private static let coalescingStart = 64 * 1024
+    /// A client with fewer bytes than this is never disconnected for what its user holds.
+    static let small = 16 * 1024
     /// A client with this number of unread bytes of events is disconnected. docs/protocol.md, Transport.
     private static let limit = 1 << 20
 
@@ -23,6 +25,9 @@ struct Outbox {
     var hasRoom: Bool { backlog < Self.highWater }
 
     var backlog: Int { buffer.count - sent }
+
+    /// The allocated memory in bytes.
+    var capacity: Int { buffer.capacity + latest.reduce(0) { $0 + $1.line.capacity } }
     var isEmpty: Bool { backlog == 0 && latest.isEmpty }
 
     mutating func append(answer line: [UInt8]) {
@@ -61,8 +66,13 @@ struct Outbox {
         buffer = larger
     }
 
-    /// Wipes the bytes that were not sent, if a secret is among them.
-    mutating func wipe() {
+    /// Drops what was not sent, and wipes a secret among it.
+    mutating func discard() {
+        wipe()
+        (buffer, sent, latest) = ([], 0, [])
+    }
+
+    private mutating func wipe() {
         guard hasSecret else { return }
         Self.wipe(&buffer)
         (buffer, sent, hasSecret) = ([], 0, false)

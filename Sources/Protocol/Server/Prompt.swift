@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-package import Host
+import Host
+package import Text
 package import Wire
 
 /// A request of a workflow to its client for a value.
@@ -16,21 +17,16 @@ package protocol Prompt: Sendable {
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
     @Loop var isCurrent: Bool { get }
 
-    /// Handles a command that answers prompts of several kinds, such as SET_PIN: `CommandSpec(answering:)`.
-    /// - Returns: `.badState` if the command does not answer this prompt.
-    @Loop static func answer(_ open: OpenPrompt<Self>, with command: Command, named name: String) -> CommandOutcome
+    /// Returns the answer in a command such as SET_PIN: `CommandSpec(answering:)`.
+    /// - Throws: `.badState` if the command does not answer this prompt. After any other failure the question is
+    ///   repeated with its text.
+    @Loop func answer(in call: Call) throws(Failure) -> Answer
 }
 
 extension Prompt {
     package var isCurrent: Bool { true }
 
-    @Loop package static func answer(
-        _ open: OpenPrompt<Self>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        .badState
-    }
+    @Loop package func answer(in call: Call) throws(Failure) -> Answer { throw .badState }
 }
 
 /// A prompt that shows something, and waits for a command without a value.
@@ -42,34 +38,18 @@ package protocol AcknowledgedPrompt: Prompt where Answer == Void {
 extension AcknowledgedPrompt {
     package static var acknowledgement: String { "ACCEPT" }
 
-    @Loop package static func answer(
-        _ open: OpenPrompt<Self>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == acknowledgement, open.isMeant(by: command) else { return .badState }
-        open.answer(())
-        return .answered
+    @Loop package func answer(in call: Call) throws(Failure) {
+        guard call.name == Self.acknowledgement else { throw .badState }
     }
 }
 
-extension CommandSpec {
-    /// Makes a command that answers prompts. The open prompt decides whether it is meant, and takes the value.
-    package init(answering name: String, permission: Permissions = .cards) {
-        self.init(name, permission: permission) { session, command in
-            session.workflow?.openPrompt?.take(command, named: name) ?? .badState
-        }
-    }
-}
-
-/// The reason why a prompt got no answer.
-package enum Interruption: Error, Sendable {
+extension Failure {
     /// CANCEL, a closed connection, or the end of the daemon.
-    case cancelled
-    /// The subject of the prompt no longer exists.
-    case outdated
+    package static var cancelled: Failure { Failure(.cancelled, "Cancelled") }
+    /// The card of a prompt has left, so the client has to be asked again, about this card or another one.
+    package static var cardLost: Failure { Failure(.cardLost, "The card was removed") }
     /// The client has not answered in time. `[server] prompt_timeout`.
-    case timedOut
+    package static var timedOut: Failure { Failure(.timedOut, "The question was not answered in time") }
 }
 
 /// A prompt that waits for its answer.
@@ -79,13 +59,13 @@ package enum Interruption: Error, Sendable {
     /// The prompt, which may change while it is open. For example, the client edits a consent before ACCEPT.
     package var prompt: P
     private let workflow: Workflow
-    private let continuation: CheckedContinuation<Result<P.Answer, Interruption>, Never>
+    private let continuation: CheckedContinuation<Result<P.Answer, Failure>, Never>
 
     fileprivate init(
         _ number: Int,
         _ prompt: P,
         _ workflow: Workflow,
-        _ continuation: CheckedContinuation<Result<P.Answer, Interruption>, Never>
+        _ continuation: CheckedContinuation<Result<P.Answer, Failure>, Never>
     ) {
         (self.number, self.prompt, self.workflow, self.continuation) = (number, prompt, workflow, continuation)
     }
@@ -93,7 +73,7 @@ package enum Interruption: Error, Sendable {
     package func answer(_ answer: P.Answer) { close(.success(answer)) }
 
     /// Whether a command is for this prompt. With another number in `question`, it is the answer to an earlier one.
-    package func isMeant(by command: Command) -> Bool {
+    private func isMeant(by command: Command) -> Bool {
         switch command.int("question") {
         case .missing: true
         case .invalid: false
@@ -101,12 +81,18 @@ package enum Interruption: Error, Sendable {
         }
     }
 
-    /// Repeats the question as the direct answer to a command whose value was wrong.
-    package func refuse(_ command: Command, _ error: String) {
-        workflow.session.answer(prompt.message(number, to: workflow.session, error: error), to: command)
+    func take(_ call: Call) throws(Failure) {
+        guard isMeant(by: call.command) else { throw .badState }
+        do throws(Failure) {
+            answer(try prompt.answer(in: call))
+        } catch {
+            guard error.code != .badState else { throw error }
+            let question = prompt.message(number, to: workflow.session, error: error.message)
+            workflow.session.answer(question, to: call)
+        }
     }
 
-    fileprivate func close(_ result: Result<P.Answer, Interruption>) {
+    fileprivate func close(_ result: Result<P.Answer, Failure>) {
         guard workflow.openPrompt === self else { return }
         workflow.openPrompt = nil
         continuation.resume(returning: result)
@@ -117,24 +103,23 @@ package enum Interruption: Error, Sendable {
 @Loop protocol AnyOpenPrompt: AnyObject {
     var name: String { get }
     var isCurrent: Bool { get }
-    func interrupt(_ interruption: Interruption)
-    func take(_ command: Command, named name: String) -> CommandOutcome
+    func interrupt(_ failure: Failure)
+    func take(_ call: Call) throws(Failure)
 }
 
 extension OpenPrompt: AnyOpenPrompt {
     var name: String { prompt.name }
     var isCurrent: Bool { prompt.isCurrent }
-    func interrupt(_ interruption: Interruption) { close(.failure(interruption)) }
-    func take(_ command: Command, named name: String) -> CommandOutcome { P.answer(self, with: command, named: name) }
+    func interrupt(_ failure: Failure) { close(.failure(failure)) }
 }
 
 extension Workflow {
     /// Asks the client and waits for the answer, at most for `ServerLimits.promptTimeout`.
-    package func ask<P: Prompt>(_ prompt: P) async throws(Interruption) -> P.Answer {
+    package func ask<P: Prompt>(_ prompt: P) async throws(Failure) -> P.Answer {
         guard !isCancelled else { throw .cancelled }
-        guard prompt.isCurrent else { throw .outdated }
+        guard prompt.isCurrent else { throw .cardLost }
         let number = session.nextPromptNumber()
-        // A wrong answer does not extend the time, so that no client can hold a card without end.
+        // A wrong answer does not extend the deadline, so that no client can hold a card indefinitely.
         let alarm = Loop.Alarm { [weak self] in self?.openPrompt?.interrupt(.timedOut) }
         alarm.set(after: Int64(session.server.limits.promptTimeout / .milliseconds(1)))
         defer { alarm.cancel() }

@@ -8,7 +8,9 @@ package import Wire
 /// One client: its socket, its API level, its permissions and at most one workflow.
 @Loop package final class Session {
     package let server: SocketServer
-    package let permissions: Permissions
+    package private(set) var permissions: Permissions
+    /// Returns the permissions by the current rules; nil if they are fixed.
+    private let evaluate: (@Loop () async -> Permissions)?
     /// The name of the client in the log.
     package let name: String
     /// The user of the client; nil if the kernel does not report it.
@@ -32,6 +34,12 @@ package import Wire
     private var isDeferring = false
     private var isHandling = false
     private var hasInputEnded = false
+    /// Whether the kernel may hold bytes of the client.
+    private var isReadable = false
+    /// Whether the client has closed its connection. Its last lines may still have to be handled.
+    private var isGone = false
+    /// Whether the session waits in `Turns`.
+    var isWaiting = false { didSet { updateInterest() } }
     private var isClosed = false
     private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
@@ -40,15 +48,20 @@ package import Wire
         _ permissions: Permissions,
         name: String,
         uid: UInt32?,
-        server: SocketServer
+        server: SocketServer,
+        evaluate: (@Loop () async -> Permissions)?
     ) throws(SystemError) {
+        self.evaluate = evaluate
         (self.socket, self.permissions, self.name, self.server) = (socket, permissions, name, server)
         self.uid = uid
         registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
     }
 
+    /// Logs a line that this client has caused. The number of lines of a user is limited.
+    package func log(_ level: Log.Level, _ text: String) { server.log(level, text, for: uid) }
+
     func start() {
-        server.log(.debug, "\(name) connected")
+        log(.debug, "\(name) connected")
         isHandling = true
         for feature in server.features { feature.sessionBegan(self) }
         isHandling = false
@@ -58,6 +71,7 @@ package import Wire
     // MARK: Commands
 
     private func handle(_ line: UnsafeRawBufferPointer) {
+        lineBytes = Self.workFactor * line.count
         let command: Command
         do throws(JSONError) {
             command = try Command(scanning: line)
@@ -67,20 +81,141 @@ package import Wire
         guard let name = command.name else {
             return answer(Refusal.Invalid(error: "Command cannot be undefined"), to: command)
         }
-        guard let spec = server.commands[name], level >= spec.level else {
+        guard let (spec, feature) = server.commands[name], level >= spec.level else {
             return answer(Refusal.UnknownCommand(error: name), to: command)
         }
         guard permissions.contains(spec.permission) else {
+            let missing = spec.permission.subtracting(permissions).words
             // Once for each command, so that a client cannot fill the log.
             if refused.insert(name).inserted {
-                server.log(.notice, "\(self.name): \(name) refused, [access] does not grant the permission")
+                let words = missing.joined(separator: ", ")
+                log(.notice, "\(self.name): \(name) refused, [access] does not grant \(words)")
             }
-            return answer(Refusal.AccessDenied(error: name), to: command)
+            let granted = permissions.words
+            return answer(Refusal.AccessDenied(error: name, missing: missing, granted: granted), to: command)
         }
-        switch spec.perform(self, command) {
-        case .answered: break
-        case .badState: answer(Refusal.BadState(error: name), to: command)
+        Requester.$uid.withValue(uid) { perform(Call(self, spec, command), feature) }
+    }
+
+    private func perform(_ call: Call, _ feature: any Feature) {
+        guard workflow == nil || !call.spec.isForIdle else {
+            return answer(Refusal.BadState(error: call.name), to: call)
         }
+        switch call.spec.form {
+        case .now(let method):
+            do throws(Failure) {
+                send(try method(call), call, feature)
+            } catch {
+                refuse(call, error, feature)
+            }
+        case .later(let method):
+            // The line stays in the buffer meanwhile.
+            deferLines { [self] in
+                do throws(Failure) {
+                    let reply = try await method(call)
+                    Loop.shared.preconditionIsolated()
+                    send(reply, call, feature)
+                } catch {
+                    Loop.shared.preconditionIsolated()
+                    note(error, call.spec)
+                    refuse(call, error, feature)
+                }
+            }
+        }
+    }
+
+    private func send(_ reply: Reply, _ call: Call, _ feature: any Feature) {
+        switch reply.content {
+        case .none: break
+        case .message(let message):
+            answer(message, to: call)
+            reply.then?()
+        case .workflow(let name, let first, let refusal, let body):
+            let spec = call.spec
+            let refused = refusal ?? { [self] failure in feature.refusal(failure, of: spec, self) }
+            if let reason = workflowRefusal() {
+                return send(refused(Failure(.tooManyWorkflows, reason)), call, feature)
+            }
+            if case .value(let flag) = call.command.bool("status") { wantsStatus = flag }
+            start(name, needs: spec.permission, announcedBy: first) { [self] workflow in
+                do throws(Failure) {
+                    let reply = try await body(workflow)
+                    Loop.shared.preconditionIsolated()
+                    return reply
+                } catch {
+                    Loop.shared.preconditionIsolated()
+                    let isDenied = workflow.isDenied && error.code == .cancelled
+                    let failure = isDenied ? Failure(.accessDenied, Workflow.denied) : error
+                    note(failure, spec)
+                    return refused(failure)
+                }
+            }
+        }
+    }
+
+    private func refuse(_ call: Call, _ failure: Failure, _ feature: any Feature) {
+        guard failure.code != .badState else { return answer(Refusal.BadState(error: call.name), to: call) }
+        if case .message(let message) = feature.refusal(failure, of: call.spec, self).content {
+            answer(message, to: call)
+        }
+    }
+
+    /// Logs why a command has failed. What the client has caused is not notable.
+    private func note(_ failure: Failure, _ spec: CommandSpec) {
+        switch failure.code {
+        case .badState, .wrongArgument, .missingArgument: break
+        case .cancelled: log(.info, "\(name): \(spec.name) ended, cancelled")
+        default: log(.notice, "\(name): \(spec.name) ended, \(failure.logText)")
+        }
+    }
+
+    // MARK: Permissions
+
+    /// Evaluates the permissions by the current rules. What depends on a permission that is lost ends.
+    func evaluatePermissions() async {
+        guard let new = await evaluate?(), !isClosed, new != permissions else { return }
+        let old = permissions
+        permissions = new
+        log(.notice, "\(name): its permissions have changed, by [access]")
+        if let workflow, !workflow.permission.isSubset(of: new) { workflow.deny() }
+        for feature in server.features { feature.permissionsChanged(self, from: old) }
+    }
+
+    // MARK: Memory
+
+    /// The longest line for a client without any permission, and while the clients of its user hold much memory.
+    private static let shortLine = 4096
+    /// The memory for a command that is being executed: this number of bytes for each byte of its line.
+    private static let workFactor = 8
+
+    /// The bytes for the command that is being handled, if its execution goes on.
+    private var lineBytes = 0
+    private var workflowBytes = 0
+    private var deferredBytes = 0
+    /// The bytes that the server has counted.
+    private var counted = 0
+
+    /// The longest line that is taken now, and the reason for a short one.
+    private var lineLimit: (bytes: Int, reason: String) {
+        if permissions.isEmpty { return (Self.shortLine, ": [access] gives this client no permission") }
+        guard server.holdings.hasRoom(for: uid) else {
+            return (Self.shortLine, " at this time: clients hold too much memory; try again later")
+        }
+        return (LineBuffer.maximumLine, "")
+    }
+
+    private func account() {
+        let new = workflowBytes + deferredBytes + (isClosed ? 0 : input.capacity + outbox.capacity)
+        server.holdings.change(uid, by: new - counted)
+        counted = new
+    }
+
+    /// Disconnects a client that does not read if the clients of its user hold too much memory.
+    private func leaveIfTooLarge() {
+        account()
+        guard !isClosed, outbox.capacity > Outbox.small, !server.holdings.hasRoom(for: uid) else { return }
+        log(.warning, "\(name) does not read and is disconnected: the clients of its user hold too much memory")
+        close("the client does not read")
     }
 
     // MARK: Workflow
@@ -88,26 +223,34 @@ package import Wire
     /// Why no workflow may start now, although the session runs none; nil if one may start. `[server] max_workflows`.
     package func workflowRefusal() -> String? {
         guard let refusal = server.workflowRefusal(of: self) else { return nil }
-        server.log(.notice, "\(name): workflow refused. \(refusal)")
+        log(.notice, "\(name): workflow refused. \(refusal)")
         return refusal
     }
 
-    /// Starts a workflow in a session without one. `first` is the first message, and `body` returns the final one.
+    /// Starts a workflow in a session without one, which ends if the client loses `permission`. `first` is the first
+    /// message, and `body` returns the final one.
     @discardableResult
     package func start(
         _ name: String,
+        needs permission: Permissions,
         announcedBy first: some Message,
-        _ body: @escaping @Loop (Workflow) async -> any Message
+        _ body: @escaping @Loop (Workflow) async -> Reply
     ) -> Workflow {
-        let workflow = Workflow(name, self)
+        let workflow = Workflow(name, self, permission)
         self.workflow = workflow
+        workflowBytes = lineBytes
         push(first)
-        workflow.start { await body(workflow) }
+        workflow.start {
+            guard case .message(let end) = await body(workflow).content else { return nil }
+            return end
+        }
         return workflow
     }
 
     func workflowEnded() {
         workflow = nil
+        workflowBytes = 0
+        account()
         if isClosed {
             leave()
         } else {
@@ -123,42 +266,84 @@ package import Wire
     // MARK: Input
 
     private func ready(_ events: UInt32) {
-        if events & Loop.hungUp != 0 { return close("the client closed the connection") }
         if events & Loop.writable != 0 { flush() }
+        if events & Loop.hungUp != 0 { return peerLeft() }
         guard events & Loop.readable != 0, !isClosed, !hasInputEnded, !isPaused else { return }
-        let count = input.fill { recv(socket, $0.baseAddress, $0.count, 0) }
-        if count < 0 {
-            if errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR { return }
-            return close(String(cString: strerror(errno)))
-        }
-        if count == 0 { hasInputEnded = true }
-        handleLines()
+        isReadable = true
+        server.turns.enter(self)
+    }
+
+    /// Called when the client has closed its connection. The lines that the kernel still holds are handled, and answers
+    /// are dropped.
+    private func peerLeft() {
+        guard !isClosed, !isGone else { return }
+        (isGone, isReadable) = (true, true)
+        // The kernel would report the hang-up in each turn.
+        registration?.cancel()
+        outbox.discard()
+        if hasInputEnded { return close("the client closed the connection") }
+        // The lines wait for an answer that is being prepared; the card of a workflow does not.
+        if isDeferring { workflow?.cancel() }
+        server.turns.enterLater(self)
     }
 
     /// Whether reading is paused: until the client has read its answers, and until a deferred answer is complete.
     private var isPaused: Bool { isDeferring || outbox.backlog > Outbox.highWater }
 
-    private func handleLines() {
-        guard !isHandling else { return }
+    /// Reads and handles lines until there are no more, or until this time of `Loop.clock`.
+    /// - Returns: whether there is more to do now.
+    func work(until deadline: Int64) -> Bool {
+        guard !isHandling, !isClosed else { return false }
         isHandling = true
+        var hasMore = false
         while !isClosed {
-            if outbox.backlog > Outbox.highWater, outbox.flush(to: socket) == .failed { break }
-            guard !isPaused, let line = input.next() else { break }
-            switch line {
-            case .text(let text): handle(text)
-            case .tooLong:
-                let error = "line too long (more than \(LineBuffer.maximumLine) bytes)"
-                answer(Refusal.Invalid(error: error), nil)
+            if !isGone, outbox.backlog > Outbox.highWater, outbox.flush(to: socket) == .failed { peerLeft() }
+            guard !isClosed, !isPaused else { break }
+            if let line = input.next() {
+                handle(line)
+            } else if isReadable, !hasInputEnded {
+                fill()
+            } else {
+                break
+            }
+            guard Loop.clock < deadline else {
+                hasMore = true
+                break
             }
         }
         isHandling = false
         flush()
-        if hasInputEnded, !isPaused, !isClosed { inputEnded() }
+        account()
+        if hasInputEnded, !hasMore, !isPaused, !isClosed { inputEnded() }
+        return hasMore && !isClosed
+    }
+
+    private func fill() {
+        // The end of the kernel's data shows when the client has left.
+        isReadable = isGone
+        input.limit = lineLimit.bytes
+        defer { account() }
+        let count = input.fill { recv(socket, $0.baseAddress, $0.count, 0) }
+        guard count <= 0 else { return }
+        if count < 0, errno == EINTR || !isGone && (errno == EAGAIN || errno == EWOULDBLOCK) { return }
+        hasInputEnded = true
+        if count < 0 { peerLeft() }
+    }
+
+    private func handle(_ line: LineBuffer.Line) {
+        switch line {
+        case .text(let text): handle(text)
+        case .tooLong:
+            let (bytes, reason) = lineLimit
+            let error = "line too long (more than \(bytes) bytes\(reason))"
+            answer(Refusal.Invalid(error: error), nil)
+        }
     }
 
     /// Called when the client has closed its side and all its lines are handled. Ends its workflow; answers are still
     /// sent.
     private func inputEnded() {
+        if isGone { return close("the client closed the connection") }
         if let workflow {
             workflow.cancel()
         } else if outbox.isEmpty {
@@ -168,21 +353,27 @@ package import Wire
     }
 
     /// Runs work that takes time. The lines after the command wait for its end.
-    package func deferLines(_ work: @escaping @Loop () async -> Void) {
+    private func deferLines(_ work: @escaping @Loop () async -> Void) {
         isDeferring = true
+        // No client waits for the workflow any more, and the workflow may hold a card.
+        if isGone { workflow?.cancel() }
+        deferredBytes = lineBytes
         updateInterest()
         Task { @Loop in
             await work()
             self.isDeferring = false
-            self.handleLines()
+            self.deferredBytes = 0
+            self.account()
             self.updateInterest()
+            server.turns.enter(self)
         }
     }
 
     // MARK: Output
 
-    /// Sends the direct answer to a command.
-    package func answer(_ message: some Message, to command: Command) { answer(message, command.request) }
+    func answer(_ message: some Message, to call: Call) { answer(message, call.command.request) }
+
+    private func answer(_ message: some Message, to command: Command) { answer(message, command.request) }
 
     /// Sends the direct answer to a command whose line is no longer in the buffer.
     package func answer(_ message: some Message, to request: SavedRequest) {
@@ -190,36 +381,31 @@ package import Wire
         text.withUnsafeBytes { answer(message, $0) }
     }
 
-    /// Prepares the direct answer to a command. The lines after the command wait for the answer.
-    package func answerLater(to command: Command, _ message: @escaping @Loop () async -> (any Message)?) {
-        let request = SavedRequest(command)
-        deferLines { [self] in
-            if let message = await message() { answer(message, to: request) }
-        }
-    }
-
     private func answer(_ message: some Message, _ request: UnsafeRawBufferPointer?) {
-        guard !isClosed else { return }
+        guard !isClosed, !isGone else { return }
         encode(message, request)
         outbox.append(answer: writer.bytes)
+        writer.removeAll()
         if !isHandling { flush() }
+        leaveIfTooLarge()
     }
 
     /// Sends a message that is not an answer. While the client has a backlog, only the newest message of each `key` is
     /// kept.
     package func push(_ message: some Message, coalescing key: String? = nil) {
-        guard !isClosed else { return }
+        guard !isClosed, !isGone else { return }
         guard append(message, coalescing: key) else {
-            server.log(.warning, "\(name) does not read and is disconnected")
+            log(.warning, "\(name) does not read and is disconnected")
             return close("the client does not read")
         }
         if !isHandling { flush() }
+        leaveIfTooLarge()
     }
 
     /// Sends a message as `push` does, unless the client is slow to read. For messages of which a client may miss some.
     /// - Returns: false when the message was not sent.
     package func offer(_ message: some Message) -> Bool {
-        guard !isClosed, outbox.hasRoom else { return false }
+        guard !isClosed, !isGone, outbox.hasRoom else { return false }
         push(message)
         return true
     }
@@ -227,6 +413,7 @@ package import Wire
     private func append<M: Message>(_ message: M, coalescing key: String?) -> Bool {
         guard M.isSecret else {
             encode(message, nil)
+            defer { writer.removeAll() }
             return outbox.append(event: writer.bytes, coalescing: key)
         }
         writer.prepareForSecret()
@@ -241,23 +428,21 @@ package import Wire
     }
 
     private func flush() {
-        guard !isClosed, !isHandling else { return }
+        guard !isClosed, !isGone, !isHandling else { return }
         let wasPaused = isPaused
-        switch outbox.flush(to: socket) {
-        case .failed: return close("the client closed the connection")
-        case .blocked, .done: break
-        }
+        if outbox.flush(to: socket) == .failed { return peerLeft() }
+        account()
         updateInterest()
-        if wasPaused, !isPaused { handleLines() }
-        if hasInputEnded, outbox.isEmpty, workflow == nil, !isPaused, !isHandling { close("the client has finished") }
+        if wasPaused, !isPaused { server.turns.enterLater(self) }
+        if hasInputEnded, outbox.isEmpty, workflow == nil, !isPaused, !isWaiting { close("the client has finished") }
     }
 
     private var interest: Loop.Interest = .read
 
     private func updateInterest() {
-        guard !isClosed else { return }
+        guard !isClosed, !isGone else { return }
         var wanted: Loop.Interest = []
-        if !hasInputEnded, !isPaused { wanted.insert(.read) }
+        if !hasInputEnded, !isPaused, !isWaiting { wanted.insert(.read) }
         if !outbox.isEmpty { wanted.insert(.write) }
         guard wanted != interest else { return }
         interest = wanted
@@ -285,10 +470,11 @@ package import Wire
     private func close(_ reason: String) {
         guard !isClosed else { return }
         isClosed = true
-        server.log(.debug, "\(name) disconnected: \(reason)")
+        log(.debug, "\(name) disconnected: \(reason)")
         registration?.cancel()
         Glibc.close(socket)
-        outbox.wipe()
+        outbox.discard()
+        account()
         for feature in server.features { feature.sessionEnded(self) }
         if let workflow {
             workflow.cancel()
@@ -308,5 +494,5 @@ package import Wire
 package struct SavedRequest: Sendable {
     fileprivate let text: [UInt8]?
 
-    package init(_ command: Command) { text = command.request.map { Array($0) } }
+    init(_ command: Command) { text = command.request.map { Array($0) } }
 }

@@ -11,9 +11,8 @@ package import Wire
     package typealias LogFunction = @Loop (Log.Level, String) -> Void
 
     package let features: [any Feature]
-    let commands: [String: CommandSpec]
+    let commands: [String: (spec: CommandSpec, feature: any Feature)]
     let info: ServerInfo
-    package let log: LogFunction
     /// They may change at any time.
     package var limits: ServerLimits
     private let permissions: @Loop (Peer) async -> Permissions
@@ -21,6 +20,10 @@ package import Wire
     private var acceptance: Loop.Registration?
     private var sessionsByID: [ObjectIdentifier: Session] = [:]
     private var sessionCount = 0
+    private var clientsByUser: [UInt32?: Int] = [:]
+    let turns = Turns()
+    let holdings = Holdings()
+    let logLimit: LogLimit
     /// For each user, the clients whose permissions are not known yet.
     private var arriving: [UInt32: Int] = [:]
     private var isStopped = false
@@ -36,16 +39,19 @@ package import Wire
     ) {
         self.features = [CoreFeature()] + features
         commands = self.features.reduce(into: [:]) { table, feature in
-            for command in feature.commands { table[command.name] = command }
+            for spec in feature.commands { table[spec.name] = (spec, feature) }
         }
         (self.info, self.limits) = (info, limits)
-        (self.permissions, self.log) = (permissions, log)
+        self.permissions = permissions
+        logLimit = LogLimit(log)
     }
+
+    /// Logs a line that a client of this user has caused. The number of lines is limited.
+    func log(_ level: Log.Level, _ text: String, for uid: UInt32?) { logLimit.write(level, text, for: uid) }
 
     package var sessions: some Sequence<Session> { sessionsByID.values }
 
-    /// The names of all commands.
-    package var commandNames: Set<String> { Set(commands.keys) }
+    package var specs: [CommandSpec] { commands.values.map(\.spec) }
 
     package var clientCount: Int { sessionsByID.count }
 
@@ -71,6 +77,8 @@ package import Wire
 
     /// The number of descriptors that are reserved for readers and cards.
     private static let reservedDescriptors: Int32 = 16
+    /// The number of further descriptors that only clients of root get.
+    private static let reservedForRoot: Int32 = 8
     private var firstReserved = Int32.max
 
     private func acceptClients() {
@@ -81,7 +89,7 @@ package import Wire
                 switch errno {
                 case EINTR, ECONNABORTED: continue
                 case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-                    log(.warning, "cannot accept a client: \(String(cString: strerror(errno)))")
+                    log(.warning, "cannot accept a client: \(String(cString: strerror(errno)))", for: nil)
                     // The listener stays readable, so the loop would never wait. The end of a session resumes
                     // accepting.
                     if !sessionsByID.isEmpty { acceptance?.change([]) }
@@ -89,19 +97,18 @@ package import Wire
                 }
                 return
             }
-            if socket < firstReserved {
-                serve(socket)
-            } else {
-                log(.warning, "a client was refused: no descriptors are left for it")
-                refuse(socket)
-            }
+            serve(socket)
         }
     }
 
     /// Serves one connected, non-blocking Unix stream socket, and owns the socket from now on.
     package func serve(_ socket: Int32) {
         guard let peer = try? Peer(socket: socket) else {
-            log(.warning, "a client was refused: its credentials cannot be read")
+            log(.warning, "a client was refused: its user and its groups cannot be read", for: nil)
+            return refuse(socket)
+        }
+        guard socket < firstReserved - (peer.uid == 0 ? 0 : Self.reservedForRoot) else {
+            log(.warning, "a client of uid \(peer.uid) was refused: no descriptors are left for it", for: peer.uid)
             return refuse(socket)
         }
         guard hasRoom(for: peer.uid) else { return refuse(socket) }
@@ -110,18 +117,38 @@ package import Wire
             let permissions = await permissions(peer)
             let others = (arriving[peer.uid] ?? 1) - 1
             arriving[peer.uid] = others > 0 ? others : nil
-            begin(socket, permissions, from: "pid \(peer.pid), uid \(peer.uid)", uid: peer.uid)
+            begin(socket, permissions, from: "pid \(peer.pid), uid \(peer.uid)", uid: peer.uid) {
+                await self.permissions(peer)
+            }
         }
     }
 
     /// Serves a client of the browser port. `origin` is its name in the log, and `uid` its user, if the kernel reports
-    /// it.
-    package func serve(_ socket: Int32, _ permissions: Permissions, from origin: String, uid: UInt32? = nil) {
+    /// it. `evaluate` returns the permissions by the rules at a later time; nil: they are fixed.
+    package func serve(
+        _ socket: Int32,
+        _ permissions: Permissions,
+        from origin: String,
+        uid: UInt32? = nil,
+        evaluate: (@Loop () async -> Permissions)? = nil
+    ) {
         guard hasRoom(for: uid) else { return refuse(socket) }
-        begin(socket, permissions, from: origin, uid: uid)
+        begin(socket, permissions, from: origin, uid: uid, evaluate)
     }
 
-    private func begin(_ socket: Int32, _ permissions: Permissions, from origin: String, uid: UInt32?) {
+    /// Evaluates the permissions of all clients by the current rules, and returns when this is done.
+    package func evaluatePermissions() async {
+        let evaluations = sessions.map { session in Task { @Loop in await session.evaluatePermissions() } }
+        for evaluation in evaluations { await evaluation.value }
+    }
+
+    private func begin(
+        _ socket: Int32,
+        _ permissions: Permissions,
+        from origin: String,
+        uid: UInt32?,
+        _ evaluate: (@Loop () async -> Permissions)?
+    ) {
         guard !isStopped else {
             close(socket)
             return
@@ -129,12 +156,20 @@ package import Wire
         sessionCount += 1
         let name = "client \(sessionCount) (\(origin))"
         do throws(SystemError) {
-            let session = try Session(socket, permissions, name: name, uid: uid, server: self)
+            let session = try Session(
+                socket,
+                permissions,
+                name: name,
+                uid: uid,
+                server: self,
+                evaluate: evaluate
+            )
             sessionsByID[ObjectIdentifier(session)] = session
+            clientsByUser[uid, default: 0] += 1
             session.start()
             onClientsChange()
         } catch {
-            log(.error, "cannot serve a client: \(error)")
+            log(.error, "cannot serve a client: \(error)", for: uid)
             close(socket)
         }
     }
@@ -142,34 +177,38 @@ package import Wire
     // MARK: Limits
 
     /// Whether one more client may connect. Clients without a known user count as one user.
+    /// Root has a table of its own.
     private func hasRoom(for uid: UInt32?) -> Bool {
+        let own = clientsByUser[uid, default: 0] + (uid.flatMap { arriving[$0] } ?? 0)
         let all = clientCount + arriving.values.reduce(0, +)
-        guard all < limits.clients else {
-            log(.warning, "a client was refused: \(all) are connected (max_clients)")
+        let root = clientsByUser[0, default: 0] + arriving[0, default: 0]
+        let name = Self.text(uid)
+        guard (uid == 0 ? root : all - root) < limits.clients else {
+            log(.warning, "a client of \(name) was refused: \(limits.clients) are connected (max_clients)", for: uid)
             return false
         }
-        let own = sessionsByID.values.count { $0.uid == uid } + (uid.flatMap { arriving[$0] } ?? 0)
-        guard own < limits.clientsPerUser else {
-            log(.warning, "a client of \(Self.text(uid)) was refused: \(own) are connected (max_clients_per_user)")
+        guard uid == 0 || own < limits.clientsOfOneUser else {
+            log(.warning, "a client of \(name) was refused: \(own) are connected (max_clients_per_user)", for: uid)
             return false
         }
         return true
     }
 
-    /// Returns why a session may not start a workflow now; nil if it may start one.
+    /// Returns why a session may not start a workflow now; nil if it may start one. Root has a table of its own.
     func workflowRefusal(of session: Session) -> String? {
-        let running = sessionsByID.values.filter { $0.workflow != nil }
+        let running = sessionsByID.values.filter { $0.workflow != nil && ($0.uid == 0) == (session.uid == 0) }
         if running.count >= limits.workflows {
             return "Too many workflows are running (max_workflows = \(limits.workflows)): try again when one has ended"
         }
-        if running.count(where: { $0.uid == session.uid }) >= limits.workflowsPerUser {
-            return "Too many workflows of this user are running (max_workflows_per_user = \(limits.workflowsPerUser)):"
+        let own = limits.workflowsOfOneUser
+        if session.uid != 0, running.count(where: { $0.uid == session.uid }) >= own {
+            return "Too many workflows of this user are running (max_workflows_per_user = \(own)):"
                 + " try again when one has ended"
         }
         return nil
     }
 
-    private static func text(_ uid: UInt32?) -> String { uid.map { "uid \($0)" } ?? "an unknown user" }
+    nonisolated static func text(_ uid: UInt32?) -> String { uid.map { "uid \($0)" } ?? "an unknown user" }
 
     private func refuse(_ socket: Int32) {
         var writer = JSONWriter()
@@ -181,6 +220,8 @@ package import Wire
 
     func sessionEnded(_ session: Session) {
         sessionsByID[ObjectIdentifier(session)] = nil
+        let rest = clientsByUser[session.uid, default: 1] - 1
+        clientsByUser[session.uid] = rest > 0 ? rest : nil
         acceptance?.change(.read)
         onClientsChange()
     }

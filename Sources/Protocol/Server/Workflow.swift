@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import Host
 import Wire
 
 /// The dialogue that runs in a session: its task, its progress, and the event that it waits for.
@@ -10,31 +11,45 @@ import Wire
     /// The progress in percent.
     package private(set) var progress = 0
     package private(set) var isCancelled = false
+    /// Whether it was cancelled because its client has lost the permission.
+    package private(set) var isDenied = false
+    /// What its client needs until the end.
+    let permission: Permissions
     /// Whether the body has ended. The final message is sent next.
     package private(set) var isOver = false
     var openPrompt: (any AnyOpenPrompt)?
     /// The name of an event that the workflow waits for without a prompt, such as `INSERT_CARD`.
     package var awaitedEvent: String?
+    private var showsProgress: (@Loop (Int) -> Void)?
     private var task: Task<Void, Never>?
 
-    init(_ name: String, _ session: Session) {
-        (self.name, self.session) = (name, session)
+    init(_ name: String, _ session: Session, _ permission: Permissions) {
+        (self.name, self.session, self.permission) = (name, session, permission)
     }
 
     /// The name of the event that the client can cause now; nil while the workflow runs without the client.
     package var state: String? { openPrompt?.name ?? awaitedEvent }
 
     /// Runs `body` immediately up to its first wait, so that the next command finds the workflow waiting.
-    func start(_ body: @escaping @Loop () async -> any Message) {
+    func start(_ body: @escaping @Loop () async -> (any Message)?) {
         task = Task.immediate { @Loop in
             let end = await body()
             isOver = true
             for feature in session.server.features { await feature.workflowEnded(self) }
-            session.push(end)
+            if let end { session.push(end) }
             session.workflowEnded()
         }
         if isCancelled { task?.cancel() }
     }
+
+    /// Cancels the workflow because its client has lost the permission.
+    func deny() {
+        if !isCancelled { isDenied = true }
+        cancel()
+    }
+
+    /// What the final message says after the loss of the permission.
+    package nonisolated static let denied = "[access] no longer gives this client the permission"
 
     package func cancel() {
         isCancelled = true
@@ -45,13 +60,20 @@ import Wire
 
     /// Ends the open prompt if its subject, such as a card, no longer exists.
     package func checkPrompt() {
-        if let openPrompt, !openPrompt.isCurrent { openPrompt.interrupt(.outdated) }
+        if let openPrompt, !openPrompt.isCurrent { openPrompt.interrupt(.cardLost) }
     }
 
     /// Begins a step of the workflow.
     package func progress(_ percent: Int) {
         progress = percent
+        showsProgress?(percent)
         pushStatus()
+    }
+
+    /// Shows each progress from now on, and the last one at once, to another display.
+    package func showProgress(_ body: @escaping @Loop (Int) -> Void) {
+        showsProgress = body
+        if progress > 0 { body(progress) }
     }
 
     /// Reports to the client that the workflow runs without input and the card must stay.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Text
 
-/// One message to a client. Each message has its own type, next to the code that sends the message.
+/// One message to a client. A message has a type of its own where it is sent from two places or has a secret; the others
+/// are written in place, as a `WrittenMessage`.
 package protocol Message {
-    /// The name of the message, `msg`.
+    /// The name of the messages of this type.
     static var name: StaticString { get }
+    /// The name of the message, `msg`.
+    var msg: StaticString { get }
     /// Whether the message contains a secret, such as words. Its bytes are wiped when they are sent.
     static var isSecret: Bool { get }
     /// Writes the members other than `msg` and `request`, in an order that is easy to read.
@@ -13,6 +16,7 @@ package protocol Message {
 
 extension Message {
     package static var isSecret: Bool { false }
+    package var msg: StaticString { Self.name }
 
     /// Writes the message as one compact object, without a line end.
     ///
@@ -20,11 +24,24 @@ extension Message {
     package func encode(to writer: inout JSONWriter, _ level: APILevel, request: UnsafeRawBufferPointer? = nil) {
         writer.object { object in
             object.key("msg")
-            object.string(Self.name.description)
+            object.string(msg.description)
             write(to: &object, level)
             guard let request else { return }
             object.key("request")
             object.raw(request)
         }
     }
+}
+
+/// A message that is written in place.
+package struct WrittenMessage: Message {
+    package static var name: StaticString { "" }
+    package let msg: StaticString
+    private let body: (inout JSONWriter) -> Void
+
+    package init(_ msg: StaticString, _ body: @escaping (inout JSONWriter) -> Void) {
+        (self.msg, self.body) = (msg, body)
+    }
+
+    package func write(to object: inout JSONWriter, _ level: APILevel) { body(&object) }
 }

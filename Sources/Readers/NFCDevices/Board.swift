@@ -11,7 +11,7 @@ import Synchronization
 /// checks once a second whether the card is still there, but not while the card may hold a secure channel.
 final class Board: Sendable {
     private struct State {
-        var session: CardSession?
+        var session: NFCCardSession?
         /// The thread is in `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
@@ -71,7 +71,7 @@ final class Board: Sendable {
     }
 
     /// The session of this insertion; nil when the insertion has ended.
-    func session(_ insertion: UInt64) -> CardSession? {
+    func session(_ insertion: UInt64) -> NFCCardSession? {
         state.withLock { $0.session?.insertion.number == insertion ? $0.session : nil }
     }
 
@@ -154,7 +154,7 @@ final class Board: Sendable {
         guard !card.isGone else { return }
         let insertion = Insertion(reader: reader, number: nextInsertion())
         let answerToReset = card.answerToReset
-        let session = CardSession(insertion, of: card)
+        let session = NFCCardSession(insertion, of: card)
         let isStopped = state.withLock { state in
             if !state.isStopped { state.session = session }
             return state.isStopped
@@ -176,7 +176,7 @@ final class Board: Sendable {
     }
 
     /// Reports the removal and ends the session.
-    private func end(_ session: CardSession) {
+    private func end(_ session: NFCCardSession) {
         state.withLock { $0.session = nil }
         publish(.withdrawn(session.insertion))
         session.end()

@@ -60,7 +60,7 @@ package final class DeviceMonitor: Sendable {
         }
     }
 
-    private func session(_ insertion: UInt64) -> CardSession? {
+    private func session(_ insertion: UInt64) -> NFCCardSession? {
         let boards = state.withLock { $0.boards }
         return boards.lazy.compactMap { $0.session(insertion) }.first
     }

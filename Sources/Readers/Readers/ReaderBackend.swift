@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Host
 package import ISO7816
+package import Text
 
 /// Identifies one card in one reader from its insertion to its removal.
 ///
@@ -44,12 +45,14 @@ package struct ReaderDescription: Sendable, Equatable {
 /// An event that a backend reports to the registry. Events are reported in the order in which they occur.
 package enum ReaderEvent: Sendable {
     case added(ReaderDescription)
-    /// The properties of the reader have changed.
+    /// The properties of the reader have changed, or another program holds it no more.
     case changed(ReaderDescription)
     case removed(reader: String)
     /// `answerToReset` as ISO 7816-3 or PC/SC part 3 builds it.
     case inserted(Insertion, answerToReset: [UInt8])
     case withdrawn(Insertion)
+    /// A connection waits for a card that another program holds. `changed` follows when the wait is over.
+    case held(Insertion)
     /// The state of the backend itself changed; replaces its earlier checks.
     case health([HealthCheck])
 }
@@ -88,6 +91,12 @@ extension ReaderBackend {
 package protocol CardConnection: CardChannel {
     /// Releases the card. With `reset` the card ends every secure channel.
     func disconnect(reset: Bool) async
+    /// Shows the progress of a workflow where the card is, if the reader is another device with a display.
+    func show(progress percent: Int)
+}
+
+extension CardConnection {
+    package func show(progress percent: Int) {}
 }
 
 /// A card in a reader that runs PACE and changes the PIN itself; no secret passes through the host.
@@ -140,4 +149,29 @@ package struct KeypadPACEResult: Sendable, Equatable {
     package init(outcome: Outcome, mseStatus: StatusWord? = nil) {
         (self.outcome, self.mseStatus) = (outcome, mseStatus)
     }
+}
+
+/// The description of a new virtual card, as the backend has parsed it from SET_CARD.
+package protocol CardDescription: Sendable {}
+
+/// A backend whose readers take cards by command: SET_CARD. docs/protocol/readers.md, Virtual reader.
+package protocol VirtualReaderBackend: ReaderBackend {
+    /// Parses the objects `simulator` and `card` of SET_CARD.
+    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
+    func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription
+
+    /// Inserts the card of `reader`. With a description, a new card replaces it first.
+    /// - Throws: `VirtualReaderError`; then nothing has changed.
+    func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError)
+
+    /// Removes the card from the reader. The card keeps its state for the next insertion.
+    func removeCard(from reader: String) async
+}
+
+package enum VirtualReaderError: Error, Sendable, Equatable {
+    case unknownReader
+    /// A card is in the reader already; the command is ignored.
+    case occupied
+    /// The description is wrong; the text has the entry and the fault.
+    case invalid(String)
 }

@@ -8,14 +8,14 @@ import Threads
 /// Runs badged-nfc while a device of libnfc may be connected, and keeps the state of its readers.
 @Loop final class NFCClient {
     /// The card that is in a reader.
-    private struct Session {
+    private struct Presence {
         let insertion: Insertion
         /// The number that badged-nfc gave the insertion.
         let number: UInt64
     }
 
-    private struct Reader {
-        var session: Session?
+    private struct Slot {
+        var session: Presence?
     }
 
     /// Connection strings from the configuration.
@@ -29,7 +29,7 @@ import Threads
     private var program: NFCProgram?
     /// The program was asked to end.
     private var isEnding = false
-    private var readers: [String: Reader] = [:]
+    private var readers: [String: Slot] = [:]
     private var lastInsertion: UInt64 = 0
     /// Lets one connection at a time to each insertion.
     private let gate = ReaderGate()
@@ -209,7 +209,7 @@ import Threads
         switch event {
         case .added(let reader):
             guard readers.count < Self.maximumReaders, readers[reader.name] == nil else { return }
-            readers[reader.name] = Reader()
+            readers[reader.name] = Slot()
             events?.yield(event)
         case .changed(let reader):
             if readers[reader.name] != nil { events?.yield(event) }
@@ -220,10 +220,13 @@ import Threads
             withdraw(reported.reader)
             lastInsertion += 1
             let insertion = Insertion(reader: reported.reader, number: lastInsertion)
-            readers[reported.reader]?.session = Session(insertion: insertion, number: reported.number)
+            readers[reported.reader]?.session = Presence(insertion: insertion, number: reported.number)
             events?.yield(.inserted(insertion, answerToReset: answerToReset))
         case .withdrawn(let reported):
             if readers[reported.reader]?.session?.number == reported.number { withdraw(reported.reader) }
+        case .held(let reported):
+            guard let session = readers[reported.reader]?.session, session.number == reported.number else { return }
+            events?.yield(.held(session.insertion))
         case .health(let checks):
             self.report(checks)
         }
@@ -244,7 +247,7 @@ import Threads
 
     // MARK: - Connections
 
-    private func session(of insertion: Insertion) -> Session? {
+    private func session(of insertion: Insertion) -> Presence? {
         guard let session = readers[insertion.reader]?.session, session.insertion == insertion else { return nil }
         return session
     }
@@ -256,7 +259,7 @@ import Threads
         turns[ObjectIdentifier(turn)] = (insertion, turn)
         defer { turns[ObjectIdentifier(turn)] = nil }
         guard await turn.value(whenCancelled: false) else {
-            throw session(of: insertion) != nil ? .other("cancelled") : .removed
+            throw session(of: insertion) != nil ? .cancelled : .removed
         }
         guard session(of: insertion) != nil else {
             gate.leave(Self.gateKey(insertion))

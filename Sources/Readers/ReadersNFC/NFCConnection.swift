@@ -18,7 +18,7 @@ final class NFCConnection: CardConnection {
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
+        guard !isClosed.withLock({ $0 }) else { throw .cancelled }
         return try await client.transmit(command, to: insertion).get()
     }
 

@@ -105,6 +105,10 @@ extension NFCReport {
             writer = MessageWriter(kind: 5)
             writer.append(insertion.number)
             writer.append(text: insertion.reader)
+        case .event(.held(let insertion)):
+            writer = MessageWriter(kind: 10)
+            writer.append(insertion.number)
+            writer.append(text: insertion.reader)
         case .event(.health(let checks)):
             writer = MessageWriter(kind: 6)
             for check in checks.prefix(NFCMessage.maximumChecks) {
@@ -176,6 +180,9 @@ extension NFCReport {
         case 9:
             guard let id = reader.number(UInt32.self) else { return nil }
             self = .released(id: id)
+        case 10:
+            guard let insertion = reader.insertion() else { return nil }
+            self = .event(.held(insertion))
         default: return nil
         }
         guard reader.isAtEnd else { return nil }
@@ -189,7 +196,7 @@ extension CardError {
         case .removed: 1
         case .mute: 2
         case .tooLong: 3
-        case .serviceUnavailable, .reset, .exclusive, .accessDenied, .other: 4
+        case .serviceUnavailable, .reset, .exclusive, .cancelled, .noResources, .accessDenied, .other: 4
         }
     }
 

@@ -25,6 +25,7 @@ final class CardLink: @unchecked Sendable {
         guard let entry else { throw isConnected ? .removed : .serviceUnavailable }
         let card: PCSCCard
         do throws(PCSCCode) {
+            defer { wait.end() }
             card = try Self.hold(entry.name, wait)
         } catch {
             throw Self.error(of: error, reader: entry.name, watch: watch)
@@ -80,7 +81,7 @@ final class CardLink: @unchecked Sendable {
         card = nil
     }
 
-    static let closed = CardError.other("the connection to the card has been closed")
+    static let closed = CardError.cancelled
 
     /// The error for an answer that is too short.
     func missingAnswerError() -> CardError {

@@ -22,7 +22,7 @@ package final class PCSCBackend: ReaderBackend {
 
     /// Starts watching pcscd; a second stream ends the first. The order of a reader's events is `added`, `inserted`,
     /// `withdrawn`, `removed`. `changed` follows when its features become known, or when another program ends its
-    /// exclusive use.
+    /// exclusive use or its transaction, which `held` has reported.
     package var events: AsyncStream<ReaderEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: ReaderEvent.self)
         let new = Watch(events: continuation, absenceTime: absenceTime)
@@ -39,8 +39,8 @@ package final class PCSCBackend: ReaderBackend {
         return stream
     }
 
-    /// Connects to the card. Waits while another program holds a transaction, and while another connection to the same
-    /// reader is open. Throws at once when the task is cancelled or the card leaves.
+    /// Connects to the card. Waits while another program holds a transaction, which is reported as `.held`, and while
+    /// another connection to the same reader is open. Throws at once when the task is cancelled or the card leaves.
     package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
         guard let watch = watch.withLock({ $0 }) else { throw .serviceUnavailable }
         let reader = insertion.reader
@@ -48,12 +48,17 @@ package final class PCSCBackend: ReaderBackend {
         let first = watch.addRemovalHandler(for: insertion) { turn.fill(false) }
         defer { watch.removeRemovalHandler(first) }
         guard await turn.value(whenCancelled: false) else { throw Self.waitError(insertion, watch) }
-        guard let thread = ThreadQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
+        guard let thread = JobQueue(thread: "pcsc-card", onEnd: { [gate] in gate.leave(reader) }) else {
             gate.leave(reader)
-            throw .other("no thread is left for the card")
+            throw .noResources
         }
 
-        let wait = TransactionWait()
+        let wait = TransactionWait {
+            watch.isInUse(insertion)
+        } report: {
+            watch.report(isHeld: $0, insertion)
+        }
+        Task { @Loop in wait.measure() }
         let outcome = OneShot<Result<PCSCConnection, CardError>?>()
         let second = watch.addRemovalHandler(for: insertion) { outcome.fill(nil) }
         defer { watch.removeRemovalHandler(second) }
@@ -81,7 +86,7 @@ package final class PCSCBackend: ReaderBackend {
     /// The error for a wait for a connection that has ended without one.
     private static func waitError(_ insertion: Insertion, _ watch: Watch) -> CardError {
         let (entry, isConnected) = watch.entry(of: insertion)
-        return entry != nil ? .other("cancelled") : isConnected ? .removed : .serviceUnavailable
+        return entry != nil ? .cancelled : isConnected ? .removed : .serviceUnavailable
     }
 
     package func currentHealth() async -> [HealthCheck] {
@@ -96,16 +101,62 @@ package final class PCSCBackend: ReaderBackend {
     }
 }
 
-/// The wait for a transaction, which another thread can end.
+/// The wait for a card that another program may hold in a transaction. Another thread can end the wait.
 final class TransactionWait: Sendable {
     private struct State {
         var card: PCSCCard?
         var isGivenUp = false
+        var isReported = false
+        var isOver = false
+        /// Kept until the wait is over, also when nobody needs the card any more.
+        var alarm: Loop.Alarm?
     }
 
     private let state = Mutex(State())
+    private let isInUse: @Sendable () -> Bool
+    private let report: @Sendable (_ isHeld: Bool) -> Void
 
-    init() {}
+    /// Milliseconds after which a wait is reported. Clients are told within a second.
+    private static let reportDelay: Int64 = 250
+
+    /// - Parameters:
+    ///   - isInUse: returns whether another program uses the reader. It may block.
+    ///   - report: is called when a wait for another program takes long, and when this wait is over.
+    init(
+        isInUse: @escaping @Sendable () -> Bool = { false },
+        report: @escaping @Sendable (_ isHeld: Bool) -> Void = { _ in }
+    ) {
+        (self.isInUse, self.report) = (isInUse, report)
+    }
+
+    /// Begins to measure the wait.
+    @Loop func measure() {
+        let alarm = Loop.Alarm { [self] in _ = startThread("pcsc-held") { [self] in explain() } }
+        let isOver = state.withLock { state in
+            if !state.isOver { state.alarm = alarm }
+            return state.isOver
+        }
+        if !isOver { alarm.set(after: Self.reportDelay) }
+    }
+
+    /// Reports that another program holds the card. A card that has to be powered up is slow as well.
+    private func explain() {
+        guard isWaiting || isInUse() else { return }
+        state.withLock { state in
+            guard !state.isOver else { return }
+            state.isReported = true
+            report(true)
+        }
+    }
+
+    /// Ends the measurement. The card is held, or cannot be held.
+    func end() {
+        state.withLock { state in
+            state.isOver = true
+            state.alarm = nil
+            if state.isReported { report(false) }
+        }
+    }
 
     /// Blocks until no other program holds a transaction, or until `giveUp`. The C function is SCardBeginTransaction.
     func begin(_ card: PCSCCard) -> PCSCCode {

@@ -83,6 +83,10 @@ extension PCSCCode {
             .error(.serviceUnavailable)
         case (.commError, .connect), (.securityViolation, .connect):
             .askService
+        case (.cancelled, _):
+            .error(.cancelled)
+        case (.noMemory, _):
+            .error(.noResources)
         case (.noAccess, _):
             .error(.accessDenied)
         case (.notTransacted, _), (.commDataLost, _), (.timeout, _), (.waitedTooLong, _), (.notReady, _):

@@ -6,10 +6,10 @@ import Threads
 
 /// A connection to a card in a transaction of pcscd. A thread of its own runs all calls and ends with the connection.
 final class PCSCConnection: CardConnection {
-    private let thread: ThreadQueue
+    private let thread: JobQueue
     private let link: CardLink
 
-    init(thread: ThreadQueue, link: CardLink) {
+    init(thread: JobQueue, link: CardLink) {
         (self.thread, self.link) = (thread, link)
     }
 
@@ -42,7 +42,7 @@ final class PCSCConnection: CardConnection {
         guard isQueued else { throw CardLink.closed }
         guard let result = await answer.value(whenCancelled: nil) else {
             thread.finish { [link] in link.close(reset: true) }
-            throw .other("cancelled")
+            throw .cancelled
         }
         return try result.get()
     }

@@ -40,7 +40,7 @@ final class PCSCContext: Sendable {
 
     /// Blocks until one of `states` differs from the state in pcscd, and updates them. Empty flags always differ. The
     /// time limit is in milliseconds, or `forever`. The C function is SCardGetStatusChange.
-    func wait(_ states: inout [ReaderState], milliseconds: UInt32) -> PCSCCode {
+    func wait(_ states: inout [PCSCReaderState], milliseconds: UInt32) -> PCSCCode {
         let names = states.map { $0.name.withCString { strdup($0) } }
         defer { names.forEach { free($0) } }
         var raw = zip(states, names).map { state, name in

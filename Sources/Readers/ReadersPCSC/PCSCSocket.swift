@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 
 /// The socket of pcscd in the file system.
 struct PCSCSocket: Sendable {
@@ -43,15 +44,7 @@ struct PCSCSocket: Sendable {
     /// Connects once and closes the connection.
     /// - Returns: errno of the connect, 0 when a process listens.
     func tryConnect() -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let isShort = withUnsafeMutableBytes(of: &address.sun_path) { buffer in
-            let bytes = Array(path.utf8) + [0]
-            guard bytes.count <= buffer.count else { return false }
-            buffer.copyBytes(from: bytes)
-            return true
-        }
-        guard isShort else { return ENAMETOOLONG }
+        guard let address = UnixAddress(path: path) else { return ENAMETOOLONG }
         let fd = socket(
             AF_UNIX,
             Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
@@ -59,11 +52,7 @@ struct PCSCSocket: Sendable {
         )
         guard fd >= 0 else { return errno }
         defer { close(fd) }
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
+        let code = address.withPointer { connect(fd, $0, $1) }
         // EAGAIN means a full backlog of a process that listens.
         return code == 0 || errno == EAGAIN ? 0 : errno
     }

@@ -5,7 +5,7 @@ import Text
 
 /// The smart card readers on USB, whether pcscd has a driver for them or not.
 enum USBReaders {
-    struct Reader: Sendable, Equatable {
+    struct Device: Sendable, Equatable {
         let vendor: UInt16
         let product: UInt16
         /// The name that the device reports; may be empty.
@@ -16,7 +16,7 @@ enum USBReaders {
 
     /// Lists the interfaces of class 0b (CCID). `root` is the folder in which the kernel lists USB devices and
     /// interfaces.
-    static func connected(root: String = "/sys/bus/usb/devices") -> [Reader] {
+    static func connected(root: String = "/sys/bus/usb/devices") -> [Device] {
         Sysfs.names(in: root).sorted().compactMap { interface in
             // The kernel names interfaces DEVICE:CONFIGURATION.INTERFACE.
             guard let colon = interface.firstIndex(of: ":"), Sysfs.line(root, interface, "bInterfaceClass") == "0b",
@@ -27,7 +27,7 @@ enum USBReaders {
             let words = [Sysfs.line(root, device, "manufacturer"), Sysfs.line(root, device, "product")].compactMap {
                 $0
             }
-            return Reader(vendor: vendor, product: product, name: words.joined(separator: " "))
+            return Device(vendor: vendor, product: product, name: words.joined(separator: " "))
         }
     }
 
@@ -35,9 +35,9 @@ enum USBReaders {
     ///
     /// Some drivers do not report the USB identity of their reader. Such a reader of pcscd may be any of the connected
     /// ones, so it counts for one of them.
-    static func missing(_ connected: [Reader], in pcscd: [ReaderFeatures]) -> [Reader] {
+    static func missing(_ connected: [Device], in pcscd: [ReaderFeatures]) -> [Device] {
         var known = pcscd
-        var left: [Reader] = []
+        var left: [Device] = []
         for reader in connected {
             if let index = known.firstIndex(where: { $0.vendor == reader.vendor && $0.product == reader.product }) {
                 known.remove(at: index)
@@ -48,7 +48,7 @@ enum USBReaders {
         return Array(left.dropFirst(known.count { $0.vendor == nil }))
     }
 
-    static func check(_ missing: [Reader]) -> HealthCheck {
+    static func check(_ missing: [Device]) -> HealthCheck {
         guard !missing.isEmpty else { return HealthCheck("drivers", ok: true) }
         let list = missing.map(\.identity).joined(separator: ", ")
         return HealthCheck(

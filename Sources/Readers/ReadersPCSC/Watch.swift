@@ -15,7 +15,7 @@ import Synchronization
 /// All changes go through `State` under one lock, so events have the order of the changes of the table.
 final class Watch: Sendable {
     struct State {
-        var table = ReaderTable()
+        var table = PCSCReaderTable()
         /// The number of the current connection. Reports from threads of earlier connections are ignored.
         var generation: UInt64 = 0
         var context: PCSCContext?
@@ -122,12 +122,27 @@ final class Watch: Sendable {
 
     /// Notes that another program holds this reader exclusively, and watches for the end of that.
     func note(held reader: ReaderName) {
-        state.withLock { $0.table.noteHeld(reader) }
+        publish { $0.table.noteHeld(reader) }
         _ = refresh(reader)
     }
 
+    /// Reports that a connection waits for another program, or that this wait is over.
+    func report(isHeld: Bool, _ insertion: Insertion) {
+        publish { state in
+            guard let entry = state.table.entry(of: insertion) else { return [] }
+            return [isHeld ? .held(insertion) : .changed(entry.description)]
+        }
+    }
+
+    /// Whether another program is connected to the card. Blocks, so it is only for threads of this target.
+    func isInUse(_ insertion: Insertion) -> Bool {
+        // pcscd does not report the begin of shared use.
+        guard let name = entry(of: insertion).entry?.name, refresh(name) else { return false }
+        return entry(of: insertion).entry?.state?.flags.contains(.inUse) == true
+    }
+
     /// The reader of this insertion, nil when the card has left, and whether pcscd is connected.
-    func entry(of insertion: Insertion) -> (entry: ReaderTable.Entry?, isConnected: Bool) {
+    func entry(of insertion: Insertion) -> (entry: PCSCReaderTable.Entry?, isConnected: Bool) {
         state.withLock { ($0.table.entry(of: insertion), $0.context != nil) }
     }
 

@@ -27,7 +27,7 @@ struct WatchThread: Sendable {
     /// Returns when the watch ends.
     /// - Throws: the code that ends the connection.
     private func follow() throws(PCSCCode) {
-        var plugAndPlay = ReaderState(name: .plugAndPlay, flags: [], counter: 0)
+        var plugAndPlay = PCSCReaderState(name: .plugAndPlay, flags: [], counter: 0)
         // pcscd 2.1 counts changes of the list of readers. The counter is read before the list, so that no change
         // between the list and the wait is lost.
         _ = wait(&plugAndPlay, milliseconds: 0)
@@ -76,7 +76,7 @@ struct WatchThread: Sendable {
         }
     }
 
-    private func wait(_ state: inout ReaderState, milliseconds: UInt32) -> PCSCCode {
+    private func wait(_ state: inout PCSCReaderState, milliseconds: UInt32) -> PCSCCode {
         var states = [state]
         let code = context.wait(&states, milliseconds: milliseconds)
         if let first = states.first { state.counter = first.counter }
@@ -103,7 +103,7 @@ struct WatchThread: Sendable {
         return !gone.isEmpty || !new.isEmpty
     }
 
-    private func apply(_ states: [ReaderState]) {
+    private func apply(_ states: [PCSCReaderState]) {
         var freed: [ReaderName] = []
         publish { state in
             states.filter { $0.name != .plugAndPlay }.flatMap { reader in

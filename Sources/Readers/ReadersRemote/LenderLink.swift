@@ -23,8 +23,23 @@ import Threads
     private let turns = ReaderGate()
 
     private struct Pending {
-        let answer = OneShot<IFDMessage?>()
-        let insertion: Insertion?
+        enum Outcome: Sendable {
+            case answer(IFDMessage)
+            /// The card has left, and the answer may still come.
+            case cardGone
+            /// There is no answer in time.
+            case lost
+        }
+
+        let outcome = OneShot<Outcome>()
+        /// Whether an answer has come, also one after the card has left.
+        let end = OneShot<Bool>()
+        let insertion: Insertion
+
+        func answer(_ message: IFDMessage) {
+            outcome.fill(.answer(message))
+            end.fill(true)
+        }
     }
 
     private static let maximumSlots = 8
@@ -42,14 +57,20 @@ import Threads
         (self.ownName, self.lenders) = (ownName, lenders)
     }
 
-    /// Runs the link to its end. `isWanted` is called when the device has given a context.
-    func run(_ isWanted: @Loop () -> Bool) async {
+    /// Runs the link to its end. Each function says whether the link goes on: `isFirst` when the WebSocket is open,
+    /// `isWanted` when the device has given a context.
+    func run(_ isFirst: @Loop () -> Bool, isWanted: @Loop () -> Bool) async -> RemoteLink.Ending? {
+        var last: RemoteLink.Ending?
         let limit = Loop.Alarm { [weak self] in self?.close() }
         limit.set(after: 2 * lenders.settings.answerTime)
         for await event in link.events {
             switch event {
             case .opened:
                 // The certificate of this device was checked in the handshake.
+                guard isFirst() else {
+                    close()
+                    continue
+                }
                 let name = version.rawValue
                 send(.establishContext(protocolName: name, deviceName: ownName))
             case .message(let bytes):
@@ -61,11 +82,12 @@ import Threads
                     }
                     send(.getStatus(slot: ""))
                 }
-            case .ended: break
+            case .ended(let ending): last = ending
             }
         }
         limit.cancel()
         end()
+        return last
     }
 
     func close() { link.close() }
@@ -74,7 +96,8 @@ import Threads
         isOver = true
         for slot in slots.values { lenders.remove(slot) }
         slots = [:]
-        pending?.answer.fill(nil)
+        pending?.outcome.fill(.lost)
+        pending?.end.fill(false)
     }
 
     private func send(_ message: IFDMessage) {
@@ -91,7 +114,7 @@ import Threads
             case .incomplete(let name, _):
                 // An answer that cannot be parsed counts as a failure.
                 if name.hasSuffix("Response") || name == "IFDError" {
-                    pending?.answer.fill(.error(.failed(.unknownError)))
+                    pending?.answer(.error(.failed(.unknownError)))
                 }
             case .unknown, .notAMessage: send(.error(.failed(.unknownAPIFunction)))
             }
@@ -111,7 +134,7 @@ import Threads
         case .status(let status): update(status)
         case .connectResponse, .disconnectResponse, .transmitResponse, .establishPACEResponse, .modifyPINResponse,
             .destroyPACEResponse, .error:
-            pending?.answer.fill(envelope.message)
+            pending?.answer(envelope.message)
         case .establishContext, .establishContextResponse, .getStatus, .connect, .disconnect, .transmit, .establishPACE,
             .modifyPIN, .destroyPACE:
             send(.error(.failed(.unknownAPIFunction)))
@@ -123,6 +146,10 @@ import Threads
 
     private func update(_ status: IFDStatus) {
         guard let slot = slots[status.slot] ?? add(status) else { return }
+        if !status.hasCard, let insertion = slot.insertion, pending?.insertion == insertion {
+            // The device may still ask its user, so its answer may come late.
+            pending?.outcome.fill(.cardGone)
+        }
         guard status.isConnected else {
             lenders.remove(slot)
             slots[status.slot] = nil
@@ -157,28 +184,51 @@ import Threads
         asksUser: Bool = false
     ) async throws(CardError) -> IFDMessage {
         let turn = turns.enter("")
-        guard await turn.value(whenCancelled: false) else { throw .other("cancelled") }
-        defer { turns.leave("") }
-        guard !isOver, isCurrent(insertion) else { throw .removed }
+        guard await turn.value(whenCancelled: false) else { throw .cancelled }
+        guard !isOver, isCurrent(insertion) else {
+            turns.leave("")
+            throw .removed
+        }
         let request = Pending(insertion: insertion)
         pending = request
-        defer { pending = nil }
         send(message)
-        let limit = Loop.Alarm { request.answer.fill(nil) }
+        let limit = Loop.Alarm { request.outcome.fill(.lost) }
         limit.set(after: asksUser ? Self.userTime : lenders.settings.answerTime)
-        defer { limit.cancel() }
         // Only a request that asks the user of the device is cancelled early; other answers come soon.
-        let answer =
+        let outcome =
             asksUser
-            ? await request.answer.value(whenCancelled: nil)
-            : await Task { @Loop in await request.answer.value(whenCancelled: nil) }.value
-        guard let answer else {
-            close()
+            ? await request.outcome.value(whenCancelled: .lost)
+            : await Task { @Loop in await request.outcome.value(whenCancelled: .lost) }.value
+        limit.cancel()
+        if case .cardGone = outcome {
+            // The next request has to wait for the late answer.
+            Task { @Loop in
+                await lateAnswer(request)
+                endTurn()
+            }
             throw .removed
+        }
+        endTurn()
+        guard case .answer(let answer) = outcome else {
+            close()
+            throw Task.isCancelled ? .cancelled : .removed
         }
         // A success that arrives after the removal of the card is not trusted.
         guard !isOver, isCurrent(insertion) else { throw .removed }
         return answer
+    }
+
+    private func endTurn() {
+        pending = nil
+        turns.leave("")
+    }
+
+    /// Waits for the answer to a request whose card has left. Without one the link ends.
+    private func lateAnswer(_ request: Pending) async {
+        let limit = Loop.Alarm { request.end.fill(false) }
+        limit.set(after: lenders.settings.answerTime)
+        if await !request.end.value(whenCancelled: false) { close() }
+        limit.cancel()
     }
 
     private func isCurrent(_ insertion: Insertion) -> Bool { slots.values.contains { $0.insertion == insertion } }
@@ -218,6 +268,8 @@ final class LenderConnection: CardConnection {
     private let handle: String
     private let gate: ReaderGate
     private let isClosed = Mutex(false)
+    /// What the device has to show.
+    private let text = Mutex(String?.none)
 
     init(_ link: LenderLink, _ insertion: Insertion, handle: String, _ gate: ReaderGate) {
         (self.link, self.insertion, self.handle, self.gate) = (link, insertion, handle, gate)
@@ -231,8 +283,12 @@ final class LenderConnection: CardConnection {
         }
     }
 
+    /// The device shows the text from the next command on. AusweisApp takes the number for its progress bar.
+    func show(progress percent: Int) { text.withLock { $0 = "\(percent) %" } }
+
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
-        let answer = try await request(.transmit(handle: handle, apdu: command.bytes))
+        let text = text.withLock { $0.take() }
+        let answer = try await request(.transmit(handle: handle, apdu: command.bytes, text: text))
         guard case .transmitResponse(handle, let bytes, let result) = answer else { throw LenderLink.error(answer) }
         guard case .ok = result else { throw LenderLink.error(result) }
         guard let response = ResponseAPDU(bytes: bytes) else { throw .mute }
@@ -246,7 +302,7 @@ final class LenderConnection: CardConnection {
     }
 
     fileprivate func request(_ message: IFDMessage, asksUser: Bool = false) async throws(CardError) -> IFDMessage {
-        guard !isClosed.withLock({ $0 }) else { throw .other("the connection to the card has been closed") }
+        guard !isClosed.withLock({ $0 }) else { throw .cancelled }
         return try await link.request(message, about: insertion, asksUser: asksUser)
     }
 
@@ -270,6 +326,8 @@ final class LenderKeypadConnection: KeypadConnection {
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         try await connection.transmit(command)
     }
+
+    func show(progress percent: Int) { connection.show(progress: percent) }
 
     func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
 

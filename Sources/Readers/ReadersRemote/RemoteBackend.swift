@@ -3,6 +3,7 @@ import Concurrency
 package import Host
 package import ISO7816
 package import Readers
+import RemoteIFD
 
 /// The backend for readers that other devices lend over the network, such as a phone with AusweisApp.
 package final class RemoteBackend: ReaderBackend {
@@ -32,4 +33,27 @@ package final class RemoteBackend: ReaderBackend {
     package func rescan() { Task { @Loop [lenders] in lenders.listen() } }
 
     package func close() async { await lenders.stop() }
+}
+
+/// A slot of a device, which is a reader here.
+@Loop final class LenderSlot {
+    /// The name of the reader.
+    nonisolated let name: String
+    /// The name for the device.
+    let slot: String
+    var description: ReaderDescription
+    var insertion: Insertion?
+    weak var link: LenderLink?
+
+    init(_ status: IFDStatus, device: RemoteDevice, _ link: LenderLink) {
+        // The fingerprint makes the name unique even if two devices have the same name.
+        let name = "\(device.name) \(DeviceName.clean(status.slot)) (\(device.fingerprint.prefix(8)))"
+        (self.name, slot, self.link) = (name, status.slot, link)
+        description = ReaderDescription(
+            name: name,
+            hasKeypad: status.hasKeypad,
+            hasExtendedLength: status.hasExtendedLength,
+            isRemote: true
+        )
+    }
 }

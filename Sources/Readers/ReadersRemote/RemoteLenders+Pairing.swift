@@ -2,7 +2,8 @@
 import Concurrency
 package import RemoteIFD
 package import Secrets
-package import Store
+import Store
+import Text
 
 extension RemoteLenders {
     /// The outcome of a pairing.
@@ -16,6 +17,9 @@ extension RemoteLenders {
         case failed(String)
     }
 
+    /// Milliseconds for TCP, and then for TLS, where there are more places to try.
+    private static let placeTime: Int64 = 2000
+
     /// Pairs with a device that announces itself. The code is that on its screen.
     package func pair(_ fingerprint: String, code: SecretBox) async -> Pairing {
         guard let sighting = seen[fingerprint], isFresh(sighting) else { return .absent }
@@ -23,18 +27,39 @@ extension RemoteLenders {
             return .failed("too many devices are paired: remove one")
         }
         let identity: RemoteIdentity
-        do throws(StoreError) {
+        do throws(Failure) {
             identity = try await store.identity()
         } catch {
-            return .failed(error.text)
+            return .failed(error.message)
         }
         self.identity = identity
+        // An announcement may be a copy. A place that is not the device ends before it learns anything about the code.
+        guard let digits = code.take() else { return .failed("the code is missing") }
+        var (outcome, times) = (Pairing.absent, settings.times)
+        if sighting.places.count > 1 { times.setUp = min(times.setUp, Self.placeTime) }
+        for place in sighting.places {
+            outcome = await pair(sighting.offer, at: place, SecretBox(digits.clone()), identity, times)
+            switch outcome {
+            case .paired, .wrongCode: return outcome
+            case .absent, .otherDevice, .failed: if Task.isCancelled { return outcome }
+            }
+        }
+        return outcome
+    }
+
+    private func pair(
+        _ offer: Offer,
+        at place: Place,
+        _ code: SecretBox,
+        _ identity: RemoteIdentity,
+        _ times: RemoteLink.Times
+    ) async -> Pairing {
         let link = RemoteLink.connect(
-            to: sighting.address,
-            interface: sighting.interface,
+            to: place.address,
+            interface: place.interface,
             identity,
-            .pairing(code: code),
-            times: settings.times
+            .pairing(code: code, device: offer.fingerprint),
+            times: times
         )
         let limit = Loop.Alarm { link.close() }
         defer {
@@ -46,27 +71,28 @@ extension RemoteLenders {
         for await event in link.events {
             switch event {
             case .opened(let found):
-                guard found == fingerprint else { return .otherDevice }
-                device = RemoteDevice(fingerprint: found, name: sighting.offer.name)
+                device = RemoteDevice(fingerprint: found, name: offer.name)
                 limit.set(after: settings.times.setUp)
-                let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
+                let version: IFDVersion = offer.versions.contains(.two) ? .two : .zero
                 let context = IFDMessage.establishContext(protocolName: version.rawValue, deviceName: settings.name)
                 link.send(IFDEnvelope(context: nil, context).encode(version))
             case .message(let bytes):
-                if case .establishContextResponse(let name, .ok) = try? IFDEnvelope(bytes).message {
-                    device?.name = name
+                switch try? IFDEnvelope(bytes).message {
+                case .establishContextResponse(let name, .ok): device?.name = name
+                case .establishContextResponse:
+                    return .failed("the device could not store the pairing: its display or its log says why")
+                default: break
                 }
                 link.close()
             case .ended(let ending):
                 guard let device else { return Self.failure(ending) }
-                do throws(StoreError) {
+                do throws(Failure) {
                     try await store.add(device, .lender)
                 } catch {
-                    return .failed(error.text)
+                    return .failed("\(error.message); remove the pairing at the device, too")
                 }
-                paired[fingerprint] = device
-                pauses = pauses.filter { $0.key.fingerprint != fingerprint }
-                observer()
+                paired[device.fingerprint] = device
+                startAgain(device.fingerprint)
                 return .paired(device)
             }
         }
@@ -76,7 +102,8 @@ extension RemoteLenders {
     private static func failure(_ ending: RemoteLink.Ending) -> Pairing {
         switch ending {
         case .wrongCode: .wrongCode
-        case .refused, .untrusted: .failed("the device refuses the connection: open its pairing mode again")
+        case .untrusted: .otherDevice
+        case .refused, .rejected: .failed("the device refuses the connection: open its pairing mode again")
         case .unreachable: .failed("the device does not answer")
         case .closed, .silent: .failed("the connection has ended")
         case .violation: .failed("the device violates the protocol")
@@ -84,14 +111,10 @@ extension RemoteLenders {
         }
     }
 
-    /// Removes a pairing and ends its connection.
-    /// - Returns: false if there is no such pairing.
-    package func remove(_ fingerprint: String) async throws(StoreError) -> Bool {
-        guard paired[fingerprint] != nil else { return false }
-        try await store.remove(fingerprint, .lender)
+    /// Forgets a device whose pairing was removed from the store, and ends its connection.
+    package func removed(_ fingerprint: String) {
         paired[fingerprint] = nil
         links[fingerprint]?.close()
-        observer()
-        return true
+        startAgain(fingerprint)
     }
 }

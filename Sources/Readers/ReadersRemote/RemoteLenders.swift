@@ -6,6 +6,7 @@ import ISO7816
 import Readers
 package import RemoteIFD
 import Store
+import Text
 import Threads
 
 /// The devices that lend readers: those that announce themselves, those that are paired, and the connections to them.
@@ -32,27 +33,48 @@ import Threads
         package init(interfaces: [String] = [], name: String) { (self.interfaces, self.name) = (interfaces, name) }
     }
 
+    /// Where a connection to a device may be tried.
+    struct Place: Sendable, Equatable {
+        let address: RemoteAddress
+        let interface: String?
+    }
+
     /// A device that has announced itself.
     package struct Sighting: Sendable {
         package var offer: Offer
-        var address: RemoteAddress
-        var interface: String?
+        /// The sender of the announcement.
+        let source: RemoteAddress.Host
+        /// The newest first.
+        var places: [Place]
         var time: Int64
     }
 
     struct Attempt: Hashable {
         let fingerprint: String
-        let host: RemoteAddress.Host
+        let address: RemoteAddress
     }
 
+    private struct Connecting {
+        let link: LenderLink
+        let start: Int64
+        /// Whether the WebSocket is open, so that no other place is tried.
+        var isOpen = false
+    }
+
+    /// The maximum numbers of strangers among the announced devices, in total and of one source. Paired devices are not
+    /// counted.
     private static let maximumSightings = 64
-    private static let maximumAttempts = 64
-    /// The maximum number of connections under way to places that claim to be the same device.
-    private static let maximumParallel = 4
-    /// The maximum number of datagrams that are read in a second. The others wait in the kernel, which drops them when
-    /// its buffer is full.
-    private static let maximumDatagrams = 200
-    private static let longestPause: Int64 = 30_000
+    private static let maximumOfSource = 16
+    private static let maximumPlaces = 8
+    private static let maximumPauses = 512
+    /// The maximum numbers of connections under way, in total and to places that claim to be the same device.
+    private static let maximumAttempts = 32
+    private static let maximumParallel = 8
+    /// Milliseconds after which an attempt makes room for one to another place.
+    private static let attemptTime: Int64 = 1000
+    private static let longestPause: Int64 = 10_000
+    /// The number of refusals in a row after which a device is reported. A single one may be a lost connection.
+    private static let reportedRefusals = 2
 
     let store: RemoteStore
     let settings: Settings
@@ -66,7 +88,7 @@ import Threads
     /// The datagrams since the start, and the announcements among them.
     package private(set) var datagrams = 0
     package private(set) var offers = 0
-    private var window = (start: Int64(0), count: 0)
+    private var budget = AnnouncementBudget()
     private lazy var resume = Loop.Alarm { [weak self] in
         for socket in self?.sockets ?? [] { socket.read(true) }
     }
@@ -75,9 +97,13 @@ import Threads
     var paired: [String: RemoteDevice] = [:]
     var identity: RemoteIdentity?
     private(set) var links: [String: LenderLink] = [:]
-    private var connecting: [Attempt: LenderLink] = [:]
+    private var connecting: [Attempt: Connecting] = [:]
     /// The time of the next attempt, and the pause after it.
     var pauses: [Attempt: (next: Int64, pause: Int64)] = [:]
+    /// Where each device was connected last. An attempt to this address makes no room for others.
+    private var lastHosts: [String: RemoteAddress.Host] = [:]
+    /// For each paired device, the connections in a row that it has rejected although it is the paired device.
+    private var rejections: [String: Int] = [:]
     private var readers: [String: LenderSlot] = [:]
     private var insertions: UInt64 = 0
     let gate = ReaderGate()
@@ -93,11 +119,11 @@ import Threads
     func start(_ continuation: AsyncStream<ReaderEvent>.Continuation) async {
         events?.finish()
         events = continuation
-        do throws(StoreError) {
+        do throws(Failure) {
             for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
             if !paired.isEmpty { identity = try await store.identity() }
         } catch {
-            fault = error.text
+            fault = error.message
         }
         listen()
     }
@@ -125,8 +151,9 @@ import Threads
     /// Closes all connections and the port of announcements, so that another program can use the port.
     private func rest() {
         for socket in sockets { socket.close() }
-        (sockets, seen) = ([], [:])
-        for link in Array(links.values) + connecting.values { link.close() }
+        (sockets, seen, rejections) = ([], [:], [:])
+        for link in Array(links.values) + connecting.values.map(\.link) { link.close() }
+        tellHealth()
         observer()
     }
 
@@ -151,9 +178,11 @@ import Threads
             sockets = []
             fault = "UDP port \(settings.port): \(error.description)"
         }
-        events?.yield(.health([portCheck]))
+        tellHealth()
         observer()
     }
+
+    private func tellHealth() { events?.yield(.health([portCheck] + rejectionChecks)) }
 
     /// The port of announcements; 0 while it is closed.
     package var port: UInt16 { sockets.first?.port ?? 0 }
@@ -169,21 +198,43 @@ import Threads
         )
     }
 
-    func health() -> [HealthCheck] {
-        let advice =
-            datagrams > 0
-            ? nil
-            : "nothing was received: open the remote reader on the phone, and let the firewall pass "
-                + "UDP port \(settings.port)"
-        return [
-            portCheck,
+    /// The paired devices that no longer accept this host.
+    private var rejectionChecks: [HealthCheck] {
+        paired.values.filter { isRejecting($0.fingerprint) }.sorted { $0.fingerprint < $1.fingerprint }.map { device in
             HealthCheck(
-                "remote announcements",
-                ok: fault == nil,
-                advice: advice,
-                facts: [.init("datagrams", datagrams), .init("announcements", offers), .init("devices", links.count)]
-            ),
+                "remote \(device.name) (\(device.fingerprint.prefix(8)))",
+                ok: false,
+                cause: "the device refuses this host: it has probably removed the pairing",
+                advice: "'\(device.name)' refuses this host: remove the pairing (badgectl remote forget "
+                    + "\(device.fingerprint.prefix(8))), then pair again (badgectl remote pair)",
+                reader: device.name
+            )
+        }
+    }
+
+    func health() -> [HealthCheck] {
+        let facts: [HealthCheck.Fact] = [
+            .init("datagrams", datagrams), .init("announcements", offers), .init("devices", links.count),
         ]
+        let name = "remote announcements"
+        let announcements: HealthCheck
+        if let flood = budget.flood(at: Loop.now) {
+            announcements = HealthCheck(
+                name,
+                ok: false,
+                cause: "a flood of \(flood.datagrams) datagrams a second or more, most of them from \(flood.source)",
+                advice: "find the host with the address \(flood.source) in this network, or block it in the firewall",
+                facts: facts
+            )
+        } else {
+            let advice =
+                datagrams > 0
+                ? nil
+                : "nothing was received: open the remote reader on the phone, and let the firewall pass "
+                    + "UDP port \(settings.port)"
+            announcements = HealthCheck(name, ok: fault == nil, advice: advice, facts: facts)
+        }
+        return [portCheck, announcements] + rejectionChecks
     }
 
     // MARK: Announcements
@@ -191,38 +242,58 @@ import Threads
     private func read(_ socket: NetworkSocket) {
         while let (bytes, sender) = socket.receive(limit: Offer.maximumCount) {
             datagrams += 1
-            if Loop.now - window.start >= 1000 { window = (Loop.now, 0) }
-            window.count += 1
-            if let offer = Offer(bytes) {
+            let mayGoOn = budget.count(sender.host, at: Loop.now)
+            if let fingerprint = Offer.identity(in: bytes),
+                budget.admits(sender.host, paired: paired[fingerprint] == nil ? nil : fingerprint),
+                let offer = Offer(bytes)
+            {
                 offers += 1
                 heard(offer, sender, socket.interface)
             }
-            guard window.count < Self.maximumDatagrams else {
+            guard mayGoOn else {
                 for socket in sockets { socket.read(false) }
-                return resume.set(after: 1000)
+                return resume.set(after: AnnouncementBudget.round)
             }
         }
     }
 
     private func heard(_ offer: Offer, _ sender: RemoteAddress, _ interface: String?) {
-        var address = sender
-        address.port = offer.port
-        let sighting = Sighting(offer: offer, address: address, interface: interface, time: Loop.now)
-        remember(sighting)
-        guard paired[offer.fingerprint] != nil, links[offer.fingerprint] == nil, !offer.isPairing else { return }
-        connect(sighting)
+        let own = RemoteAddress(host: sender.host, port: offer.port)
+        // No other host may send this one to its own loopback interface.
+        let others = offer.addresses.filter { $0 != own && (!$0.host.isLoopback || sender.host.isLoopback) }
+        let places = ([own] + others).prefix(Self.maximumPlaces).map { Place(address: $0, interface: interface) }
+        remember(Sighting(offer: offer, source: sender.host, places: places, time: Loop.now))
+        guard paired[offer.fingerprint] != nil, !offer.isPairing else { return }
+        for place in places { connect(offer, place) }
     }
 
-    /// Keeps an announcement. The first of several that claim to be the same device stays while it is renewed.
+    /// Keeps an announcement. Of several that claim to be the same device, the first one stays while it is renewed, and
+    /// the others add places.
     private func remember(_ sighting: Sighting) {
         let fingerprint = sighting.offer.fingerprint
-        if let old = seen[fingerprint], old.address.host != sighting.address.host, isFresh(old) { return }
-        if seen[fingerprint] == nil, seen.count >= Self.maximumSightings {
-            seen = seen.filter { isFresh($0.value) }
-            guard seen.count < Self.maximumSightings else { return }
+        guard let old = seen[fingerprint], isFresh(old) else {
+            guard paired[fingerprint] != nil || hasRoom(for: sighting) else { return }
+            seen[fingerprint] = sighting
+            return observer()
         }
-        let old = seen.updateValue(sighting, forKey: fingerprint)
-        if old?.offer != sighting.offer || !(old.map(isFresh) ?? false) { observer() }
+        var new = old.source == sighting.source ? sighting : old
+        let places = sighting.places + old.places.filter { !sighting.places.contains($0) }
+        new.places = Array(places.prefix(Self.maximumPlaces))
+        seen[fingerprint] = new
+        if old.offer != new.offer { observer() }
+    }
+
+    /// Whether there is room for an announcement of a stranger.
+    private func hasRoom(for sighting: Sighting) -> Bool {
+        func others() -> [Sighting] {
+            seen.values.filter {
+                paired[$0.offer.fingerprint] == nil && $0.offer.fingerprint != sighting.offer.fingerprint
+            }
+        }
+        if others().count >= Self.maximumSightings { seen = seen.filter { isFresh($0.value) } }
+        let rest = others()
+        return rest.count < Self.maximumSightings
+            && rest.count { $0.source == sighting.source && isFresh($0) } < Self.maximumOfSource
     }
 
     func isFresh(_ sighting: Sighting) -> Bool { Loop.now - sighting.time < settings.sightingTime }
@@ -236,46 +307,102 @@ import Threads
 
     // MARK: Connections
 
-    private func connect(_ sighting: Sighting) {
-        let attempt = Attempt(fingerprint: sighting.offer.fingerprint, host: sighting.address.host)
-        guard let identity, connecting[attempt] == nil,
-            connecting.keys.count(where: { $0.fingerprint == attempt.fingerprint }) < Self.maximumParallel
-        else { return }
+    /// Tries a place where a paired device may be.
+    private func connect(_ offer: Offer, _ place: Place) {
+        let attempt = Attempt(fingerprint: offer.fingerprint, address: place.address)
         let (next, pause) = pauses[attempt] ?? (0, settings.firstPause)
-        guard Loop.now >= next else { return }
-        if pauses.count >= Self.maximumAttempts, pauses[attempt] == nil {
-            pauses = pauses.filter { $0.value.next > Loop.now }
-            guard pauses.count < Self.maximumAttempts else { return }
+        guard let identity, links[attempt.fingerprint] == nil, Loop.now >= next, makeRoom(for: attempt) else { return }
+        if pauses.count >= Self.maximumPauses, let soonest = pauses.min(by: { $0.value.next < $1.value.next }) {
+            pauses[soonest.key] = nil
         }
         pauses[attempt] = (Loop.now + pause, min(pause * 2, Self.longestPause))
-        let version: IFDVersion = sighting.offer.versions.contains(.two) ? .two : .zero
+        let version: IFDVersion = offer.versions.contains(.two) ? .two : .zero
         let link = RemoteLink.connect(
-            to: sighting.address,
-            interface: sighting.interface,
+            to: place.address,
+            interface: place.interface,
             identity,
             .paired(trusted: [attempt.fingerprint]),
             times: settings.times
         )
         let lender = LenderLink(link, attempt.fingerprint, version, settings.name, self)
-        connecting[attempt] = lender
+        connecting[attempt] = Connecting(link: lender, start: Loop.now)
         Task { @Loop [weak self] in
-            await lender.run { [weak self] in
-                self?.connecting[attempt] = nil
-                guard let self, links[attempt.fingerprint] == nil, paired[attempt.fingerprint] != nil else {
-                    return false
-                }
-                pauses[attempt] = nil
-                links[attempt.fingerprint] = lender
-                observer()
-                return true
+            let ending = await lender.run { [weak self] in
+                self?.opened(attempt, lender) ?? false
+            } isWanted: { [weak self] in
+                self?.established(attempt, lender) ?? false
             }
-            guard let self else { return }
-            if connecting[attempt] === lender { connecting[attempt] = nil }
-            if links[attempt.fingerprint] === lender {
-                links[attempt.fingerprint] = nil
-                observer()
-            }
+            self?.ended(attempt, lender, ending)
         }
+    }
+
+    /// Whether an attempt may begin. When all are taken, the oldest one to another place ends.
+    private func makeRoom(for attempt: Attempt) -> Bool {
+        let own = connecting.filter { $0.key.fingerprint == attempt.fingerprint }
+        guard own[attempt] == nil, !own.values.contains(where: \.isOpen) else { return false }
+        let isFull = own.count >= Self.maximumParallel
+        guard isFull || connecting.count >= Self.maximumAttempts else { return true }
+        let others = (isFull ? own : connecting).filter { other in
+            lastHosts[other.key.fingerprint] != other.key.address.host && !other.value.isOpen
+                && Loop.now - other.value.start >= Self.attemptTime
+        }
+        if let oldest = others.min(by: { $0.value.start < $1.value.start }) {
+            oldest.value.link.close()
+            connecting[oldest.key] = nil
+            return true
+        }
+        // The place that has worked has room of its own.
+        return lastHosts[attempt.fingerprint] == attempt.address.host && own.count < 2 * Self.maximumParallel
+    }
+
+    /// Decides which of several connections to one device goes on: the first that is open.
+    private func opened(_ attempt: Attempt, _ lender: LenderLink) -> Bool {
+        guard links[attempt.fingerprint] == nil, paired[attempt.fingerprint] != nil,
+            connecting[attempt]?.link === lender
+        else { return false }
+        for (other, connection) in connecting where other.fingerprint == attempt.fingerprint && other != attempt {
+            connection.link.close()
+            connecting[other] = nil
+        }
+        connecting[attempt]?.isOpen = true
+        return true
+    }
+
+    private func established(_ attempt: Attempt, _ lender: LenderLink) -> Bool {
+        connecting[attempt] = nil
+        guard links[attempt.fingerprint] == nil, paired[attempt.fingerprint] != nil else { return false }
+        pauses[attempt] = nil
+        links[attempt.fingerprint] = lender
+        lastHosts[attempt.fingerprint] = attempt.address.host
+        if rejections.removeValue(forKey: attempt.fingerprint) != nil { tellHealth() }
+        observer()
+        return true
+    }
+
+    private func ended(_ attempt: Attempt, _ lender: LenderLink, _ ending: RemoteLink.Ending?) {
+        if connecting[attempt]?.link === lender { connecting[attempt] = nil }
+        if links[attempt.fingerprint] === lender {
+            links[attempt.fingerprint] = nil
+            observer()
+        }
+        guard ending == .rejected, paired[attempt.fingerprint] != nil else { return }
+        rejections[attempt.fingerprint, default: 0] += 1
+        guard rejections[attempt.fingerprint] == Self.reportedRefusals else { return }
+        tellHealth()
+        observer()
+    }
+
+    /// Whether a paired device no longer accepts this host.
+    package func isRejecting(_ fingerprint: String) -> Bool {
+        rejections[fingerprint, default: 0] >= Self.reportedRefusals
+    }
+
+    /// Forgets what has happened with a device, because its pairing is new or was removed.
+    func startAgain(_ fingerprint: String) {
+        pauses = pauses.filter { $0.key.fingerprint != fingerprint }
+        (rejections[fingerprint], lastHosts[fingerprint]) = (nil, nil)
+        tellHealth()
+        observer()
     }
 
     /// The paired devices by name, and whether each one is connected.
@@ -284,7 +411,7 @@ import Threads
             .map { ($0, links[$0.fingerprint] != nil) }
     }
 
-    /// Stores the name that a device has reported.
+    /// Shows the name that a connected device has reported, until the next start.
     func rename(_ fingerprint: String, _ name: String) {
         guard paired[fingerprint] != nil, paired[fingerprint]?.name != name else { return }
         paired[fingerprint]?.name = name
@@ -324,7 +451,7 @@ import Threads
     }
 
     func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
-        guard await gate.enter(insertion.reader).value(whenCancelled: false) else { throw .other("cancelled") }
+        guard await gate.enter(insertion.reader).value(whenCancelled: false) else { throw .cancelled }
         guard let slot = readers[insertion.reader], slot.insertion == insertion, let link = slot.link else {
             gate.leave(insertion.reader)
             throw .removed

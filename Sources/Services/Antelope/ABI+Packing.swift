@@ -2,14 +2,25 @@
 package import Text
 
 extension ABI {
-    /// Packs a value of a type.
+    /// Packs a value of a type, and proves that the bytes mean this value: unpacked again, they must be equal.
     ///
-    /// A field that the type does not have is an error, because the packed value would not contain it.
-    /// - Throws: `AntelopeError` with the place of the fault, such as `data.quantity`.
+    /// A field that the type does not have is an error, because the packed value would not contain it. A binary
+    /// extension may be left out only if nothing follows it in the packed value.
+    /// - Throws: `AntelopeError` with the place of the fault, such as `quantity` or `items: [2]`.
     package func pack(_ value: JSON, as type: String) throws(AntelopeError) -> [UInt8] {
         var packer = Packer(abi: self)
-        try packer.write(value, type, depth: 0)
-        return packer.writer.bytes
+        do throws(AntelopeError) {
+            try packer.write(value, type, depth: 0)
+        } catch {
+            throw packer.path.reversed().reduce(error) { $0.at($1) }
+        }
+        let bytes = packer.writer.bytes
+        if let omission = packer.omission, omission.position < bytes.count {
+            let error = AntelopeError("only fields at the end of the data may be left out")
+            throw omission.path.reversed().reduce(error) { $0.at($1) }
+        }
+        try compare(try unpack(bytes, as: type), with: value, as: type)
+        return bytes
     }
 
     /// The maximum number of values of one packed value.
@@ -20,6 +31,10 @@ extension ABI {
 private struct Packer {
     let abi: ABI
     var writer = PackWriter()
+    /// The place of the value that is written, also after an error.
+    private(set) var path: [String] = []
+    /// The place of the first field that was left out, and the number of bytes before it.
+    private(set) var omission: (path: [String], position: Int)?
     private var values = 0
 
     init(abi: ABI) { self.abi = abi }
@@ -32,7 +47,7 @@ private struct Packer {
         }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): try write(value, type)
-        case .structure(let name): try writeFields(value, abi.fields(of: name), depth)
+        case .structure(let fields): try writeFields(value, fields, depth)
         case .variant(let types): try writeVariant(value, types, depth)
         case .optional(let inner):
             writer.number(UInt8(value == .null ? 0 : 1))
@@ -40,14 +55,20 @@ private struct Packer {
         case .array(let inner):
             guard let items = value.array else { throw AntelopeError("expected an array") }
             writer.varuint(UInt32(truncatingIfNeeded: items.count))
-            for (index, item) in items.enumerated() {
-                do throws(AntelopeError) {
-                    try write(item, inner, depth: depth + 1)
-                } catch {
-                    throw error.at("[\(index)]")
-                }
+            try write(items, inner, depth)
+        case .fixedArray(let inner, let count):
+            guard let items = value.array, items.count == Int(count) else {
+                throw AntelopeError("expected an array with \(count) elements")
             }
-        case .binaryExtension(let inner): try write(value, inner, depth: depth + 1)
+            try write(items, inner, depth)
+        }
+    }
+
+    private mutating func write(_ items: [JSON], _ type: String, _ depth: Int) throws(AntelopeError) {
+        for (index, item) in items.enumerated() {
+            path.append("[\(index)]")
+            try write(item, type, depth: depth + 1)
+            path.removeLast()
         }
     }
 
@@ -59,22 +80,17 @@ private struct Packer {
                 throw AntelopeError("the field '\(member.key.prefix(64))' occurs twice")
             }
         }
-        var hasEnded = false
         for field in fields {
-            guard let value = byName.removeValue(forKey: field.name) else {
-                guard case .binaryExtension = try abi.meaning(of: field.type) else {
-                    throw AntelopeError("the field '\(field.name)' is missing")
-                }
-                hasEnded = true
+            guard let value = byName[field.name] else {
+                guard field.isExtension else { throw AntelopeError("the field '\(field.name)' is missing") }
+                omission = omission ?? (path + [field.name], writer.bytes.count)
                 continue
             }
-            guard !hasEnded else { throw AntelopeError("the field before '\(field.name)' is missing") }
-            do throws(AntelopeError) {
-                try write(value, field.type, depth: depth + 1)
-            } catch {
-                throw error.at(field.name)
-            }
+            path.append(field.name)
+            try write(value, field.type, depth: depth + 1)
+            path.removeLast()
         }
+        for field in fields { byName[field.name] = nil }
         if let extra = byName.keys.min() { throw AntelopeError("there is no field '\(extra.prefix(64))'") }
     }
 
@@ -135,6 +151,16 @@ private struct Packer {
             else { throw AntelopeError("expected an object with quantity and contract") }
             write(try Asset(quantity))
             writer.number(try AccountName(contract).value)
+        case .bitset:
+            // The last character is the lowest bit of the first byte.
+            let bits = Array(try text(value).utf8.reversed())
+            guard bits.count <= PackWriter.maximumCount, bits.allSatisfy({ $0 == 0x30 || $0 == 0x31 }) else {
+                throw AntelopeError("expected binary digits")
+            }
+            writer.varuint(UInt32(bits.count))
+            for start in stride(from: 0, to: bits.count, by: 8) {
+                writer.number(bits[start...].prefix(8).reversed().reduce(UInt8(0)) { $0 << 1 | ($1 & 1) })
+            }
         }
     }
 

@@ -2,24 +2,27 @@
 package import Text
 
 extension ABI {
+    private static let missing = AntelopeError("the account has no contract")
+
     /// Reads the packed form, as get_raw_abi has it. The C++ struct is abi_def.
     package init(packed bytes: [UInt8]) throws(AntelopeError) {
+        guard !bytes.isEmpty else { throw Self.missing }
         guard bytes.count <= Self.maximumCount else { throw AntelopeError("the ABI is too large") }
         var reader = PackReader(bytes)
         var parts = Parts()
-        parts.version = try reader.string()
+        parts.version = try Self.name(&reader)
         parts.aliases = try Self.list(&reader) { reader throws(AntelopeError) in
-            (try reader.string(), try reader.string())
+            (try Self.name(&reader), try Self.name(&reader))
         }
         parts.structures = try Self.list(&reader) { reader throws(AntelopeError) in
-            let (name, base) = (try reader.string(), try reader.string())
+            let (name, base) = (try Self.name(&reader), try Self.name(&reader))
             let fields = try Self.list(&reader) { reader throws(AntelopeError) in
-                Field(name: try reader.string(), type: try reader.string())
+                Field(name: try Self.name(&reader), type: try Self.name(&reader))
             }
             return (name, base, fields)
         }
         parts.actions = try Self.list(&reader) { reader throws(AntelopeError) in
-            let action = (AccountName(value: try reader.number()), try reader.string())
+            let action = (AccountName(value: try reader.number()), try Self.name(&reader))
             // The Ricardian contract.
             _ = try reader.counted()
             return action
@@ -46,11 +49,16 @@ extension ABI {
         // ABIs of version 1.0 end here. The parts after the variants in newer versions are not needed.
         if !reader.isAtEnd {
             parts.variants = try Self.list(&reader) { reader throws(AntelopeError) in
-                let name = try reader.string()
-                return (name, try Self.list(&reader) { reader throws(AntelopeError) in try reader.string() })
+                let name = try Self.name(&reader)
+                return (name, try Self.list(&reader) { reader throws(AntelopeError) in try Self.name(&reader) })
             }
         }
         try self.init(parts)
+    }
+
+    /// Reads the name of a type or a field. A name that is not UTF-8 is empty, and cannot be used.
+    private static func name(_ reader: inout PackReader) throws(AntelopeError) -> String {
+        String(validating: try reader.counted(), as: UTF8.self) ?? ""
     }
 
     private static func list<T>(
@@ -68,35 +76,33 @@ extension ABI {
 
     /// Reads the form in JSON, as `abi` in the answer to get_abi.
     package init(_ json: JSON) throws(AntelopeError) {
+        guard json != .null else { throw Self.missing }
         guard json.members != nil else { throw AntelopeError("the ABI is not an object") }
         var parts = Parts()
-        parts.version = try Self.text(json, "version")
+        parts.version = Self.text(json, "version")
         parts.aliases = try Self.list(json, "types") { item throws(AntelopeError) in
-            (try Self.text(item, "new_type_name"), try Self.text(item, "type"))
+            (Self.text(item, "new_type_name"), Self.text(item, "type"))
         }
         parts.structures = try Self.list(json, "structs") { item throws(AntelopeError) in
             let fields = try Self.list(item, "fields") { field throws(AntelopeError) in
-                Field(name: try Self.text(field, "name"), type: try Self.text(field, "type"))
+                let name = field["name"]?.string
+                return Field(name: name ?? "", type: name == nil ? "" : Self.text(field, "type"))
             }
-            return (try Self.text(item, "name"), item["base"]?.string ?? "", fields)
+            return (Self.text(item, "name"), Self.text(item, "base"), fields)
         }
         parts.actions = try Self.list(json, "actions") { item throws(AntelopeError) in
-            (try AccountName(try Self.text(item, "name")), try Self.text(item, "type"))
-        }
+            // An action with a malformed name cannot be called.
+            (try? AccountName(Self.text(item, "name"))).map { ($0, Self.text(item, "type")) }
+        }.compactMap { $0 }
         parts.variants = try Self.list(json, "variants") { item throws(AntelopeError) in
-            let types = try Self.list(item, "types") { type throws(AntelopeError) in
-                guard let name = type.string else { throw AntelopeError("a type of a variant is not a string") }
-                return name
-            }
-            return (try Self.text(item, "name"), types)
+            let types = try Self.list(item, "types") { type throws(AntelopeError) in type.string ?? "" }
+            return (Self.text(item, "name"), types)
         }
         try self.init(parts)
     }
 
-    private static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
-        guard let text = json[name]?.string else { throw AntelopeError("the ABI has no string '\(name)'") }
-        return text
-    }
+    /// A string; empty if it is missing or not a string.
+    private static func text(_ json: JSON, _ name: String) -> String { json[name]?.string ?? "" }
 
     /// Reads a list, which may be missing.
     private static func list<T>(

@@ -29,7 +29,7 @@ private struct Unpacker {
         guard values <= ABI.maximumValues else { throw AntelopeError("the value is too large") }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): return try read(type)
-        case .structure(let name): return try readFields(abi.fields(of: name), depth)
+        case .structure(let fields): return try readFields(fields, depth)
         case .variant(let types):
             let index = try reader.varuint()
             guard index < UInt32(types.count) else { throw AntelopeError("the variant has no type \(index)") }
@@ -41,26 +41,34 @@ private struct Unpacker {
             case 1: return try read(inner, depth: depth + 1)
             default: throw AntelopeError("an optional value begins with neither 0 nor 1")
             }
-        case .array(let inner):
-            var items: [JSON] = []
-            for index in 0..<(try reader.varuint()) {
-                do throws(AntelopeError) {
-                    items.append(try read(inner, depth: depth + 1))
-                } catch {
-                    throw error.at("[\(index)]")
-                }
-            }
-            return .array(items)
-        case .binaryExtension(let inner): return try read(inner, depth: depth + 1)
+        case .array(let inner): return .array(try read(try reader.varuint(), inner, depth))
+        case .fixedArray(let inner, let count): return .array(try read(count, inner, depth))
         }
+    }
+
+    private mutating func read(_ count: UInt32, _ type: String, _ depth: Int) throws(AntelopeError) -> [JSON] {
+        var items: [JSON] = []
+        for index in 0..<count {
+            do throws(AntelopeError) {
+                items.append(try read(type, depth: depth + 1))
+            } catch {
+                throw error.at("[\(index)]")
+            }
+        }
+        return items
     }
 
     private mutating func readFields(_ fields: [ABI.Field], _ depth: Int) throws(AntelopeError) -> JSON {
         var members: [JSON.Member] = []
-        for field in fields {
-            if reader.isAtEnd, case .binaryExtension = try abi.meaning(of: field.type) { break }
+        for field in fields where !(field.isExtension && reader.isAtEnd) {
             do throws(AntelopeError) {
-                members.append(JSON.Member(field.name, try read(field.type, depth: depth + 1)))
+                let value = try read(field.type, depth: depth + 1)
+                // Nodes accept a struct that has a field twice, and give both the same value.
+                if let first = members.first(where: { $0.key == field.name }) {
+                    guard first.value == value else { throw AntelopeError("the field occurs twice") }
+                } else {
+                    members.append(JSON.Member(field.name, value))
+                }
             } catch {
                 throw error.at(field.name)
             }
@@ -114,6 +122,11 @@ private struct Unpacker {
                 JSON.Member("quantity", .string(quantity.description)),
                 JSON.Member("contract", .string(contract.description)),
             ])
+        case .bitset:
+            let count = Int(try reader.varuint())
+            let bytes = try reader.raw((count + 7) / 8)
+            let bits = (0..<count).reversed().map { UInt8(ascii: "0") + (bytes[$0 / 8] >> UInt8($0 % 8) & 1) }
+            return .string(String(decoding: bits, as: UTF8.self))
         }
     }
 

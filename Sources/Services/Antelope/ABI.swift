@@ -4,7 +4,16 @@
 package struct ABI: Sendable {
     struct Field: Sendable {
         let name: String
+        /// The type without the `$` of a binary extension.
         let type: String
+        /// Whether the field is a binary extension: older data end before it.
+        let isExtension: Bool
+
+        init(name: String, type: String) {
+            self.name = name
+            isExtension = type.hasSuffix("$")
+            self.type = isExtension ? String(type.dropLast()) : type
+        }
     }
 
     struct Structure: Sendable {
@@ -12,7 +21,7 @@ package struct ABI: Sendable {
         let fields: [Field]
     }
 
-    /// The parts of an ABI, in either form.
+    /// The parts of an ABI, in either form. A name that is missing or malformed is empty.
     struct Parts {
         var version = ""
         var aliases: [(name: String, type: String)] = []
@@ -28,14 +37,18 @@ package struct ABI: Sendable {
     /// The maximum number of steps from an alias to its type and from a struct to its last base, and the maximum
     /// nesting of values.
     static let maximumDepth = 32
-    /// The maximum number of bytes of a name of a type or a field.
+    /// The maximum number of bytes of a name of a type.
     static let maximumNameCount = 256
 
     private var aliases: [String: String] = [:]
     private var structures: [String: Structure] = [:]
     private var variants: [String: [String]] = [:]
     private var actions: [AccountName: String] = [:]
+    /// The types that the ABI defines twice, in a way that nodes refuse.
+    private var contradictions: Set<String> = []
+    private var repeatedActions: Set<AccountName> = []
 
+    /// Takes the parts of an ABI. A fault in a type is an error only where the type is used.
     init(_ parts: Parts) throws(AntelopeError) {
         guard parts.version.hasPrefix("eosio::abi/1.") else {
             throw AntelopeError("the version '\(parts.version.prefix(32))' of the ABI is unknown")
@@ -46,53 +59,29 @@ package struct ABI: Sendable {
         guard fields + types + parts.actions.count <= Self.maximumEntries else {
             throw AntelopeError("the ABI has too many entries")
         }
-        for alias in parts.aliases {
-            try checkNew(alias.name)
-            aliases[alias.name] = alias.type
+        for structure in parts.structures where Self.isName(structure.name) {
+            let new = Structure(base: structure.base, fields: structure.fields)
+            if structures.updateValue(new, forKey: structure.name) != nil { contradictions.insert(structure.name) }
         }
-        for structure in parts.structures {
-            try checkNew(structure.name)
-            structures[structure.name] = Structure(base: structure.base, fields: structure.fields)
+        for alias in parts.aliases where Self.isName(alias.name) {
+            let isKnown = structures[alias.name] != nil || BuiltIn(rawValue: alias.name) != nil
+            let isRepeated = aliases.updateValue(alias.type, forKey: alias.name) != nil
+            if isKnown || isRepeated { contradictions.insert(alias.name) }
         }
-        for variant in parts.variants {
-            try checkNew(variant.name)
-            guard (1...255).contains(variant.types.count) else {
-                throw AntelopeError("the variant '\(variant.name)' has no types, or too many types")
-            }
-            variants[variant.name] = variant.types
+        for variant in parts.variants where Self.isName(variant.name) {
+            if variants.updateValue(variant.types, forKey: variant.name) != nil { contradictions.insert(variant.name) }
         }
-        for action in parts.actions {
-            guard actions.updateValue(action.type, forKey: action.name) == nil else {
-                throw AntelopeError("the action '\(action.name)' occurs twice")
-            }
+        for action in parts.actions where actions.updateValue(action.type, forKey: action.name) != nil {
+            repeatedActions.insert(action.name)
         }
-        // An unknown type is an error only where it is used. The rest of the contract stays usable.
-        for name in structures.keys { try checkBases(of: name) }
     }
+
+    private static func isName(_ name: String) -> Bool { (1...maximumNameCount).contains(name.utf8.count) }
 
     /// The type of an action's data; nil if the contract has no such action.
-    package func type(of action: AccountName) -> String? { actions[action] }
-
-    // MARK: Checks
-
-    private func checkNew(_ name: String) throws(AntelopeError) {
-        guard !name.isEmpty, name.utf8.count <= Self.maximumNameCount else {
-            throw AntelopeError("the name of a type is empty or too long")
-        }
-        guard aliases[name] == nil, structures[name] == nil, variants[name] == nil, BuiltIn(rawValue: name) == nil
-        else { throw AntelopeError("the type '\(name)' occurs twice") }
-    }
-
-    private func checkBases(of name: String) throws(AntelopeError) {
-        var base = structures[name]?.base ?? ""
-        for _ in 0..<Self.maximumDepth {
-            if base.isEmpty { return }
-            guard let next = structures[base] else {
-                throw AntelopeError("the base '\(base.prefix(64))' of '\(name)' is not a struct")
-            }
-            base = next.base
-        }
-        throw AntelopeError("the bases of '\(name)' form a cycle, or are nested too deeply")
+    package func type(of action: AccountName) throws(AntelopeError) -> String? {
+        guard !repeatedActions.contains(action) else { throw AntelopeError("the ABI has the action '\(action)' twice") }
+        return actions[action]
     }
 
     // MARK: Types
@@ -100,39 +89,68 @@ package struct ABI: Sendable {
     /// What the name of a type means.
     enum Meaning {
         case builtIn(BuiltIn)
-        case structure(String)
+        case structure([Field])
         case variant([String])
         case optional(String)
         case array(String)
-        /// A field at the end of a struct that older data do not have.
-        case binaryExtension(String)
+        /// An array with a fixed number of elements, of ABI 1.3.
+        case fixedArray(String, count: UInt32)
     }
 
     /// Finds what a type means, through all aliases.
+    ///
+    /// The order is that of nodes: a built-in type comes before a variant or a struct with its name. The C++ functions
+    /// are abi_serializer::resolve_type and _variant_to_binary.
     func meaning(of type: String) throws(AntelopeError) -> Meaning {
-        var name = type
-        for _ in 0..<Self.maximumDepth {
-            if name.hasSuffix("$") { return .binaryExtension(String(name.dropLast())) }
-            if name.hasSuffix("?") { return .optional(String(name.dropLast())) }
-            if name.hasSuffix("[]") { return .array(String(name.dropLast(2))) }
-            if let type = BuiltIn(rawValue: name) { return .builtIn(type) }
-            if structures[name] != nil { return .structure(name) }
-            if let types = variants[name] { return .variant(types) }
-            guard let next = aliases[name] else { throw AntelopeError("the type '\(name.prefix(64))' is unknown") }
-            name = next
+        let name = try resolve(type)
+        if name.hasSuffix("?") { return .optional(String(name.dropLast())) }
+        if let array = Self.array(name) { return array }
+        if let type = BuiltIn(rawValue: name) { return .builtIn(type) }
+        if let types = variants[name] {
+            guard (1...255).contains(types.count) else {
+                throw AntelopeError("the variant '\(name.prefix(64))' of the ABI has no types, or too many types")
+            }
+            return .variant(types)
         }
-        throw AntelopeError("the type '\(type.prefix(64))' forms a cycle, or is nested too deeply")
+        guard structures[name] != nil else { throw AntelopeError("the ABI has no type '\(name.prefix(64))'") }
+        return .structure(try fields(of: name))
     }
 
-    /// The fields of a struct, those of its bases first.
-    func fields(of name: String) -> [Field] {
+    /// Follows the aliases of a type.
+    private func resolve(_ type: String) throws(AntelopeError) -> String {
+        var name = type
+        for _ in 0..<Self.maximumDepth {
+            guard !contradictions.contains(name) else {
+                throw AntelopeError("the ABI has the type '\(name.prefix(64))' twice")
+            }
+            guard let next = aliases[name] else { return name }
+            name = next
+        }
+        throw AntelopeError("the type '\(type.prefix(64))' of the ABI forms a cycle, or is nested too deeply")
+    }
+
+    /// Reads a name such as `T[]` or `T[3]`; nil for another one.
+    private static func array(_ name: String) -> Meaning? {
+        guard name.hasSuffix("]"), let open = name.lastIndex(of: "[") else { return nil }
+        let (inner, digits) = (String(name[..<open]), name[open...].dropFirst().dropLast())
+        if digits.isEmpty { return .array(inner) }
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = UInt32(digits) else { return nil }
+        return .fixedArray(inner, count: count)
+    }
+
+    /// The fields of a struct, those of its bases first. A base may be an alias of a struct.
+    private func fields(of name: String) throws(AntelopeError) -> [Field] {
         var all: [Field] = []
         var next = name
-        while let structure = structures[next] {
+        for _ in 0..<Self.maximumDepth {
+            guard let structure = structures[next] else {
+                throw AntelopeError("the base '\(next.prefix(64))' of '\(name.prefix(64))' is not a struct of the ABI")
+            }
             all = structure.fields + all
-            next = structure.base
+            if structure.base.isEmpty { return all }
+            next = try resolve(structure.base)
         }
-        return all
+        throw AntelopeError("the bases of '\(name.prefix(64))' form a cycle, or are nested too deeply")
     }
 }
 
@@ -154,4 +172,5 @@ enum BuiltIn: String {
     case symbolCode = "symbol_code"
     case asset
     case extendedAsset = "extended_asset"
+    case bitset
 }

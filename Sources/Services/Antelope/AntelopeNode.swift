@@ -16,17 +16,15 @@ package enum NodeFailure: Error, Sendable, Equatable {
     case malformed(String)
     /// The node belongs to another chain.
     case wrongChain(ChainID)
+    /// The ABI of a contract cannot be used. The node is not at fault.
+    case unusableABI(String)
 
     init(_ fault: HTTPFault) {
         self =
             switch fault {
             case .cancelled: .cancelled
-            case .timeout: .noAnswer("no answer in time")
-            case .unreachable(let words), .unavailable(let words): .unreachable(words)
-            case .proxy(let fault, let words): .unreachable("proxy: \(fault) \(words)")
-            case .tls(let fault, let words): .unreachable("TLS: \(fault.map { "\($0)" } ?? words)")
-            case .tooLarge: .noAnswer("the answer is too large")
-            case .broken(let words): .noAnswer(words)
+            case .unreachable, .unavailable, .proxy, .tls: .unreachable(fault.text("the node"))
+            case .timeout, .tooLarge, .broken: .noAnswer(fault.text("the node"))
             }
     }
 }
@@ -74,13 +72,25 @@ package struct AntelopeNode: Sendable {
     package func abi(of contract: AccountName) async throws(NodeFailure) -> ABI {
         let question = Self.object([("account_name", "\(contract)")])
         do throws(NodeFailure) {
-            let bytes = try await call("get_raw_abi", question)
-            return try Self.read(bytes) { bytes throws(AntelopeError) in try ABI(rawAnswer: bytes) }
+            let packed = try Self.read(try await call("get_raw_abi", question)) { bytes throws(AntelopeError) in
+                try NodeAnswer.rawABI(bytes)
+            }
+            return try Self.usable { () throws(AntelopeError) in try ABI(packed: packed) }
         } catch {
             guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
         }
-        let bytes = try await call("get_abi", question)
-        return try Self.read(bytes) { bytes throws(AntelopeError) in try ABI(answer: bytes) }
+        let json = try Self.read(try await call("get_abi", question)) { bytes throws(AntelopeError) in
+            try NodeAnswer.abi(bytes)
+        }
+        return try Self.usable { () throws(AntelopeError) in try ABI(json) }
+    }
+
+    private static func usable(_ body: () throws(AntelopeError) -> ABI) throws(NodeFailure) -> ABI {
+        do throws(AntelopeError) {
+            return try body()
+        } catch {
+            throw .unusableABI(error.text)
+        }
     }
 
     package func stats(of code: SymbolCode, at contract: AccountName) async throws(NodeFailure) -> CurrencyStats {
@@ -120,7 +130,7 @@ package struct AntelopeNode: Sendable {
             case .unreachable(let words): return .notSent(words)
             case .cancelled: return .unknown("the request was cancelled")
             case .noAnswer(let words), .malformed(let words): return .unknown(words)
-            case .wrongChain: return .unknown("the node belongs to another chain")
+            case .wrongChain, .unusableABI: return .unknown("the node belongs to another chain")
             }
         }
     }

@@ -33,7 +33,7 @@ package struct AntelopeTime: Sendable, Hashable {
         var fraction: Int64 = 0
         if rest.first == UInt8(ascii: ".") {
             let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
-            guard (1...9).contains(digits.count) else { throw failure }
+            guard (1...9).contains(digits.count), digits.dropFirst(6).allSatisfy({ $0 == 0x30 }) else { throw failure }
             for index in 0..<6 {
                 fraction = fraction * 10 + (index < digits.count ? Int64(digits[digits.startIndex + index] - 0x30) : 0)
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Text
+package import Text
 
 /// Reads the answers of a node. Anything but the expected form is an `AntelopeError`.
 package enum NodeAnswer {
@@ -105,29 +105,23 @@ package struct NodeAccount: Sendable, Equatable {
     }
 }
 
-extension ABI {
-    /// Reads the answer to get_raw_abi, and compares the ABI with its hash.
-    package init(rawAnswer bytes: [UInt8]) throws(AntelopeError) {
-        let json = try NodeAnswer.json(bytes)
-        guard let packed = Base64.decode(try NodeAnswer.text(json, "abi")) else {
+extension NodeAnswer {
+    /// Reads the answer to get_raw_abi: the packed ABI, which is compared with its hash. An account without a contract
+    /// has no bytes.
+    package static func rawABI(_ bytes: [UInt8]) throws(AntelopeError) -> [UInt8] {
+        let json = try json(bytes)
+        guard let packed = Base64.standard.decode(ignoringPadding: try text(json, "abi")) else {
             throw AntelopeError("the ABI is not base 64")
         }
-        guard !packed.isEmpty else { throw AntelopeError("the account has no contract") }
-        if let hash = json["abi_hash"], hash != .null {
+        if !packed.isEmpty, let expected = json["abi_hash"], expected != .null {
             let sum = try? DigestAlgorithm.sha256.hash(packed)
-            guard try sum == NodeAnswer.hash(json, "abi_hash") else {
-                throw AntelopeError("the ABI does not match its hash")
-            }
+            guard try sum == hash(json, "abi_hash") else { throw AntelopeError("the ABI does not match its hash") }
         }
-        try self.init(packed: packed)
+        return packed
     }
 
-    /// Reads the answer to get_abi.
-    package init(answer bytes: [UInt8]) throws(AntelopeError) {
-        let json = try NodeAnswer.json(bytes)
-        guard let abi = json["abi"] else { throw AntelopeError("the account has no contract") }
-        try self.init(abi)
-    }
+    /// Reads the answer to get_abi: the ABI. An account without a contract has null.
+    package static func abi(_ bytes: [UInt8]) throws(AntelopeError) -> JSON { try json(bytes)["abi"] ?? .null }
 }
 
 /// The answer to get_currency_stats: the tokens of a contract by their names.

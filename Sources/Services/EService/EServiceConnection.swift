@@ -44,9 +44,6 @@ package protocol EServiceConnection: Sendable {
     /// - Returns: the address, and what was wrong with it.
     func refreshAddress(after result: ECardResult) async -> RefreshOutcome
 
-    /// How long the parts have taken so far.
-    var times: ServiceTimes { get async }
-
     /// Closes all connections at once. May be called at any time and from any thread; a running method ends with
     /// `User_Cancelled`.
     func close()

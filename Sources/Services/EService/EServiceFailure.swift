@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 
 /// Why an online authentication failed.
 package struct EServiceFailure: Error, Sendable {
@@ -18,6 +19,14 @@ package struct EServiceFailure: Error, Sendable {
         (self.reason, self.status) = (reason, status)
         (self.serverResult, self.detail) = (serverResult, detail)
     }
+
+    /// A request got no answer. Without `status`, the failure is reported as the fault of the connection.
+    init(_ reason: FailureCode, _ fault: HTTPFault, _ status: FailureStatus? = nil) {
+        self.init(reason, status ?? fault.failureStatus, detail: fault.text("the server"))
+    }
+
+    /// The user has cancelled, or the client or the daemon has ended.
+    static let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
 
     /// The result for AUTH and for the eID-Server.
     package var result: ECardResult { serverResult ?? ECardResult(status) }

@@ -12,7 +12,7 @@ package actor EServiceSession: EServiceConnection {
     private let isDeveloperMode: Bool
 
     /// nil if the system could not start a thread; then every step fails.
-    private nonisolated let thread: NetworkThread?
+    private nonisolated let thread: JobQueue?
     private nonisolated let canceller = HTTPCanceller()
 
     /// Known as soon as a TcToken has named it; the rest of that TcToken may be invalid.
@@ -23,7 +23,6 @@ package actor EServiceSession: EServiceConnection {
     private var paos: PAOSClient?
     /// Shared by all connections.
     private let addresses: HostAddresses
-    private let stopwatch = Stopwatch()
     private var request: AuthenticationRequest?
     private var transmits = 0
 
@@ -37,17 +36,15 @@ package actor EServiceSession: EServiceConnection {
         tcTokenURL: String,
         isDeveloperMode: Bool,
         _ configuration: EServiceConfiguration,
-        startThread: NetworkThread.Start = Concurrency.startThread
+        startThread: JobQueue.Start = Concurrency.startThread
     ) {
         (self.tcTokenURL, self.isDeveloperMode) = (tcTokenURL, isDeveloperMode)
         self.configuration = configuration
         addresses = HostAddresses(configuration.lookUp, canceller)
-        thread = try? NetworkThread(start: startThread)
+        thread = JobQueue(thread: "badged-web", start: startThread)
     }
 
     deinit { thread?.finish() }
-
-    package var times: ServiceTimes { stopwatch.times }
 
     package nonisolated func close() { canceller.close() }
 
@@ -168,7 +165,7 @@ package actor EServiceSession: EServiceConnection {
             // The SDK reports an address with another scheme as an address that is not https.
             let isOther = !tcTokenURL.lowercased().hasPrefix("http") && tcTokenURL.includes("//")
             throw isOther
-                ? EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
+                ? EServiceFailure(.getTcTokenInvalidURL, .insecureAddress)
                 : EServiceFailure(.parseTcTokenInvalidURL, .wrongInvocation)
         }
         let web = try session(.standard, nil, TcTokenFetch.failure(_:))
@@ -196,7 +193,7 @@ package actor EServiceSession: EServiceConnection {
             origin: address.origin,
             connections: connections
         )
-        let outcome = try stopwatch.measure(\.checks) { () throws(EServiceFailure) in try check.check(input) }
+        let outcome = try check.check(input)
         (web.tls.listed, paos.session.tls.listed) = (outcome.listed, outcome.listed)
         request = outcome.request
         return outcome.request
@@ -221,10 +218,10 @@ package actor EServiceSession: EServiceConnection {
     ) throws(EServiceFailure) -> GuardedSession {
         let tls = TLSGuard(profile, preSharedKey: key, isDeveloperMode: isDeveloperMode, log: configuration.log)
         do throws(HTTPFault) {
-            return try GuardedSession(tls, configuration, canceller, addresses, stopwatch)
+            return try GuardedSession(tls, configuration, canceller, addresses)
         } catch {
             if case .unavailable(let words) = error {
-                configuration.warn("online authentication needs libcurl (Debian package libcurl4): \(words)")
+                configuration.warn("online authentication is not possible: \(words)")
             }
             throw failure(error)
         }
@@ -260,5 +257,27 @@ package actor EServiceSession: EServiceConnection {
             return .failure(EServiceFailure(.genericSendReceiveNetworkError, .connection, detail: words))
         }
         return Result { () throws(EServiceFailure) in try step(self) }
+    }
+}
+
+/// The connections to one server of an authentication, with the rules for its certificates.
+struct GuardedSession {
+    let tls: TLSGuard
+    private let http: HTTPSession
+
+    init(
+        _ tls: TLSGuard,
+        _ configuration: EServiceConfiguration,
+        _ canceller: HTTPCanceller,
+        _ addresses: HostAddresses
+    ) throws(HTTPFault) {
+        let limits = HTTPLimits(connect: configuration.limits.connect, transfer: configuration.limits.transfer)
+        self.tls = tls
+        http = try HTTPSession(tls, limits, configuration.proxies, canceller, addresses)
+    }
+
+    /// Runs one transfer on this thread. The transfer ends at `deadline`, or earlier by its own limit.
+    func run(_ request: HTTPRequest, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> HTTPResponse {
+        try http.run(request, by: deadline)
     }
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// Why a workflow failed, in the names of the SDK. docs/protocol/eid.md, Failure reasons.
 ///
 /// Reasons of the SDK that badged never sends are not here.
-package enum FailureCode: String, Error, Sendable {
+package enum FailureCode: String, Sendable {
     // MARK: Any workflow
     case userCancelled = "User_Cancelled"
     case cardRemoved = "Card_Removed"
     /// Not a reason of the SDK.
     case promptTimeout = "Prompt_Timeout"
+    /// The client has lost the permission for the workflow.
+    case accessDenied = "Access_Denied"
 
     // MARK: The TcToken
     case parseTcTokenInvalidURL = "Parse_TcToken_Invalid_Url"
@@ -110,4 +113,12 @@ package enum FailureCode: String, Error, Sendable {
         default: other
         }
     }
+}
+
+extension Failure {
+    /// A workflow has failed with a reason of the SDK.
+    package init(_ reason: FailureCode) { self.init(Code(reason.rawValue), reason.rawValue) }
+
+    /// The reason in the words of the SDK.
+    package var reason: FailureCode { FailureCode(rawValue: code.rawValue) ?? .cardRemoved }
 }

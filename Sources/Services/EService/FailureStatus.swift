@@ -9,6 +9,12 @@ package struct FailureStatus: Sendable, Hashable {
 
     private init(_ minor: ResultMinor, _ message: String) { (self.minor, self.message) = (minor, message) }
 
+    /// There is no trusted connection to the service.
+    private static func channel(_ message: String) -> Self { Self(.trustedChannelEstablishmentFailed, message) }
+
+    /// The certificates of the service are not accepted.
+    private static func certificates(_ message: String) -> Self { Self(.invalidCertificatePath, message) }
+
     package static let unknown = Self(.unknownError, "An unknown error occurred.")
     package static let wrongLength = Self(.unknownError, "The reader cannot carry commands of extended length.")
     package static let cardCommunication = Self(.unknownError, "The card does not answer.")
@@ -22,10 +28,7 @@ package struct FailureStatus: Sendable, Hashable {
 
     package static let cardProtocol = Self(.internalError, "The card violated the protocol.")
     package static let noChainToCard = Self(.internalError, "The service has no certificates that this card trusts.")
-    package static let unknownMessage = Self(
-        .internalError,
-        "The server sent an unknown or malformed message."
-    )
+    package static let unknownMessage = Self(.internalError, "The server sent an unknown or malformed message.")
     package static let unexpectedMessage = Self(.internalError, "The server sent a message at the wrong time.")
 
     package static let noCertificateDescription = Self(.parameterError, "The service sent no certificate description.")
@@ -52,70 +55,64 @@ package struct FailureStatus: Sendable, Hashable {
         "The address of the TcToken is missing or not valid."
     )
 
-    package static let noTcToken = Self(.trustedChannelEstablishmentFailed, "The service did not give a TcToken.")
-    package static let invalidTcToken = Self(
-        .trustedChannelEstablishmentFailed,
-        "The TcToken of the service is not valid."
+    package static let noTcToken = channel("The service did not give a TcToken.")
+    package static let invalidTcToken = channel("The TcToken of the service is not valid.")
+    package static let insecureAddress = channel("The address of the TcToken does not begin with https.")
+    package static let insecureRedirect = channel(
+        "The service redirects to an address that is not a valid https address."
     )
-    package static let connection = Self(.trustedChannelEstablishmentFailed, "The server could not be reached.")
-    package static let proxyUnreachable = Self(.trustedChannelEstablishmentFailed, "The proxy could not be reached.")
-    package static let proxyRefused = Self(.trustedChannelEstablishmentFailed, "The proxy refused the connection.")
-    package static let proxyCredentials = Self(
-        .trustedChannelEstablishmentFailed,
-        "The proxy did not accept the name and the password."
+    package static let endlessRedirect = channel("The service redirects without end.")
+    package static let unavailable = channel(
+        "badged cannot use libcurl (Debian package libcurl4), which it needs to reach services."
     )
-    package static let tls = Self(
-        .trustedChannelEstablishmentFailed,
-        "The server's encryption does not meet the requirements."
-    )
-    package static let certificateNotListed = Self(
-        .trustedChannelEstablishmentFailed,
+    package static let connection = channel("The server could not be reached.")
+    package static let proxyUnreachable = channel("The proxy could not be reached.")
+    package static let proxyRefused = channel("The proxy refused the connection.")
+    package static let proxyCredentials = channel("The proxy did not accept the name and the password.")
+    package static let tls = channel("The server's encryption does not meet the requirements.")
+    package static let certificateNotListed = channel(
         "The server's certificate is not listed in the certificate description of the service."
     )
-    package static let sessionNotResumed = Self(
-        .trustedChannelEstablishmentFailed,
-        "The server did not resume the TLS session."
-    )
-    package static let serverError = Self(.trustedChannelEstablishmentFailed, "The server reported an error.")
-    package static let timeout = Self(.trustedChannelEstablishmentFailed, "The server did not answer in time.")
+    package static let sessionNotResumed = channel("The server did not resume the TLS session.")
+    package static let serverError = channel("The server reported an error.")
+    package static let timeout = channel("The server did not answer in time.")
 
-    package static let noUniqueTerminalCertificate = Self(
-        .invalidCertificatePath,
+    package static let noUniqueTerminalCertificate = certificates(
         "The service has no certificate for the card, or more than one."
     )
-    package static let noUniqueDocumentVerifier = Self(
-        .invalidCertificatePath,
+    package static let noUniqueDocumentVerifier = certificates(
         "The service has no certificate of its issuer, or more than one."
     )
-    package static let certificateChain = Self(
-        .invalidCertificatePath,
+    package static let certificateChain = certificates(
         "The certificates of the service do not lead to a known authority."
     )
-    package static let certificateSignature = Self(
-        .invalidCertificatePath,
-        "A certificate of the service has a wrong signature."
-    )
-    package static let certificateExpired = Self(
-        .invalidCertificatePath,
-        "A certificate of the service is not valid on this date."
-    )
-    package static let productiveInDeveloperMode = Self(
-        .invalidCertificatePath,
-        "Developer mode is for test services only."
-    )
+    package static let certificateSignature = certificates("A certificate of the service has a wrong signature.")
+    package static let certificateExpired = certificates("A certificate of the service is not valid on this date.")
+    package static let productiveInDeveloperMode = certificates("Developer mode is for test services only.")
 
     package static let promptTimeout = Self(.inputTimeout, "The user did not answer in time.")
+    package static let permissionLost = Self(
+        .cancellationByUser,
+        "The operation was cancelled: [access] no longer gives this client the permission."
+    )
     package static let cancelledByUser = Self(.cancellationByUser, "The operation was cancelled.")
     package static let cancelledOnReader = Self(.cancellationByUser, "The operation was cancelled on the reader.")
     package static let cardRemoved = Self(.cancellationByUser, "The card was removed.")
 }
 
-extension ProxyFault {
+extension HTTPFault {
     var failureStatus: FailureStatus {
         switch self {
-        case .unreachable: .proxyUnreachable
-        case .credentials: .proxyCredentials
-        case .refused: .proxyRefused
+        case .cancelled: .cancelledByUser
+        case .timeout: .timeout
+        case .unreachable, .broken, .tooLarge: .connection
+        case .unavailable: .unavailable
+        case .proxy(.unreachable, _): .proxyUnreachable
+        case .proxy(.credentials, _): .proxyCredentials
+        case .proxy(.refused, _): .proxyRefused
+        case .tls(.notListed, _): .certificateNotListed
+        case .tls(.notResumed, _): .sessionNotResumed
+        case .tls: .tls
         }
     }
 }

@@ -69,9 +69,7 @@ final class PAOSClient {
 
     private func read(_ document: [UInt8]) throws(EServiceFailure) -> PAOSMessage {
         do throws(PAOSMessage.Failure) {
-            let message = try session.stopwatch.measure(\.xml) { () throws(PAOSMessage.Failure) in
-                try PAOSMessage(document)
-            }
+            let message = try PAOSMessage(document)
             (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
             return message
         } catch {
@@ -94,20 +92,9 @@ final class PAOSClient {
             "PAOS: ver=\"urn:liberty:paos:2006-08\"",
             "Connection: keep-alive",
         ]
-        request.body = session.stopwatch.measure(\.xml) {
-            PAOSEnvelope.document(body, messageID: Self.newIdentifier(), relatesTo: relatesTo)
-        }
+        request.body = PAOSEnvelope.document(body, messageID: "urn:uuid:" + UUIDText.random(), relatesTo: relatesTo)
         request.maximumLength = PAOSMessage.maximumLength
         return try session.run(request, by: .now + limit)
-    }
-
-    /// A random UUID. RFC 9562, 5.4.
-    private static func newIdentifier() -> String {
-        var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
-        bytes[6] = bytes[6] & 0x0F | 0x40
-        bytes[8] = bytes[8] & 0x3F | 0x80
-        let parts = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { Hex.encode(bytes[$0]) }
-        return "urn:uuid:" + parts.joined(separator: "-")
     }
 
     static func failure(status: Int) -> EServiceFailure {
@@ -124,20 +111,14 @@ final class PAOSClient {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout: EServiceFailure(.genericSendReceiveNetworkError, .timeout)
-        case .unreachable(let words), .broken(let words), .unavailable(let words):
-            EServiceFailure(.genericSendReceiveNetworkError, .connection, detail: words)
-        case .proxy(let fault, let words):
-            EServiceFailure(.genericSendReceiveNetworkError, fault.failureStatus, detail: "proxy: \(fault) \(words)")
-        case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: "too large")
-        case .tls(.ephemeralKeyTooShort(let bits), _):
-            EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, .tls, detail: "\(bits) bit")
-        case .tls(.notListed, _): EServiceFailure(.genericSendReceiveCertificateError, .certificateNotListed)
-        case .tls(.certificateKeyTooShort(let bits), _):
-            EServiceFailure(.genericSendReceiveCertificateError, .tls, detail: "\(bits) bit")
-        case .tls(.notResumed, _): EServiceFailure(.genericSendReceiveSessionResumptionFailed, .sessionNotResumed)
-        case .tls(.certificate(let words), _), .tls(nil, let words):
-            EServiceFailure(.genericSendReceiveTLSError, .tls, detail: words)
+        case .timeout, .unreachable, .broken, .unavailable, .proxy:
+            EServiceFailure(.genericSendReceiveNetworkError, fault)
+        case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, fault, .unknownMessage)
+        case .tls(.ephemeralKeyTooShort, _): EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, fault)
+        case .tls(.notListed, _), .tls(.certificateKeyTooShort, _):
+            EServiceFailure(.genericSendReceiveCertificateError, fault)
+        case .tls(.notResumed, _): EServiceFailure(.genericSendReceiveSessionResumptionFailed, fault)
+        case .tls(.certificate, _), .tls(nil, _): EServiceFailure(.genericSendReceiveTLSError, fault)
         }
     }
 }

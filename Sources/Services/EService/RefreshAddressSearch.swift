@@ -25,21 +25,23 @@ struct RefreshAddressSearch {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
         var visited: Set<WebAddress.Origin> = []
+        var isEmpty = false
         for _ in 0...configuration.limits.redirects {
             if address.origin == origin {
                 if address.isSecure, !visited.contains(address.origin) { try check(address, deadline) }
                 return address
             }
             visited.insert(address.origin)
-            address = try next(address, deadline)
+            address = try next(address, deadline, &isEmpty)
         }
         throw Self.failure(.checkRefreshAddressInvalidHTTPResponse, "too many redirects")
     }
 
-    /// Returns the address to which this address redirects.
+    /// Returns the address to which this address redirects. `isEmpty`: whether the last Location was empty.
     private func next(
         _ address: WebAddress,
-        _ deadline: ContinuousClock.Instant
+        _ deadline: ContinuousClock.Instant,
+        _ isEmpty: inout Bool
     ) throws(EServiceFailure) -> WebAddress {
         let response: HTTPResponse
         do throws(HTTPFault) {
@@ -49,10 +51,12 @@ struct RefreshAddressSearch {
             throw Self.failure(error)
         }
         guard [302, 303, 307].contains(response.status) else { throw Self.failure(status: response.status) }
-        guard let location = response.header("location"), !location.isEmpty else {
+        // An empty reference means the same address; a second one in a row leads nowhere.
+        guard let location = response.header("location"), !(location.isEmpty && isEmpty) else {
             throw Self.failure(.checkRefreshAddressEmpty, "no Location")
         }
-        guard let target = WebAddress(location) else { throw Self.failure(.checkRefreshAddressInvalidURL, "") }
+        isEmpty = location.isEmpty
+        guard let target = address.resolving(location) else { throw Self.failure(.checkRefreshAddressInvalidURL, "") }
         guard target.isSecure || allowsHTTP else { throw Self.failure(.checkRefreshAddressNoHTTPSScheme, "") }
         return target
     }
@@ -64,7 +68,7 @@ struct RefreshAddressSearch {
         } catch {
             switch error {
             case .timeout, .unreachable, .broken:
-                throw Self.failure(.checkRefreshAddressFetchCertificateError, "\(error)")
+                throw EServiceFailure(.checkRefreshAddressFetchCertificateError, error, .refreshAddress)
             case .cancelled, .proxy, .tls, .tooLarge, .unavailable:
                 throw Self.failure(error)
             }
@@ -89,18 +93,17 @@ struct RefreshAddressSearch {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout: failure(.checkRefreshAddressServiceTimeout, "")
-        case .unreachable(let words), .broken(let words), .unavailable(let words):
-            failure(.checkRefreshAddressUnknownNetworkError, words)
-        case .proxy(let fault, let words): failure(.checkRefreshAddressProxyError, "\(fault) \(words)")
-        case .tooLarge: failure(.checkRefreshAddressInvalidHTTPResponse, "too large")
-        case .tls(.ephemeralKeyTooShort(let bits), _):
-            failure(.checkRefreshAddressInvalidEphemeralKeyLength, "\(bits) bit")
-        case .tls(.certificateKeyTooShort(let bits), _):
-            failure(.checkRefreshAddressUnsupportedCertificate, "\(bits) bit")
-        case .tls(.notListed, _): failure(.checkRefreshAddressHashMissingInCertificate, "")
-        case .tls(let fault, let words):
-            failure(.checkRefreshAddressFatalTLSErrorBeforeReply, fault.map { "\($0)" } ?? words)
+        case .timeout: EServiceFailure(.checkRefreshAddressServiceTimeout, fault, .refreshAddress)
+        case .unreachable, .broken, .unavailable:
+            EServiceFailure(.checkRefreshAddressUnknownNetworkError, fault, .refreshAddress)
+        case .proxy: EServiceFailure(.checkRefreshAddressProxyError, fault, .refreshAddress)
+        case .tooLarge: EServiceFailure(.checkRefreshAddressInvalidHTTPResponse, fault, .refreshAddress)
+        case .tls(.ephemeralKeyTooShort, _):
+            EServiceFailure(.checkRefreshAddressInvalidEphemeralKeyLength, fault, .refreshAddress)
+        case .tls(.certificateKeyTooShort, _):
+            EServiceFailure(.checkRefreshAddressUnsupportedCertificate, fault, .refreshAddress)
+        case .tls(.notListed, _): EServiceFailure(.checkRefreshAddressHashMissingInCertificate, fault, .refreshAddress)
+        case .tls: EServiceFailure(.checkRefreshAddressFatalTLSErrorBeforeReply, fault, .refreshAddress)
         }
     }
 }

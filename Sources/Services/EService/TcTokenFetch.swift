@@ -19,7 +19,7 @@ struct TcTokenFetch {
         var address = first
         var hops = 0
         guard address.isSecure || allowsHTTP else {
-            throw EServiceFailure(.getTcTokenInvalidURL, .noTcToken, detail: "no https address")
+            throw EServiceFailure(.getTcTokenInvalidURL, .insecureAddress)
         }
         while true {
             let response = try fetch(address, deadline)
@@ -28,18 +28,16 @@ struct TcTokenFetch {
                 guard response.body.contains(where: { $0 > 0x20 }) else {
                     throw EServiceFailure(.getTcTokenEmptyData, .noTcToken)
                 }
-                return session.stopwatch.measure(\.xml) {
-                    Result { () throws(TcToken.Refusal) in try TcToken(response.body, allowsHTTP: allowsHTTP) }
-                }
+                return Result { () throws(TcToken.Refusal) in try TcToken(response.body, allowsHTTP: allowsHTTP) }
             case 302, 303, 307:
                 hops += 1
                 guard hops <= configuration.limits.redirects else {
-                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "too many redirects")
+                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .endlessRedirect)
                 }
-                guard let target = response.header("location").flatMap(WebAddress.init),
+                guard let target = response.header("location").flatMap(address.resolving),
                     target.isSecure || allowsHTTP
                 else {
-                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .noTcToken, detail: "no https address")
+                    throw EServiceFailure(.getTcTokenInvalidRedirectURL, .insecureRedirect)
                 }
                 address = target
             default:
@@ -77,23 +75,11 @@ struct TcTokenFetch {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout: EServiceFailure(.getTcTokenNetworkError, .timeout)
-        case .unreachable(let words), .broken(let words), .unavailable(let words):
-            EServiceFailure(.getTcTokenNetworkError, .connection, detail: words)
-        case .proxy(let fault, let words):
-            EServiceFailure(.getTcTokenNetworkError, fault.failureStatus, detail: "proxy: \(fault) \(words)")
-        case .tooLarge: EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: "too large")
-        case .tls(.certificateKeyTooShort(let bits), _):
-            EServiceFailure(.getTcTokenInvalidCertificateKeyLength, .tls, detail: "\(bits) bit")
-        case .tls(.ephemeralKeyTooShort(let bits), _):
-            EServiceFailure(.getTcTokenInvalidEphemeralKeyLength, .tls, detail: "\(bits) bit")
-        case .tls(let fault, let words):
-            EServiceFailure(.getTcTokenNetworkError, .tls, detail: fault.map { "\($0)" } ?? words)
+        case .timeout, .unreachable, .broken, .unavailable, .proxy: EServiceFailure(.getTcTokenNetworkError, fault)
+        case .tooLarge: EServiceFailure(.getTcTokenInvalidData, fault, .invalidTcToken)
+        case .tls(.certificateKeyTooShort, _): EServiceFailure(.getTcTokenInvalidCertificateKeyLength, fault)
+        case .tls(.ephemeralKeyTooShort, _): EServiceFailure(.getTcTokenInvalidEphemeralKeyLength, fault)
+        case .tls: EServiceFailure(.getTcTokenNetworkError, fault)
         }
     }
-}
-
-extension EServiceFailure {
-    /// The user has cancelled, or the client or the daemon has ended.
-    static let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
 }

@@ -23,7 +23,6 @@ struct XMLElement: Sendable, Equatable {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D) ~= byte }
 
-    /// The children with that name.
     func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
 
     /// The child with that name; nil when there is none.

@@ -7,14 +7,14 @@ package final class HTTPCanceller: Sendable {
     private struct State {
         var isCancelled = false
         var isClosed = false
-        var sessions: [Session] = []
+        var sessions: [CurlSession] = []
         /// Functions that end the waits for look-ups of names.
         var wakers: [Int: @Sendable () -> Void] = [:]
         var nextWaker = 0
         var cancelTime: ContinuousClock.Instant?
     }
     /// A `ccurl_session`. Unchecked: ccurl_wake, the only function called on it here, is thread-safe.
-    private struct Session: Equatable, @unchecked Sendable {
+    private struct CurlSession: Equatable, @unchecked Sendable {
         let pointer: OpaquePointer
     }
     private let state = Mutex(State())
@@ -54,12 +54,12 @@ package final class HTTPCanceller: Sendable {
     }
 
     func add(_ session: OpaquePointer) {
-        let session = Session(pointer: session)
+        let session = CurlSession(pointer: session)
         state.withLock { $0.sessions.append(session) }
     }
 
     func remove(_ session: OpaquePointer) {
-        let session = Session(pointer: session)
+        let session = CurlSession(pointer: session)
         state.withLock { state in state.sessions.removeAll { $0 == session } }
     }
 

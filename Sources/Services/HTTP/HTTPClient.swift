@@ -5,7 +5,7 @@ import Concurrency
 ///
 /// The cancellation of a task ends its transfer at once, and each later transfer of this client.
 package actor HTTPClient {
-    private nonisolated let thread: NetworkThread?
+    private nonisolated let thread: JobQueue?
     private nonisolated let canceller = HTTPCanceller()
     private let addresses: HostAddresses
     private let authorities: Authorities
@@ -32,7 +32,7 @@ package actor HTTPClient {
     ) {
         (self.limits, self.proxies, self.authorities) = (limits, proxies, authorities)
         addresses = HostAddresses(lookUp, canceller)
-        thread = try? NetworkThread()
+        thread = JobQueue(thread: "badged-web")
     }
 
     deinit { thread?.finish() }

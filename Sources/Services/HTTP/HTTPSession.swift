@@ -77,6 +77,22 @@ package enum HTTPFault: Error, Equatable {
     case broken(String)
     /// libcurl cannot be loaded.
     case unavailable(String)
+
+    /// Says why there is no answer, and what to do where that is known. `server` names it in the sentence.
+    package func text(_ server: String) -> String {
+        switch self {
+        case .cancelled: "the request was cancelled"
+        case .timeout: "\(server) did not answer in time"
+        case .unreachable(let words): "\(server) cannot be reached: \(words)"
+        case .proxy(.unreachable, let words): "the proxy cannot be reached: \(words)"
+        case .proxy(.credentials, _): "the proxy refused the credentials"
+        case .proxy(.refused(let status), _): "the proxy refused to connect to \(server): HTTP \(status)"
+        case .tls(let fault, let words): "\(server) cannot be trusted: \(fault?.text ?? words)"
+        case .tooLarge: "the answer of \(server) is too long"
+        case .broken(let words): "\(server) gave no complete answer: \(words)"
+        case .unavailable(let words): words
+        }
+    }
 }
 
 /// The timeouts of one transfer.
@@ -95,14 +111,10 @@ package struct HTTPLimits: Sendable, Equatable {
 ///
 /// All calls come from one thread; a transfer is cancelled through the canceller.
 package final class HTTPSession {
-    /// Takes the time of a transfer; `answer` is the part from the request to the end of the answer.
-    package typealias Measured = (_ transfer: Duration, _ answer: Duration) -> Void
-
     /// The maximum number of bytes of all header lines of an answer.
     static let maximumHeaders = 64 * 1024
 
     private let tls: (any TLSRules)?
-    private let measured: Measured
     private let canceller: HTTPCanceller
     private let addresses: HostAddresses
     private let session: OpaquePointer
@@ -125,15 +137,22 @@ package final class HTTPSession {
         _ limits: HTTPLimits,
         _ proxies: ProxySettings?,
         _ canceller: HTTPCanceller,
-        _ addresses: HostAddresses,
-        measured: @escaping Measured = { _, _ in }
+        _ addresses: HostAddresses
     ) throws(HTTPFault) {
-        if let words = ccurl_load() { throw .unavailable(String(cString: words)) }
+        if let words = Self.libraryFault { throw .unavailable(words) }
         guard let session = ccurl_session_new() else { throw .unavailable("libcurl has no session left") }
         (self.tls, self.session) = (tls, session)
-        (self.limits, self.proxies, self.measured) = (limits, proxies, measured)
+        (self.limits, self.proxies) = (limits, proxies)
         (self.canceller, self.addresses) = (canceller, addresses)
         canceller.add(session)
+    }
+
+    /// Says why libcurl cannot be used, or nil. A library that lies where it belongs is not loaded for this.
+    package static var installationFault: String? { ccurl_is_in_library_folders() ? nil : libraryFault }
+
+    /// Loads libcurl; says why it cannot be used, or nil.
+    package static var libraryFault: String? {
+        ccurl_load().map { "libcurl (Debian package libcurl4) cannot be used: \(String(cString: $0))" }
     }
 
     deinit {
@@ -160,8 +179,6 @@ package final class HTTPSession {
         // With these addresses libcurl makes no look-ups of its own, which could not be abandoned.
         let resolve = found.isEmpty ? "" : "\(peer.host):\(peer.port):\(found.joined(separator: ","))"
         let outcome = perform(request, total, resolve, proxy)
-        let answer = method == .connect ? .zero : Duration.microseconds(outcome.answer_microseconds)
-        measured(begin.duration(to: .now), answer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         if let fault = tls?.fault { throw .tls(fault, words) }
         if isTooLarge { throw .tooLarge }

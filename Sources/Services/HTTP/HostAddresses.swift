@@ -12,24 +12,35 @@ package final class HostAddresses {
     /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
     package typealias LookUp = @Sendable (_ host: String) -> [String]
 
-    /// Counts the running look-ups, including abandoned ones.
+    /// Counts the running look-ups of each user, including abandoned ones.
     package final class Slots: Sendable {
         /// The slots of the whole daemon.
         package static let shared = Slots()
 
-        /// The maximum number of look-ups at once.
+        /// The largest number of look-ups at once for all users but root, whose look-ups have slots of their own.
         static let maximum = 64
-        private let running = Mutex(0)
+        /// The largest number of look-ups at once for one user.
+        static let maximumPerUser = 16
+        private let running = Mutex<[UInt32?: Int]>([:])
 
-        fileprivate func take() -> Bool {
-            running.withLock { count in
-                guard count < Self.maximum else { return false }
-                count += 1
+        package init() {}
+
+        fileprivate func take(for user: UInt32?) -> Bool {
+            running.withLock { running in
+                let own = running[user, default: 0]
+                let others = running.reduce(0) { $1.key == 0 ? $0 : $0 + $1.value }
+                guard own < Self.maximumPerUser, user == 0 || others < Self.maximum else { return false }
+                running[user] = own + 1
                 return true
             }
         }
 
-        fileprivate func giveBack() { running.withLock { $0 -= 1 } }
+        fileprivate func giveBack(for user: UInt32?) {
+            running.withLock { running in
+                let rest = running[user, default: 1] - 1
+                running[user] = rest > 0 ? rest : nil
+            }
+        }
     }
 
     /// After `cancel`, all further look-ups together may take this time: CANCEL ends within 100 ms.
@@ -55,7 +66,7 @@ package final class HostAddresses {
 
     /// Waits for the addresses of a host, until `deadline` or until the transfers are cancelled.
     /// - Returns: the addresses; empty for a host that is an address.
-    func find(_ host: String, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> [String] {
+    package func find(_ host: String, by deadline: ContinuousClock.Instant) throws(HTTPFault) -> [String] {
         if let found = known[host] { return found }
         if Self.isAddress(host) { return [] }
         let answer: Answer
@@ -69,16 +80,17 @@ package final class HostAddresses {
     }
 
     private func start(_ host: String) throws(HTTPFault) -> Answer {
-        guard slots.take() else {
-            throw .unreachable("\(Slots.maximum) look-ups of names wait for the name service")
+        let user = Requester.uid
+        guard slots.take(for: user) else {
+            throw .unreachable("too many look-ups of names wait for the name service: try again when it answers")
         }
         let answer = Answer()
         let isStarted = startThread("badged-names") { [lookUp, slots] in
             answer.set(lookUp(host))
-            slots.giveBack()
+            slots.giveBack(for: user)
         }
         guard isStarted else {
-            slots.giveBack()
+            slots.giveBack(for: user)
             throw .unreachable("no thread is left to look up \(host)")
         }
         return answer

@@ -116,29 +116,13 @@ package struct ProxySettings: Sendable {
         guard let at = text.lastIndex(of: "@") else { return Proxy(text, credentials) }
         guard text.lowercased().hasPrefix("http://") else { return nil }
         let user = text[text.index(text.startIndex, offsetBy: 7)..<at]
-        guard var line = decoded(user.utf8) else { return nil }
+        guard var line = PercentEncoding.decode(user.utf8) else { return nil }
+        // A name without a password gets an empty one.
+        if !line.contains(UInt8(ascii: ":")) { line.append(UInt8(ascii: ":")) }
         defer { for index in line.indices { line[index] = 0 } }
         let own = line.withUnsafeBytes { Proxy.Credentials(line: $0) }
         guard let own else { return nil }
         return Proxy("http://" + text[text.index(after: at)...], own)
-    }
-
-    /// Decodes percent-encoding; nil for a wrong one. A name without a password gets an empty one.
-    private static func decoded(_ bytes: Substring.UTF8View) -> [UInt8]? {
-        var out: [UInt8] = []
-        var rest = bytes[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                out.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(Hex.value), let low = rest.popFirst().flatMap(Hex.value) else {
-                return nil
-            }
-            out.append(high << 4 | low)
-        }
-        if !out.contains(UInt8(ascii: ":")) { out.append(UInt8(ascii: ":")) }
-        return out
     }
 }
 

@@ -24,4 +24,14 @@ package enum TLSFault: Error, Sendable, Equatable {
     case notListed
     /// The attached eID-Server does not resume the TLS session of the TcToken.
     case notResumed
+
+    var text: String {
+        switch self {
+        case .certificate(let words): words
+        case .certificateKeyTooShort(let bits): "the key of its certificate has only \(bits) bits"
+        case .ephemeralKeyTooShort(let bits): "its key agreement has only \(bits) bits"
+        case .notListed: "its certificate is not listed in the description of the service"
+        case .notResumed: "it does not resume the TLS session"
+        }
+    }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 
 /// An absolute http or https URI. RFC 3986.
 ///
@@ -10,6 +11,15 @@ package struct WebAddress: Sendable, Hashable {
         /// Lower case; an IPv6 address without its brackets.
         package let host: String
         package let port: UInt16
+
+        /// Whether the host is this computer: `localhost`, 127.0.0.0/8 or ::1. RFC 6890.
+        package var isThisComputer: Bool {
+            if host == "localhost" { return true }
+            var (v4, v6) = (in_addr(), in6_addr())
+            if inet_pton(AF_INET, host, &v4) == 1 { return UInt32(bigEndian: v4.s_addr) >> 24 == 127 }
+            guard inet_pton(AF_INET6, host, &v6) == 1 else { return false }
+            return withUnsafeBytes(of: v6) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+        }
     }
 
     /// The URI as it was given, without the fragment.
@@ -41,6 +51,9 @@ package struct WebAddress: Sendable, Hashable {
     }
 
     package var isSecure: Bool { origin.isSecure }
+
+    /// Whether nobody in the network can read or change what is sent: by TLS, or because it stays on this computer.
+    package var isConfidential: Bool { isSecure || origin.isThisComputer }
 
     /// Printable ASCII characters that RFC 3986 excludes.
     private static let excluded = Set("\"<>\\^`{|}".utf8)

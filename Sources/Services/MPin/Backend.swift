@@ -39,10 +39,10 @@ package struct Backend: Sendable, Equatable {
     var settingsAddress: String { prefix.isEmpty ? "\(text)/clientSettings" : "\(text)/\(prefix)/clientSettings" }
 
     /// Finds an address of the settings. One that begins with a slash is appended to the address of the backend.
-    func address(_ text: String) throws(MPinFailure) -> WebAddress {
+    func address(_ text: String) throws(Failure) -> WebAddress {
         let whole = text.hasPrefix("/") ? self.text + text : text
         guard let address = WebAddress(whole) else {
-            throw MPinFailure(.responseParseError, "the server names an address that is not http or https")
+            throw Failure(.responseParseError, "the server names an address that is not http or https")
         }
         return address
     }
@@ -83,31 +83,36 @@ package struct ClientSettings: Sendable {
         "authenticateURL": "/authenticate", "codeStatusURL": "/codeStatus",
     ]
 
-    private func text(_ name: String) throws(MPinFailure) -> String {
+    private func text(_ name: String) throws(Failure) -> String {
         if flavour == .mfa, json[name] == nil, let path = Self.usual[name] { return "/\(backend.prefix)\(path)" }
         guard let text = json[name]?.string, !text.isEmpty else {
-            throw MPinFailure(.responseParseError, "clientSettings have no \(name)")
+            throw Failure(.responseParseError, "clientSettings have no \(name)")
         }
         return text
     }
 
+    /// Checks the addresses without which no user can register or log in.
+    func check() throws(Failure) {
+        for name in ["registerURL", "signatureURL", "authenticateURL"] { _ = try address(name) }
+    }
+
     var usesPermits: Bool { json["usePermits"]?.bool ?? true }
     /// Hexadecimal.
-    func appID() throws(MPinFailure) -> String { try text("appID") }
+    func appID() throws(Failure) -> String { try text("appID") }
 
     /// Returns an address with a suffix: a path and possibly a query.
-    package func address(_ name: String, _ suffix: String = "") throws(MPinFailure) -> WebAddress {
+    package func address(_ name: String, _ suffix: String = "") throws(Failure) -> WebAddress {
         try backend.address(try text(name) + suffix)
     }
 
     /// Returns the address of the community's trust authority, a slash and a suffix.
-    func authority(_ suffix: String) throws(MPinFailure) -> WebAddress {
+    func authority(_ suffix: String) throws(Failure) -> WebAddress {
         let text = try text("certivoxURL")
         return try backend.address((text.hasSuffix("/") ? text : text + "/") + suffix)
     }
 
-    /// The address of a cached time permit; nil without a cache.
-    func cachedPermit(_ day: PermitDay, _ storageID: String) throws(MPinFailure) -> WebAddress? {
+    /// The address of a stored time permit; nil without a storage.
+    func storedPermit(_ day: PermitDay, _ storageID: String) throws(Failure) -> WebAddress? {
         guard let text = json["timePermitsStorageURL"]?.string, !text.isEmpty else { return nil }
         return try backend.address("\(text)/\(try appID())/\(day.number)/\(storageID)")
     }

@@ -2,6 +2,7 @@
 import BN254
 package import Crypto
 package import Secrets
+package import Text
 
 /// The computations of the client with the shares of the trust authorities. Points are encoded in 65 bytes.
 package enum ClientKeys {
@@ -30,13 +31,9 @@ package enum ClientKeys {
 extension ClientKeys {
     /// Adds both shares of the client secret on the pool, so that the loop is not blocked. Both are taken once.
     @concurrent
-    package static func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(MPinFailure) -> SecretBox {
-        guard let first = first.take(), let second = second.take() else { throw MPinFailure(.invalidKey) }
-        do throws(CryptoError) {
-            return SecretBox(try sum(first, second))
-        } catch {
-            throw MPinFailure(error)
-        }
+    package static func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(Failure) -> SecretBox {
+        guard let first = first.take(), let second = second.take() else { throw Failure.ofServer(.invalidKey) }
+        return try serverValues { () throws(CryptoError) in SecretBox(try sum(first, second)) }
     }
 
     /// Subtracts the PIN from the client secret on the pool, so that the loop is not blocked. The secret is taken once.
@@ -45,13 +42,9 @@ extension ClientKeys {
         from clientSecret: SecretBox,
         _ factors: Factors,
         _ id: MPinID
-    ) async throws(MPinFailure) -> SecretBox {
-        guard let secret = clientSecret.take() else { throw MPinFailure(.invalidKey) }
-        do throws(CryptoError) {
-            return SecretBox(try token(from: secret, try factors.pin(), id))
-        } catch {
-            throw MPinFailure(error)
-        }
+    ) async throws(Failure) -> SecretBox {
+        guard let secret = clientSecret.take() else { throw Failure.ofServer(.invalidKey) }
+        return try serverValues { () throws(CryptoError) in SecretBox(try token(from: secret, try factors.pin(), id)) }
     }
 }
 

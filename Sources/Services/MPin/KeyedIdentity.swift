@@ -49,12 +49,8 @@ package struct IdentityKeys: Sendable {
 
     /// Makes a pair on the pool, so that the loop is not blocked.
     @concurrent
-    package static func make() async throws(MPinFailure) -> IdentityKeys {
-        do throws(CryptoError) {
-            return try IdentityKeys(try Scalar.random())
-        } catch {
-            throw MPinFailure(error)
-        }
+    package static func make() async throws(Failure) -> IdentityKeys {
+        return try serverValues { () throws(CryptoError) in try IdentityKeys(try Scalar.random()) }
     }
 
     /// The public key is the generator multiplied by the inverse of the private key.
@@ -65,15 +61,13 @@ package struct IdentityKeys: Sendable {
 
     /// Adds both shares and multiplies the sum by the private key, which is taken once.
     @concurrent
-    package func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(MPinFailure) -> SecretBox {
+    package func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(Failure) -> SecretBox {
         guard let first = first.take(), let second = second.take(), let key = privateKey.take() else {
-            throw MPinFailure(.invalidKey)
+            throw Failure.ofServer(.invalidKey)
         }
-        do throws(CryptoError) {
+        return try serverValues { () throws(CryptoError) in
             let sum = try Point(try ClientKeys.sum(first, second))
             return SecretBox(try sum.multiplied(by: try Scalar(key)).secret())
-        } catch {
-            throw MPinFailure(error)
         }
     }
 }
@@ -97,14 +91,12 @@ package struct DocumentSignature: Sendable, Equatable {
         _ identity: KeyedIdentity,
         token: SecretBox,
         _ factors: Factors
-    ) async throws(MPinFailure) -> DocumentSignature {
-        guard let token = token.take() else { throw MPinFailure(.invalidKey) }
-        do throws(CryptoError) {
+    ) async throws(Failure) -> DocumentSignature {
+        guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
+        return try serverValues { () throws(CryptoError) in
             let proof = try LoginProof(identity.signingID, day: nil)
             let v = try proof.sign(hash, at: epochTime, token: token, try factors.pin())
             return DocumentSignature(identity: identity, hash: hash, epochTime: epochTime, u: proof.u, v: v)
-        } catch {
-            throw MPinFailure(error)
         }
     }
 }

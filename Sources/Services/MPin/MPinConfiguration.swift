@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import HTTP
+import Text
 
 /// What all calls to M-Pin servers share.
 package struct MPinConfiguration: Sendable {
@@ -14,6 +15,8 @@ package struct MPinConfiguration: Sendable {
     /// The domains to which the administrator allows requests. They limit every client; if there are none, clients
     /// choose.
     package var domains = TrustedDomains()
+    /// Whether requests may go to this computer and to private networks.
+    package var allowsPrivateServers = false
 
     package init(userAgent: String) { self.userAgent = userAgent }
 }
@@ -75,23 +78,17 @@ package struct TrustedDomains: Sendable, Equatable {
 
     /// Refuses an address outside of the domains. Without domains every host is trusted, but only https, or http to this
     /// computer.
-    func check(_ address: WebAddress) throws(MPinFailure) {
+    func check(_ address: WebAddress) throws(Failure) {
         let host = address.origin.host
         guard names.isEmpty else {
-            guard address.isSecure else { throw MPinFailure(.untrustedDomain, "\(host) is not reached by https") }
+            guard address.isSecure else { throw Failure(.untrustedDomain, "\(host) is not reached by https") }
             guard names.contains(where: { host == $0 || host.hasSuffix("." + $0) }) else {
-                throw MPinFailure(.untrustedDomain, "\(host) is not in a trusted domain")
+                throw Failure(.untrustedDomain, "\(host) is not in a trusted domain")
             }
             return
         }
-        guard address.isSecure || Self.isThisComputer(host) else {
-            throw MPinFailure(.untrustedDomain, "\(host) is not reached by https: use an https address")
+        guard address.isConfidential else {
+            throw Failure(.untrustedDomain, "\(host) is not reached by https: use an https address")
         }
-    }
-
-    private static func isThisComputer(_ host: String) -> Bool {
-        if host == "localhost" || host == "::1" { return true }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+import Glibc
 import HTTP
 package import Secrets
 package import Text
@@ -11,6 +12,23 @@ package struct TimePermit: Sendable {
     package let second: SecretBox
 }
 
+extension TimePermit {
+    /// - Throws: `CryptoError` if a share is no point, or if the sum is infinity.
+    fileprivate init(_ first: borrowing ServerReply.Permit, _ second: borrowing Secret) throws(CryptoError) {
+        (day, sum) = (first.day, SecretBox(try ClientKeys.sum(first.share, second)))
+        self.second = SecretBox(second.clone())
+    }
+}
+
+/// What a client has kept of an earlier time permit.
+package enum CachedPermit: Sendable {
+    case none
+    /// The second share of a day.
+    case share(PermitDay, SecretBox)
+    /// A login with the last share has failed. The share may have been wrong, so the trust authority itself is asked.
+    case doubtful
+}
+
 /// The kind of login: plain, with a one-time code, or of a browser.
 package enum LoginMode: Sendable, Equatable {
     case login
@@ -19,7 +37,6 @@ package enum LoginMode: Sendable, Equatable {
     case accessNumber(String)
 }
 
-/// The result of a login.
 package struct LoginResult: Sendable, Equatable {
     /// A one-time code, with times in seconds.
     package struct Code: Sendable, Equatable {
@@ -45,23 +62,29 @@ package struct LoginResult: Sendable, Equatable {
 }
 
 extension MPinConnection {
-    /// Fetches the time permit of today; nil if the server uses none. `cached` is the second share of an earlier permit.
+    /// Fetches the time permit of today; nil if the server uses none. The second share comes from the cache, from the
+    /// storage of the service, or from the trust authority. A fault of the first two has no other effect.
     package nonisolated func timePermit(
         _ id: MPinID,
-        cached: (day: PermitDay, second: SecretBox)?,
+        cached: CachedPermit,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> TimePermit? {
+    ) async throws(Failure) -> TimePermit? {
         guard settings.usesPermits else { return nil }
-        return try await cancellable { server throws(MPinFailure) in
+        return try await cancellable { server throws(Failure) in
             let address = try settings.address("timePermitsURL", "/\(id.text)")
             let response = try server.get(address) { $0 == 410 ? .revoked : nil }
-            let first = try ServerReply.permit(response.body)
-            var second: Secret?
-            if let cached, cached.day == first.day { second = cached.second.take() }
-            if second == nil { second = try server.secondPermit(first, settings) }
-            guard let second else { throw MPinFailure(.cryptoError, "there is no second share of the time permit") }
-            let sum = try Self.crypto { () throws(CryptoError) in try ClientKeys.sum(first.share, second) }
-            return TimePermit(day: first.day, sum: SecretBox(sum), second: SecretBox(second))
+            let first = try ServerReply.permit(response.body, today: Glibc.time(nil) / 86_400)
+            switch cached {
+            case .share(let day, let share) where day == first.day:
+                if let second = share.take(), let permit = try? TimePermit(first, second) { return permit }
+            case .none, .share:
+                if let second = server.storedPermit(first, settings), let permit = try? TimePermit(first, second) {
+                    return permit
+                }
+            case .doubtful: break
+            }
+            let second = try server.secondPermit(first, settings)
+            return try serverValues { () throws(CryptoError) in try TimePermit(first, second) }
         }
     }
 
@@ -74,14 +97,14 @@ extension MPinConnection {
         _ factors: Factors,
         permit: (day: PermitDay, sum: SecretBox)?,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> LoginResult {
-        try await cancellable { server throws(MPinFailure) in
-            guard let token = token.take() else { throw MPinFailure(.invalidKey) }
-            let pin = try Self.crypto { () throws(CryptoError) in try factors.pin() }
+    ) async throws(Failure) -> LoginResult {
+        try await cancellable { server throws(Failure) in
+            guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
+            let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
             let sum = permit?.sum.take()
-            let proof = try Self.crypto { () throws(CryptoError) in try LoginProof(id, day: permit?.day) }
+            let proof = try serverValues { () throws(CryptoError) in try LoginProof(id, day: permit?.day) }
             let y = try server.passOne(id, proof, settings)
-            let v = try Self.crypto { () throws(CryptoError) in
+            let v = try serverValues { () throws(CryptoError) in
                 try proof.answer(to: y, token: token, pin, permit: sum)
             }
             let second = try server.passTwo(id, mode, v, settings)
@@ -90,22 +113,27 @@ extension MPinConnection {
     }
 
     /// Logs a user out of the session of a browser.
-    package nonisolated func logOut(_ logout: LoginResult.Logout, _ backend: Backend) async throws(MPinFailure) {
-        try await cancellable { server throws(MPinFailure) in
+    package nonisolated func logOut(_ logout: LoginResult.Logout, _ backend: Backend) async throws(Failure) {
+        try await cancellable { server throws(Failure) in
             _ = try server.send(.post, try backend.address(logout.url), logout.data.bytes)
         }
     }
 
     // MARK: Parts of a login
 
+    /// Asks the storage of the service for a second share; nil if it has none, or fails.
+    private func storedPermit(_ first: borrowing ServerReply.Permit, _ settings: ClientSettings) -> Secret? {
+        guard let address = try? settings.storedPermit(first.day, first.storageID),
+            let response = try? run(.get, address, nil), response.status == 200
+        else { return nil }
+        return try? ServerReply.storedPermit(response.body)
+    }
+
+    /// Asks the trust authority for a second share.
     private func secondPermit(
         _ first: borrowing ServerReply.Permit,
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> Secret {
-        if let address = try settings.cachedPermit(first.day, first.storageID) {
-            let response = try run(.get, address, nil)
-            if response.status == 200 { return try ServerReply.storedPermit(response.body) }
-        }
+    ) throws(Failure) -> Secret {
         let id = "hash_mpin_id=\(first.storageID)&app_id=\(try settings.appID())"
         let address = try settings.authority("timePermit?\(id)&mobile=1&signature=\(first.signature)")
         return try ServerReply.secondPermit(try get(address) { $0 == 410 ? .revoked : nil }.body)
@@ -115,7 +143,7 @@ extension MPinConnection {
         _ id: MPinID,
         _ proof: borrowing LoginProof,
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> Secret {
+    ) throws(Failure) -> Secret {
         var body = JSONWriter()
         let (u, ut) = (Hex.encode(proof.u), proof.ut.map { Hex.encode($0) } ?? "")
         body.object { object in
@@ -134,7 +162,7 @@ extension MPinConnection {
         _ mode: LoginMode,
         _ v: [UInt8],
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> (body: [UInt8], otp: String?) {
+    ) throws(Failure) -> (body: [UInt8], otp: String?) {
         var body = JSONWriter()
         var number = "0"
         if case .accessNumber(let text) = mode { number = text }
@@ -153,7 +181,7 @@ extension MPinConnection {
         _ mode: LoginMode,
         _ second: (body: [UInt8], otp: String?),
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> LoginResult {
+    ) throws(Failure) -> LoginResult {
         var body = JSONWriter()
         body.object { object in
             object.key("mpinResponse")

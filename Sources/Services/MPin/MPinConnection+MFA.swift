@@ -2,7 +2,7 @@
 import Crypto
 import HTTP
 package import Secrets
-import Text
+package import Text
 
 /// The description of a login service on its page.
 package struct ServiceDetails: Sendable, Equatable {
@@ -39,7 +39,6 @@ package enum ProofScope: String, Sendable {
     case signing = "dvs-auth"
 }
 
-/// The result of a proof.
 package enum ProofResult: Sendable {
     case accepted(LoginResult)
     /// The PIN is right, but the identity must be registered again with this token.
@@ -50,8 +49,8 @@ package enum ProofResult: Sendable {
 extension MPinConnection {
     // MARK: Sessions
 
-    package nonisolated func serviceDetails(of page: String) async throws(MPinFailure) -> ServiceDetails {
-        try await cancellable { server throws(MPinFailure) in
+    package nonisolated func serviceDetails(of page: String) async throws(Failure) -> ServiceDetails {
+        try await cancellable { server throws(Failure) in
             let text = page.hasSuffix("/") ? "\(page)service" : "\(page)/service"
             return try ServerReply.service(try server.get(try Self.webAddress(text)).body)
         }
@@ -61,14 +60,14 @@ extension MPinConnection {
     package nonisolated func sessionDetails(
         _ accessCode: String,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> SessionDetails {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> SessionDetails {
+        try await cancellable { server throws(Failure) in
             return try ServerReply.session(try server.codeStatus("wid", accessCode, user: nil, settings))
         }
     }
 
-    package nonisolated func abortSession(_ accessCode: String, _ settings: ClientSettings) async throws(MPinFailure) {
-        try await cancellable { server throws(MPinFailure) in
+    package nonisolated func abortSession(_ accessCode: String, _ settings: ClientSettings) async throws(Failure) {
+        try await cancellable { server throws(Failure) in
             try ServerReply.acknowledgement(try server.codeStatus("abort", accessCode, user: nil, settings))
         }
     }
@@ -78,8 +77,8 @@ extension MPinConnection {
         _ userID: String,
         _ accessCode: String,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) {
+        try await cancellable { server throws(Failure) in
             try ServerReply.acknowledgement(try server.codeStatus("user", accessCode, user: userID, settings))
         }
     }
@@ -89,7 +88,7 @@ extension MPinConnection {
         _ accessCode: String,
         user: String?,
         _ settings: ClientSettings
-    ) throws(MPinFailure) -> [UInt8] {
+    ) throws(Failure) -> [UInt8] {
         var body = JSONWriter()
         body.object { object in
             object.member("status", status)
@@ -101,8 +100,8 @@ extension MPinConnection {
     }
 
     /// Opens a session for the program itself at the address that its own service has made. Returns its access code.
-    package nonisolated func accessCode(_ authorization: String) async throws(MPinFailure) -> String {
-        try await cancellable { server throws(MPinFailure) in
+    package nonisolated func accessCode(_ authorization: String) async throws(Failure) -> String {
+        try await cancellable { server throws(Failure) in
             let response = try server.send(.post, try Self.webAddress(authorization), Array("{}".utf8))
             return try ServerReply.accessCode(response.body)
         }
@@ -111,9 +110,9 @@ extension MPinConnection {
     /// The maximum number of bytes of an access code.
     package static let maximumCode = 512
 
-    private static func webAddress(_ text: String) throws(MPinFailure) -> WebAddress {
+    private static func webAddress(_ text: String) throws(Failure) -> WebAddress {
         guard let address = WebAddress(text) else {
-            throw MPinFailure(.flowError, "the address must be an http or https address")
+            throw Failure(.flowError, "the address must be an http or https address")
         }
         return address
     }
@@ -125,8 +124,8 @@ extension MPinConnection {
         _ registration: Registration,
         _ keys: IdentityKeys,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> KeyedShare {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> KeyedShare {
+        try await cancellable { server throws(Failure) in
             let query = "regOTT=\(registration.regOTT)&publicKey=\(Hex.encode(keys.publicKey))"
             let address = try settings.address("signatureURL", "/\(registration.id.text)?\(query)")
             let response = try server.get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
@@ -140,8 +139,8 @@ extension MPinConnection {
         deviceName: String,
         _ keys: IdentityKeys,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> KeyedShare {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> KeyedShare {
+        try await cancellable { server throws(Failure) in
             var body = JSONWriter()
             body.object { object in
                 object.member("publicKey", Hex.encode(keys.publicKey))
@@ -159,8 +158,8 @@ extension MPinConnection {
     package nonisolated func secondShare(
         _ first: KeyedShare,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> SecretBox {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> SecretBox {
+        try await cancellable { server throws(Failure) in
             let response = try server.get(try settings.backend.address(first.address)) { status in
                 status == 408 ? .requestExpired : nil
             }
@@ -180,11 +179,11 @@ extension MPinConnection {
         accessCode: String,
         authorization: String = "",
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> ProofResult {
-        try await cancellable { server throws(MPinFailure) in
-            guard let token = token.take() else { throw MPinFailure(.invalidKey) }
-            let pin = try Self.crypto { () throws(CryptoError) in try factors.pin() }
-            let proof = try Self.crypto { () throws(CryptoError) in try LoginProof(identity.signingID, day: nil) }
+    ) async throws(Failure) -> ProofResult {
+        try await cancellable { server throws(Failure) in
+            guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
+            let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
+            let proof = try serverValues { () throws(CryptoError) in try LoginProof(identity.signingID, day: nil) }
             let lines = authorization.isEmpty ? [] : ["Authorization: \(authorization)"]
 
             let first = try server.send(
@@ -195,7 +194,7 @@ extension MPinConnection {
             )
             let y = try ServerReply.challenge(first.body)
             let none: Secret? = nil
-            let v = try Self.crypto { () throws(CryptoError) in
+            let v = try serverValues { () throws(CryptoError) in
                 try proof.answer(to: y, token: token, pin, permit: none)
             }
             var body = JSONWriter()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
 package import Secrets
-import Text
+package import Text
 
 /// A registration as the login server has begun it.
 package struct Registration: Sendable, Equatable {
@@ -52,8 +52,8 @@ extension MPinConnection {
         _ request: RegistrationRequest,
         repeating earlier: Registration?,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> Registration {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> Registration {
+        try await cancellable { server throws(Failure) in
             var body = JSONWriter()
             body.object { object in
                 object.member("userId", request.userID)
@@ -73,8 +73,8 @@ extension MPinConnection {
         _ registration: Registration,
         push: String,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> FirstShare {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> FirstShare {
+        try await cancellable { server throws(Failure) in
             let token = push.isEmpty ? "" : "&pmiToken=\(Self.percentEncoded(push))"
             let address = try settings.address(
                 "signatureURL",
@@ -89,8 +89,8 @@ extension MPinConnection {
     package nonisolated func secondShare(
         _ first: FirstShare,
         _ settings: ClientSettings
-    ) async throws(MPinFailure) -> SecretBox {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> SecretBox {
+        try await cancellable { server throws(Failure) in
             let address = try settings.authority("clientSecret?\(first.parameters)")
             let response = try server.get(address) { $0 == 408 ? .requestExpired : nil }
             return try ServerReply.secondShare(response.body)

@@ -2,7 +2,7 @@
 package import Concurrency
 import Crypto
 import HTTP
-import Text
+package import Text
 
 /// The requests of one call to M-Pin servers, on a thread of their own.
 ///
@@ -12,7 +12,7 @@ package actor MPinConnection {
     private let headers: [CustomHeader]
     private let domains: TrustedDomains
     /// nil if the system could not start a thread; then every request fails.
-    private nonisolated let thread: NetworkThread?
+    private nonisolated let thread: JobQueue?
     private nonisolated let canceller = HTTPCanceller()
     private let addresses: HostAddresses
     private var session: HTTPSession?
@@ -25,11 +25,11 @@ package actor MPinConnection {
         _ configuration: MPinConfiguration,
         headers: [CustomHeader],
         domains: TrustedDomains,
-        startThread: NetworkThread.Start = Concurrency.startThread
+        startThread: JobQueue.Start = Concurrency.startThread
     ) {
         (self.configuration, self.headers, self.domains) = (configuration, headers, domains)
         addresses = HostAddresses(configuration.lookUp, canceller)
-        thread = try? NetworkThread(start: startThread)
+        thread = JobQueue(thread: "badged-web", start: startThread)
     }
 
     deinit { thread?.finish() }
@@ -40,23 +40,14 @@ package actor MPinConnection {
     package nonisolated func settings(
         of backend: Backend,
         _ flavour: Flavour = .mpin
-    ) async throws(MPinFailure) -> ClientSettings {
-        try await cancellable { server throws(MPinFailure) in
+    ) async throws(Failure) -> ClientSettings {
+        try await cancellable { server throws(Failure) in
             let address = try backend.address(backend.settingsAddress)
             return try ServerReply.settings(try server.get(address).body, of: backend, flavour)
         }
     }
 
     // MARK: Parts of calls
-
-    /// Converts errors of the cryptography into a failure.
-    static func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(MPinFailure) -> T {
-        do throws(CryptoError) {
-            return try body()
-        } catch {
-            throw MPinFailure(error)
-        }
-    }
 
     /// Percent-encodes everything but the unreserved characters of RFC 3986.
     static func percentEncoded(_ text: String) -> String {
@@ -79,7 +70,7 @@ package actor MPinConnection {
     func get(
         _ address: WebAddress,
         _ meaning: Meaning = { _ in nil }
-    ) throws(MPinFailure) -> HTTPResponse { try send(.get, address, nil, meaning) }
+    ) throws(Failure) -> HTTPResponse { try send(.get, address, nil, meaning) }
 
     /// Sends a request, whose answer must have status 200.
     func send(
@@ -88,7 +79,7 @@ package actor MPinConnection {
         _ body: [UInt8]?,
         more lines: [String] = [],
         _ meaning: Meaning = { _ in nil }
-    ) throws(MPinFailure) -> HTTPResponse {
+    ) throws(Failure) -> HTTPResponse {
         let response = try run(method, address, body, more: lines)
         let status = response.status
         guard status != 200 else { return response }
@@ -101,10 +92,12 @@ package actor MPinConnection {
             default: .networkError
             }
         let refusal = ServerRefusal(body: response.body)
-        throw MPinFailure(
-            refusal?.status ?? meaning(status) ?? general,
-            "\(address.origin.host) answered with HTTP status \(status)\(refusal.map { " and \($0.rawValue)" } ?? "")",
-            http: refusal == .revoked ? 410 : status
+        let (result, http) = (refusal?.status ?? meaning(status) ?? general, refusal == .revoked ? 410 : status)
+        let answer = "\(address.origin.host) answered with HTTP status \(status)"
+        throw Failure(
+            result,
+            "\(answer)\(refusal.map { " and \($0.rawValue)" } ?? ""): \(result.explanation(isBlocked: http == 410))",
+            http: http
         )
     }
 
@@ -113,8 +106,8 @@ package actor MPinConnection {
         _ address: WebAddress,
         _ body: [UInt8]?,
         more: [String] = []
-    ) throws(MPinFailure) -> HTTPResponse {
-        guard thread != nil else { throw MPinFailure(.networkError, "no thread is left for the connection") }
+    ) throws(Failure) -> HTTPResponse {
+        guard thread != nil else { throw Failure(.networkError, "no thread is left for the connection") }
         try configuration.domains.check(address)
         try domains.check(address)
         var lines = headers.map { "\($0.name): \($0.value)" } + more
@@ -123,21 +116,34 @@ package actor MPinConnection {
         }
         if body != nil { lines += ["Content-Type: application/json; charset=UTF-8", "Accept: text/plain"] }
         let request = HTTPRequest(method: method, address: address, headers: lines, body: body ?? [])
+        var refusal: Failure?
         do throws(HTTPFault) {
-            return try connected().run(request, by: .now + configuration.limits.transfer)
+            refusal = try privateServer(address)
+            if refusal == nil { return try connected().run(request, by: .now + configuration.limits.transfer) }
         } catch {
-            let host = address.origin.host
-            switch error {
-            case .cancelled: throw MPinFailure(.networkError, "the request was cancelled")
-            case .timeout: throw MPinFailure(.networkError, "\(host) did not answer in time")
-            case .tooLarge: throw MPinFailure(.responseParseError, "the answer of \(host) is too long")
-            case .proxy(let fault, let words):
-                throw MPinFailure(.networkError, "the proxy opens no connection to \(host): \(fault) \(words)")
-            case .tls(_, let words): throw MPinFailure(.networkError, "\(host) cannot be trusted: \(words)")
-            case .unreachable(let words), .broken(let words), .unavailable(let words):
-                throw MPinFailure(.networkError, "no answer from \(host): \(words)")
-            }
+            let status = error == .tooLarge ? MPinStatus.responseParseError : .networkError
+            throw Failure(status, error.text(address.origin.host))
         }
+        throw refusal ?? Failure(.networkError, "no request was sent")
+    }
+
+    /// Refuses a server on this computer or in a private network, also one whose name leads there. A client could make
+    /// badged send requests to services that trust this computer.
+    private func privateServer(_ address: WebAddress) throws(HTTPFault) -> Failure? {
+        guard !configuration.allowsPrivateServers else { return nil }
+        let host = address.origin.host
+        var isPrivate = address.origin.isThisComputer || PrivateAddress.isPrivate(host)
+        // A proxy looks up the name itself. HTTPSession uses the addresses that are found here.
+        if !isPrivate, configuration.proxies?.proxy(for: address.origin) == nil {
+            isPrivate = try addresses.find(host, by: .now + configuration.limits.connect)
+                .contains(where: PrivateAddress.isPrivate)
+        }
+        guard isPrivate else { return nil }
+        return Failure(
+            .untrustedDomain,
+            "\(host) is on this computer or in a private network: to allow it, set private_servers = yes in [mpin] of"
+                + " badged.conf, and restart badged"
+        )
     }
 
     private func connected() throws(HTTPFault) -> HTTPSession {
@@ -149,10 +155,10 @@ package actor MPinConnection {
 
     // MARK: Cancellation
 
-    typealias Call<T> = @Sendable (isolated MPinConnection) throws(MPinFailure) -> T
+    typealias Call<T> = @Sendable (isolated MPinConnection) throws(Failure) -> T
 
     /// Runs one call on the actor's thread; the cancellation of the task ends its request.
-    nonisolated func cancellable<T: Sendable>(_ call: Call<T>) async throws(MPinFailure) -> T {
+    nonisolated func cancellable<T: Sendable>(_ call: Call<T>) async throws(Failure) -> T {
         let result = await withTaskCancellationHandler {
             await run(call)
         } onCancel: {
@@ -161,7 +167,7 @@ package actor MPinConnection {
         return try result.get()
     }
 
-    private func run<T: Sendable>(_ call: Call<T>) -> Result<T, MPinFailure> {
-        Result { () throws(MPinFailure) in try call(self) }
+    private func run<T: Sendable>(_ call: Call<T>) -> Result<T, Failure> {
+        Result { () throws(Failure) in try call(self) }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+package import Text
 
 /// The result of a call, with the numbers of the Milagro Mobile SDK.
 package enum MPinStatus: Int, Sendable, CaseIterable {
@@ -50,31 +51,71 @@ package enum MPinStatus: Int, Sendable, CaseIterable {
     }
 }
 
-/// Why a call failed.
-package struct MPinFailure: Error, Sendable, Equatable {
-    package let status: MPinStatus
-    /// What happened and what to do; without secrets.
-    package let text: String
-    /// The HTTP status with which a server refused; nil for other failures.
-    package let http: Int?
+extension MPinStatus {
+    /// What the refusal of a server means, and what to do. `isBlocked`: it refuses every further try.
+    func explanation(isBlocked: Bool) -> String {
+        switch self {
+        case .incorrectPIN where isBlocked:
+            "the PIN is wrong, and the service has blocked the user. Delete the user and register again"
+        case .incorrectPIN: "the PIN is wrong. After further wrong PINs the service blocks the user"
+        case .identityNotAuthorized: "the service refuses this user. Ask its operator"
+        case .identityNotVerified: "the identity is not confirmed. Follow the e-mail of the service, then try again"
+        case .requestExpired: "the service has waited too long. Start again"
+        case .revoked: "the service has revoked the user. Ask its operator"
+        case .incorrectAccessNumber: "the access number is wrong or has expired. Use the one that the browser shows now"
+        case .clientSecretExpired: "the service has new secrets. Delete the user and register again"
+        case .badUserAgent: "the service refuses the header User-Agent. Set another one"
+        case .httpServerError: "the service has a fault. Try again later"
+        case .httpRequestError: "the service refuses the request. Check the address of the service"
+        case .networkError: "the service is not at this address. Check it"
+        case .responseParseError: "badged cannot read this answer. Ask the operator of the service"
+        case .ok, .pinInputCanceled, .cryptoError, .storageError, .flowError, .untrustedDomain: name
+        }
+    }
+}
 
-    package init(_ status: MPinStatus, _ text: String, http: Int? = nil) {
-        (self.status, self.text, self.http) = (status, text, http)
+extension Failure {
+    /// A call has failed. `http` is the HTTP status with which a server refused; nil for other failures.
+    package init(_ status: MPinStatus, _ text: String, advice: String? = nil, http: Int? = nil) {
+        let details = http.map { [JSON.Member("http", .number(String($0)))] } ?? []
+        self.init(Code(status.name), text, advice: advice, details: details)
     }
 
-    /// Makes the failure for an error of the cryptography with values of a server.
-    package init(_ error: CryptoError) {
+    /// The result of the call: a failure of the parts below has the status of its kind.
+    package var status: MPinStatus {
+        if let status = MPinStatus.allCases.first(where: { $0.name == code.rawValue }) { return status }
+        return switch code {
+        case .cancelled, .timedOut: .pinInputCanceled
+        case .wrongArgument, .missingArgument, .accessDenied, .tooManyWorkflows: .flowError
+        default: .storageError
+        }
+    }
+
+    package var http: Int? { self["http"]?.int }
+
+    /// An error of the cryptography with values of a server.
+    package static func ofServer(_ error: CryptoError) -> Failure {
         let text =
             error == .invalidPoint
             ? "a point of the server is not on the curve" : "a number of the server cannot be used: \(error)"
-        self.init(.cryptoError, text)
+        return Failure(.cryptoError, text)
     }
 
     /// Returns the same failure with advice after its text.
-    package func advising(_ advice: String) -> MPinFailure { MPinFailure(status, "\(text): \(advice)", http: http) }
+    package func advising(_ advice: String) -> Failure {
+        var failure = self
+        (failure.text, failure.advice) = (message, advice)
+        return failure
+    }
+}
 
-    /// The texts are for people and do not count.
-    package static func == (left: MPinFailure, right: MPinFailure) -> Bool {
-        left.status == right.status && left.http == right.http
+/// Runs cryptography with values of a server.
+package func serverValues<Value: ~Copyable>(
+    _ body: () throws(CryptoError) -> Value
+) throws(Failure) -> Value {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
+        throw .ofServer(error)
     }
 }

@@ -8,11 +8,11 @@ package struct ServerAnswer: ~Copyable {
     private let members: [JSONMember]
 
     /// - Throws: `.responseParseError` for anything but an object.
-    package init(_ body: [UInt8]) throws(MPinFailure) {
+    package init(_ body: [UInt8]) throws(Failure) {
         let secret = Secret(body)
         let found = secret.withBytes { try? JSONScanner.members(of: $0) }
         guard let found, body.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else {
-            throw MPinFailure(.responseParseError, "the answer of the server is not a JSON object")
+            throw Failure(.responseParseError, "the answer of the server is not a JSON object")
         }
         members = found
         self.body = secret
@@ -27,29 +27,26 @@ package struct ServerAnswer: ~Copyable {
         }
     }
 
-    private borrowing func member(_ name: StaticString, _ kind: JSONKind) throws(MPinFailure) -> JSONMember {
+    private borrowing func member(_ name: StaticString, _ kind: JSONKind) throws(Failure) -> JSONMember {
         guard let found = find(name), found.kind == kind else { throw Self.missing(name) }
         return found
     }
 
-    private static func missing(_ name: StaticString) -> MPinFailure {
-        MPinFailure(.responseParseError, "the answer of the server has no usable member '\(name)'")
+    private static func missing(_ name: StaticString) -> Failure {
+        Failure(.responseParseError, "the answer of the server has no usable member '\(name)'")
     }
 
     /// The whole object; for answers without secrets.
     package borrowing func json() -> JSON { body.withBytes { JSON(accepted: $0) } }
 
-    /// The whole object as the server wrote it; for answers without secrets.
-    package borrowing func text() -> String { body.withBytes { String(decoding: $0, as: UTF8.self) } }
-
     package borrowing func bytes() -> [UInt8] { body.withBytes { Array($0) } }
 
     /// A string of 1 to `limit` bytes.
-    package borrowing func string(_ name: StaticString, limit: Int) throws(MPinFailure) -> String {
+    package borrowing func string(_ name: StaticString, limit: Int) throws(Failure) -> String {
         let text = decoded(try member(name, .string))
         guard !text.isEmpty else { throw Self.missing(name) }
         guard text.utf8.count <= limit else {
-            throw MPinFailure(.responseParseError, "'\(name)' of the server is longer than \(limit) bytes")
+            throw Failure(.responseParseError, "'\(name)' of the server is longer than \(limit) bytes")
         }
         return text
     }
@@ -82,12 +79,12 @@ package struct ServerAnswer: ~Copyable {
         return body.withBytes { JSON(accepted: UnsafeRawBufferPointer(rebasing: $0[member.value])) }
     }
 
-    package borrowing func bool(_ name: StaticString) throws(MPinFailure) -> Bool {
+    package borrowing func bool(_ name: StaticString) throws(Failure) -> Bool {
         let member = try member(name, .bool)
         return body.withBytes { $0[member.value.lowerBound] == UInt8(ascii: "t") }
     }
 
-    package borrowing func int(_ name: StaticString) throws(MPinFailure) -> Int {
+    package borrowing func int(_ name: StaticString) throws(Failure) -> Int {
         let member = try member(name, .number)
         let text = body.withBytes { String(decoding: $0[member.value], as: UTF8.self) }
         guard let number = JSON.int(text) else { throw Self.missing(name) }
@@ -96,12 +93,12 @@ package struct ServerAnswer: ~Copyable {
 
     /// Reads hexadecimal digits of exactly `count` bytes into memory that is wiped.
     /// - Throws: `.responseParseError` if there is no string, `.cryptoError` if the string is something else.
-    package borrowing func secret(_ name: StaticString, count: Int) throws(MPinFailure) -> Secret {
+    package borrowing func secret(_ name: StaticString, count: Int) throws(Failure) -> Secret {
         let member = try member(name, .string)
         let digits = member.value.lowerBound + 1..<member.value.upperBound - 1
-        return try body.withBytes { text throws(MPinFailure) in
+        return try body.withBytes { text throws(Failure) in
             guard let secret = Self.decode(UnsafeRawBufferPointer(rebasing: text[digits]), count: count) else {
-                throw MPinFailure(.cryptoError, "'\(name)' of the server is not \(count) bytes in hexadecimal")
+                throw Failure(.cryptoError, "'\(name)' of the server is not \(count) bytes in hexadecimal")
             }
             return secret
         }

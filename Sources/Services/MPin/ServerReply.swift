@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Secrets
-import Text
+package import Text
 
 /// Reads the answers of servers; no other file does. An answer is an object of at most 64 KiB. Each text has a limit,
 /// and each point and number has an exact length. All functions throw `.responseParseError` for members that are
@@ -15,14 +15,16 @@ package enum ServerReply {
         _ body: [UInt8],
         of backend: Backend,
         _ flavour: Flavour
-    ) throws(MPinFailure) -> ClientSettings {
-        ClientSettings(backend, try ServerAnswer(body).json(), flavour)
+    ) throws(Failure) -> ClientSettings {
+        let settings = ClientSettings(backend, try ServerAnswer(body).json(), flavour)
+        try settings.check()
+        return settings
     }
 
-    package static func service(_ body: [UInt8]) throws(MPinFailure) -> ServiceDetails {
+    package static func service(_ body: [UInt8]) throws(Failure) -> ServiceDetails {
         let answer = try ServerAnswer(body)
         guard try answer.string("type", limit: 16) == "online" else {
-            throw MPinFailure(.responseParseError, "the page describes no login service")
+            throw Failure(.responseParseError, "the page describes no login service")
         }
         return ServiceDetails(
             name: try answer.string("name", limit: 256),
@@ -32,7 +34,7 @@ package enum ServerReply {
         )
     }
 
-    package static func session(_ body: [UInt8]) throws(MPinFailure) -> SessionDetails {
+    package static func session(_ body: [UInt8]) throws(Failure) -> SessionDetails {
         let answer = try ServerAnswer(body)
         return SessionDetails(
             prerollID: answer.text("prerollId", "PrerollId", limit: 1024),
@@ -44,30 +46,35 @@ package enum ServerReply {
         )
     }
 
-    /// Reads an answer whose members are not used.
-    package static func acknowledgement(_ body: [UInt8]) throws(MPinFailure) { _ = try ServerAnswer(body).bytes() }
+    /// Reads an answer whose members are not used. It may have no body.
+    package static func acknowledgement(_ body: [UInt8]) throws(Failure) { _ = try answer(orEmpty: body) }
+
+    /// Reads an answer that may have no body, which means an object without members.
+    private static func answer(orEmpty body: [UInt8]) throws(Failure) -> ServerAnswer {
+        try ServerAnswer(body.allSatisfy { $0 <= 0x20 } ? Array("{}".utf8) : body)
+    }
 
     /// Reads the access code after the `#` of an address.
-    package static func accessCode(_ body: [UInt8]) throws(MPinFailure) -> String {
+    package static func accessCode(_ body: [UInt8]) throws(Failure) -> String {
         let text = try ServerAnswer(body).string("qrURL", limit: 4096)
         guard let mark = text.lastIndex(of: "#") else {
-            throw MPinFailure(.responseParseError, "qrURL of the service has no access code")
+            throw Failure(.responseParseError, "qrURL of the service has no access code")
         }
         let code = String(text[text.index(after: mark)...])
         guard (1...MPinConnection.maximumCode).contains(code.utf8.count) else {
-            throw MPinFailure(.responseParseError, "qrURL of the service has no access code")
+            throw Failure(.responseParseError, "qrURL of the service has no access code")
         }
         return code
     }
 
     // MARK: Registration
 
-    package static func registration(_ body: [UInt8], _ flavour: Flavour) throws(MPinFailure) -> Registration {
+    package static func registration(_ body: [UInt8], _ flavour: Flavour) throws(Failure) -> Registration {
         let answer = try ServerAnswer(body)
         let id = try id(answer)
         let regOTT = try answer.string("regOTT", limit: 256)
         guard Hex.decode(regOTT) != nil else {
-            throw MPinFailure(.responseParseError, "the token of the registration is not hexadecimal")
+            throw Failure(.responseParseError, "the token of the registration is not hexadecimal")
         }
         let expiration = answer.text("expireTime", limit: 64)
         let isPrintable = !expiration.isEmpty && expiration.utf8.allSatisfy { (0x20...0x7E).contains($0) }
@@ -76,20 +83,20 @@ package enum ServerReply {
         return Registration(id: id, regOTT: regOTT, isActive: isActive, expiration: isPrintable ? expiration : nil)
     }
 
-    private static func id(_ answer: borrowing ServerAnswer) throws(MPinFailure) -> MPinID {
+    private static func id(_ answer: borrowing ServerAnswer) throws(Failure) -> MPinID {
         guard let id = MPinID(try answer.string("mpinId", limit: 2 * MPinID.maximumCount)) else {
-            throw MPinFailure(.responseParseError, "the M-Pin id of the server is not hexadecimal")
+            throw Failure(.responseParseError, "the M-Pin id of the server is not hexadecimal")
         }
         return id
     }
 
-    package static func firstShare(_ body: [UInt8]) throws(MPinFailure) -> FirstShare {
+    package static func firstShare(_ body: [UInt8]) throws(Failure) -> FirstShare {
         let answer = try ServerAnswer(body)
         let share = try answer.secret("clientSecretShare", count: pointCount)
         return FirstShare(share: SecretBox(share), parameters: try answer.string("params", limit: 8192))
     }
 
-    package static func secondShare(_ body: [UInt8]) throws(MPinFailure) -> SecretBox {
+    package static func secondShare(_ body: [UInt8]) throws(Failure) -> SecretBox {
         SecretBox(try ServerAnswer(body).secret("clientSecret", count: pointCount))
     }
 
@@ -98,23 +105,23 @@ package enum ServerReply {
         _ body: [UInt8],
         of id: MPinID?,
         _ keys: IdentityKeys
-    ) throws(MPinFailure) -> KeyedShare {
+    ) throws(Failure) -> KeyedShare {
         let answer = try ServerAnswer(body)
         let known: MPinID
         if let id { known = id } else { known = try Self.id(answer) }
         guard try answer.string("curve", limit: 32) == "BN254CX" else {
-            throw MPinFailure(.cryptoError, "the service uses another curve than BN254CX")
+            throw Failure(.cryptoError, "the service uses another curve than BN254CX")
         }
         let address = try answer.string("cs2url", limit: 8192)
         let dtas = try answer.string("dtas", limit: KeyedIdentity.maximumAuthorities)
         guard let identity = KeyedIdentity(id: known, publicKey: keys.publicKey, dtas: dtas) else {
-            throw MPinFailure(.responseParseError, "'dtas' of the server is too long")
+            throw Failure(.responseParseError, "'dtas' of the server is too long")
         }
         let share = SecretBox(try answer.secret("dvsClientSecretShare", count: pointCount))
         return KeyedShare(identity: identity, share: share, keys: keys, address: address)
     }
 
-    package static func secondKeyedShare(_ body: [UInt8]) throws(MPinFailure) -> SecretBox {
+    package static func secondKeyedShare(_ body: [UInt8]) throws(Failure) -> SecretBox {
         SecretBox(try ServerAnswer(body).secret("dvsClientSecret", count: pointCount))
     }
 
@@ -129,33 +136,41 @@ package enum ServerReply {
         let signature: String
     }
 
-    package static func permit(_ body: [UInt8]) throws(MPinFailure) -> Permit {
+    /// The days by which the clock of this computer may differ from that of the service.
+    private static let maximumDistance = 31
+
+    /// Reads the first share. `today` is the number of days since 1970.
+    package static func permit(_ body: [UInt8], today: Int) throws(Failure) -> Permit {
         let answer = try ServerAnswer(body)
-        guard let number = UInt32(exactly: try answer.int("date")) else {
-            throw MPinFailure(.responseParseError, "the day of the time permit is out of range")
+        // A permit of another day would count as a wrong PIN.
+        guard let number = UInt32(exactly: try answer.int("date")), abs(Int(number) - today) <= maximumDistance else {
+            throw Failure(
+                .responseParseError,
+                "the time permit is of another day: compare the clock of this computer"
+            )
         }
         let share = try answer.secret("timePermit", count: pointCount)
         let (storageID, signature) = (
             try answer.string("storageId", limit: 64), try answer.string("signature", limit: 256)
         )
         guard Hex.decode(storageID)?.count == 32, Hex.decode(signature) != nil else {
-            throw MPinFailure(.responseParseError, "storageId or signature of the time permit is not hexadecimal")
+            throw Failure(.responseParseError, "storageId or signature of the time permit is not hexadecimal")
         }
         return Permit(day: PermitDay(number), share: share, storageID: storageID, signature: signature)
     }
 
-    package static func secondPermit(_ body: [UInt8]) throws(MPinFailure) -> Secret {
+    package static func secondPermit(_ body: [UInt8]) throws(Failure) -> Secret {
         try ServerAnswer(body).secret("timePermit", count: pointCount)
     }
 
     /// Reads a second share as the store of a service has it: hexadecimal digits alone.
-    package static func storedPermit(_ body: [UInt8]) throws(MPinFailure) -> Secret {
+    package static func storedPermit(_ body: [UInt8]) throws(Failure) -> Secret {
         let text = Secret(body)
         let permit = text.withBytes { text in
             ServerAnswer.decode(UnsafeRawBufferPointer(rebasing: text.trimmed), count: pointCount)
         }
         guard let permit else {
-            throw MPinFailure(.cryptoError, "the stored time permit is not a point in hexadecimal")
+            throw Failure(.cryptoError, "the stored time permit is not a point in hexadecimal")
         }
         return permit
     }
@@ -163,30 +178,30 @@ package enum ServerReply {
     // MARK: Logins
 
     /// Reads the challenge of pass 1.
-    package static func challenge(_ body: [UInt8]) throws(MPinFailure) -> Secret {
+    package static func challenge(_ body: [UInt8]) throws(Failure) -> Secret {
         try ServerAnswer(body).secret("y", count: ClientKeys.scalarCount)
     }
 
     /// Reads the answer to pass 2, which is sent to the relying party unchanged.
     /// - Returns: the answer, and the one-time code in it.
-    package static func proof(_ body: [UInt8], _ mode: LoginMode) throws(MPinFailure) -> (body: [UInt8], otp: String?) {
+    package static func proof(_ body: [UInt8], _ mode: LoginMode) throws(Failure) -> (body: [UInt8], otp: String?) {
         let answer = try ServerAnswer(body)
         _ = try answer.string("authOTT", limit: 256)
         return (answer.bytes(), mode == .otp ? try code(answer, "OTP") : nil)
     }
 
     /// Reads a one-time code of six digits.
-    private static func code(_ answer: borrowing ServerAnswer, _ name: StaticString) throws(MPinFailure) -> String {
+    private static func code(_ answer: borrowing ServerAnswer, _ name: StaticString) throws(Failure) -> String {
         let code = try answer.string(name, limit: 6)
         guard code.utf8.count == 6, code.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            throw MPinFailure(.responseParseError, "the one-time code is not six digits")
+            throw Failure(.responseParseError, "the one-time code is not six digits")
         }
         return code
     }
 
-    /// Reads the answer of the relying party. `otp` is the code of pass 2.
-    package static func login(_ body: [UInt8], _ mode: LoginMode, otp: String?) throws(MPinFailure) -> LoginResult {
-        let answer = try ServerAnswer(body)
+    /// Reads the answer of the relying party, which may have no body. `otp` is the code of pass 2.
+    package static func login(_ body: [UInt8], _ mode: LoginMode, otp: String?) throws(Failure) -> LoginResult {
+        let answer = try answer(orEmpty: body)
         var code: LoginResult.Code?
         if let otp { code = try Self.code(otp, answer) }
         var logout: LoginResult.Logout?
@@ -196,20 +211,25 @@ package enum ServerReply {
                 logout = LoginResult.Logout(url: url, data: answer.object("logoutData") ?? .object([]))
             }
         }
-        return LoginResult(data: answer.text(), code: code, logout: logout, authorizationCode: "")
+        return LoginResult(data: text(body), code: code, logout: logout, authorizationCode: "")
     }
 
     /// Reads the answer to pass 2 of a service of MIRACL: the token of the proof.
-    package static func keyedProof(_ body: [UInt8]) throws(MPinFailure) -> String {
+    package static func keyedProof(_ body: [UInt8]) throws(Failure) -> String {
         try ServerAnswer(body).string("authOTT", limit: 256)
     }
 
-    /// Reads the last answer of a proof.
-    package static func result(_ body: [UInt8], _ scope: ProofScope) throws(MPinFailure) -> ProofResult {
-        let answer = try ServerAnswer(body)
+    /// The answer of a login as the service wrote it; empty without a body.
+    private static func text(_ body: [UInt8]) -> String {
+        body.allSatisfy { $0 <= 0x20 } ? "" : String(decoding: body, as: UTF8.self)
+    }
+
+    /// Reads the last answer of a proof, which may have no body.
+    package static func result(_ body: [UInt8], _ scope: ProofScope) throws(Failure) -> ProofResult {
+        let answer = try answer(orEmpty: body)
         if let token = answer.object("dvsRegister")?["token"]?.string, !token.isEmpty {
             guard token.utf8.count <= 8192 else {
-                throw MPinFailure(.responseParseError, "the token of the service is too long")
+                throw Failure(.responseParseError, "the token of the service is too long")
             }
             return .mustRegister(token: token)
         }
@@ -217,7 +237,7 @@ package enum ServerReply {
         if scope == .otp || scope == .registrationCode { code = try Self.code(try Self.code(answer, "otp"), answer) }
         let authorization = answer.text("code", limit: 4096)
         return .accepted(
-            LoginResult(data: answer.text(), code: code, logout: nil, authorizationCode: authorization)
+            LoginResult(data: text(body), code: code, logout: nil, authorizationCode: authorization)
         )
     }
 
@@ -226,10 +246,10 @@ package enum ServerReply {
     private static func code(
         _ otp: String,
         _ answer: borrowing ServerAnswer
-    ) throws(MPinFailure) -> LoginResult.Code {
+    ) throws(Failure) -> LoginResult.Code {
         guard let expireTime = try? answer.int("expireTime"), let ttl = try? answer.int("ttlSeconds"),
             let now = try? answer.int("nowTime"), expireTime > 0, ttl > 0, now > 0
-        else { throw MPinFailure(.flowError, "the relying party accepts no one-time codes: it sent no times") }
+        else { throw Failure(.flowError, "the relying party accepts no one-time codes: it sent no times") }
         return LoginResult.Code(otp: otp, expireTime: expireTime / 1000, ttlSeconds: ttl, nowTime: now / 1000)
     }
 }

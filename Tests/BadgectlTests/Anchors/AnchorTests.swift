@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import EID
 import Glibc
 import TestSupport
 import Testing
@@ -11,9 +12,10 @@ import Text
         try RunningProgram("badgectl", arguments, input: input)
     }
 
-    /// The SHA-256 of the root of Tests/PKI, as badgectl shows it.
-    private static func fingerprint(_ folder: TemporaryFolder) async throws -> String {
-        let arguments = ["--json", "anchors", "import", "--folder", folder.path + "/none", TestPKI.path("cvca.cvcert")]
+    /// The SHA-256 of a root, that of Tests/PKI by default, as badgectl shows it.
+    private static func fingerprint(_ folder: TemporaryFolder, _ path: String? = nil) async throws -> String {
+        let root = path ?? TestPKI.path("cvca.cvcert")
+        let arguments = ["--json", "anchors", "import", "--folder", folder.path + "/none", root]
         let program = try RunningProgram("badgectl", arguments)
         #expect(await program.exitCode == 1)
         let line = try #require(program.text(.output).split(separator: "\n").first)
@@ -189,5 +191,81 @@ import Text
         let program = try Self.badgectl("--socket", daemon.path, "health")
         #expect(await program.exitCode == 1)
         #expect(program.text(.output).contains("BAD  trustAnchors: the certificate of \(Self.first) was valid until "))
+        #expect(program.text(.output).contains("import a newer certificate of this authority: sudo badgectl anchors"))
+    }
+
+    @Test("import of certificates that are over says so, ends with 1 and says what to do; a valid one ends with 0")
+    func importingOld() async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        let old = try CertificateRecipe.root.changed {
+            ($0.effective, $0.expiration) = ([1, 6, 0, 1, 0, 1], [1, 9, 1, 2, 3, 1])
+        }.certificate()
+        try folder.write("old.cvcert", old.encoded)
+        let fingerprint = try await Self.fingerprint(folder, folder.path + "/old.cvcert")
+        let arguments = ["anchors", "import", "--folder", anchors, "--fingerprint", fingerprint]
+        let words = "no certificate came that is valid today: the one of \(Self.first) was valid until 2019-12-31"
+        for attempt in ["1 taken, 0 already there", "0 taken, 1 already there"] {
+            let program = try RunningProgram("badgectl", arguments + [folder.path + "/old.cvcert"])
+            #expect(await program.exitCode == 1)
+            #expect(program.text(.output).contains("\(attempt); badged uses what is in \(anchors).\n"))
+            #expect(program.text(.output).hasSuffix("of \(Self.first), was valid until 2019-12-31.\n"))
+            #expect(
+                program.text(.error) == """
+                    badgectl: error: \(words)
+                    hint: import a newer certificate of this authority: sudo badgectl anchors import SOURCE
+
+                    """
+            )
+        }
+        let json = try RunningProgram("badgectl", ["--json"] + arguments + [folder.path + "/old.cvcert"])
+        #expect(await json.exitCode == 1)
+        #expect(json.text(.error).contains(words))
+        let list = try Self.badgectl("anchors", "--folder", anchors)
+        #expect(await list.exitCode == 0)
+        #expect(list.text(.error).contains("import a newer certificate of this authority"))
+        // With the link that the old key has signed, the folder has a valid one.
+        let link = try RunningProgram("badgectl", arguments + [TestPKI.path("link.cvcert")])
+        #expect(await link.exitCode == 0, "\(link.everything)")
+        #expect(link.text(.output).hasSuffix("of \(Self.second), is valid until 2039-12-31.\n"))
+        let again = try RunningProgram("badgectl", arguments + [folder.path + "/old.cvcert"])
+        #expect(await again.exitCode == 0, "\(again.everything)")
+    }
+
+    @Test("import and list use the folder of the badged at the socket")
+    func folderOfDaemon() async throws {
+        let folder = try TemporaryFolder()
+        let anchors = folder.path + "/anchors"
+        try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(anchors)\n".utf8))
+        let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
+        let fingerprint = try await Self.fingerprint(folder)
+        let arguments = ["--socket", daemon.path, "--json", "anchors", "import", "--fingerprint", fingerprint]
+        let program = try RunningProgram("badgectl", arguments + [TestPKI.path("cvca.cvcert")])
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        // Only the lines about certificates, no message of badged.
+        let lines = program.text(.output).split(separator: "\n")
+        #expect(lines.count == 1 && lines.allSatisfy { $0.contains(#""outcome":"took""#) })
+        #expect(program.text(.error).isEmpty)
+        #expect(access("\(anchors)/\(Self.first).cvcert", F_OK) == 0)
+        let list = try Self.badgectl("--socket", daemon.path, "anchors")
+        #expect(await list.exitCode == 0)
+        #expect(list.text(.output).hasPrefix("\(Self.first)  "))
+    }
+
+    @Test("a badged that does not say its folder is noted, and one that is named and does not run is an error")
+    func unknownFolder() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.hasAnchors()
+            peer.untilClosed()
+        }
+        let old = try RunningProgram("badgectl", ["--socket", peer.path, "anchors"])
+        _ = await old.exitCode
+        let words = "badged does not say which folder it uses; this is about the folder of badged.conf: /"
+        #expect(old.text(.error).hasPrefix(words), "\(old.everything)")
+        let missing = try RunningProgram(
+            "badgectl",
+            ["--socket", "/nowhere/s", "anchors", "import", TestPKI.path("cvca.cvcert")]
+        )
+        #expect(await missing.exitCode == 3)
     }
 }

@@ -94,7 +94,7 @@ private final class Programs: Sendable {
         #expect(consent.contains("website  https://a.example%0A"))
         #expect(consent.contains("Terms of usage:%0AA company%0AMain street 1"))
         #expect(log.contains("SETNOTOK Only what is required"))
-        #expect(log.contains("SETERROR The PIN has 5 or 6 digits."))
+        #expect(log.contains("SETERROR The PIN has 6 digits."))
         #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left."))
         for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
     }

@@ -18,13 +18,13 @@ private func reader(_ id: String, _ level: String, inRange: Bool, type: String =
 }
 
 /// Writes a capture of two readers with different codes and of another device.
-private func capture() throws -> String {
+private func capture(_ more: [[UInt8]] = []) throws -> String {
     func seos(_ code: UInt8) -> [UInt8] {
         [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
     }
     var file = BTSnoop.header
     for index in 0..<20 {
-        for (number, data) in [seos(2), seos(9), [2, 1, 6]].enumerated() {
+        for (number, data) in ([seos(2), seos(9), [2, 1, 6]] + more).enumerated() {
             let address = DeviceAddress(bits: 0xC000_0000_0001 + UInt64(number), isRandom: true)
             let event = HCIEvent.event(AdvertisingReport(address: address, rssi: -60), data: data)
             file += BTSnoop.record(event: event, microseconds: Int64(index) * 100_000)
@@ -282,6 +282,37 @@ private func capture() throws -> String {
         #expect(program.text(.error).contains("badgectl: 7 advertisements are missing in \(path)"))
         // The last record begins 24 bytes before its packet of 18 bytes. It has the number at byte 12.
         #expect(file.suffix(42).dropFirst(12).prefix(4).elementsEqual([0, 0, 0, 7]))
+    }
+
+    @Test("scan --beacons shows the UUID, major and minor of iBeacons")
+    func beacons() async throws {
+        let uuid: [UInt8] = [0, 0, 0x99, 0x99, 0, 0, 0x10, 0, 0x80, 0, 0, 0x17, 0x7A, 0, 0, 2]
+        let path = try capture([[26, 0xFF, 0x4C, 0, 2, 0x15] + uuid + [1, 0, 0, 7, 0xC5]])
+        defer { unlink(path) }
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
+            peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
+            peer.untilClosed()
+        }
+        let all = try badgectl(peer, "scan", "--beacons", "--replay", path)
+        #expect(await all.exitCode == 0)
+        let beacon = "ibeacon-C0:00:00:00:00:04  00009999-0000-1000-8000-00177a000002 256 7\n"
+        #expect(all.text(.output).contains(beacon), "\(all.text(.output))")
+        let doors = try badgectl(peer, "scan", "--replay", path)
+        #expect(await doors.exitCode == 0 && !doors.text(.output).contains("ibeacon"))
+        let messages = try badgectl(peer, "scan", "--beacons", "--json", "--replay", path)
+        #expect(await messages.exitCode == 0)
+        let list = try JSON(messages.text(.output).utf8)["readers"]?.array ?? []
+        #expect(
+            try list.compactMap { $0["beacon"] }
+                == [JSON(#"{"uuid":"00009999-0000-1000-8000-00177a000002","major":256,"minor":7}"#.utf8)]
+        )
+        let live = try badgectl(peer, "scan", "--beacons", "--watch")
+        #expect(await live.prints("lost seos-A\n", on: .output))
+        live.signal(SIGINT)
+        #expect(await live.exitCode == 130)
+        #expect(await peer.received().contains { $0.contains(#""ibeacon""#) })
     }
 
     @Test("scan --replay needs no badged and filters by code")

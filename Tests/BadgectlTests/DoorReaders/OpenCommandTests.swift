@@ -40,6 +40,39 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
         #expect(program.text(.output) == expected.text)
     }
 
+    private static let named = near.replacing(#""name":null"#, with: #""name":"Front door""#)
+
+    @Test("open takes the name of a reader")
+    func name() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(Self.named)
+            let entry = Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast()
+            peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(entry)]}"#)
+            peer.answer("OPEN_READER", begun)
+            peer.send(result("success", "granted"))
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["open", "Front door", "--socket", peer.path])
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(await peer.received().contains { $0.contains("OPEN_READER") && $0.contains("pkoc-A") })
+    }
+
+    @Test("open does not choose between two readers of one name")
+    func ambiguousName() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("START_SCAN", scanning)
+            peer.send(Self.named)
+            let entry = String(Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast())
+            let both = entry + "," + entry.replacing("pkoc-A", with: "pkoc-B")
+            peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(both)]}"#)
+            peer.untilClosed()
+        }
+        let program = try RunningProgram("badgectl", ["open", "Front door", "--socket", peer.path])
+        #expect(await program.exitCode == 2)
+        #expect(program.text(.error).contains("2 readers are called Front door\nhint: use the id: pkoc-A, pkoc-B"))
+    }
+
     @Test("an opening that fails or is denied ends with 1 and says why")
     func fails() async throws {
         for (message, text) in [

@@ -142,7 +142,7 @@ import Text
         #expect(program.text(.output) == "https://a.example/e\n")
         #expect(
             program.text(.error) == """
-                badgectl: error: the server could not be reached (Get_TcToken_Network_Error)
+                badgectl: error: the server could not be reached (Get_TcToken_Network_Error): the service got no data
                 hint: check the address, the network, and [eid] proxy in badged.conf(5)
 
                 """

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BadgedClient
 import TestSupport
 import Testing
 
+@testable import BadgedClient
 @testable import badgectl
 
 @Suite("badgectl: texts about eID cards", .timeLimit(.minutes(5))) struct EIDTextTests {
@@ -103,7 +103,10 @@ import Testing
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 0)
-        #expect(program.text(.error) == "40 %\n80 %\nPut the ID card on the reader.\n")
+        #expect(
+            program.text(.error) == "40 %: the card and the service prove who they are\n"
+                + "80 %: badged asks the service where to go on\nPut the ID card on the reader.\n"
+        )
         #expect(program.text(.output) == "The PIN has been changed.\n")
     }
 

@@ -114,12 +114,50 @@ import Testing
             #expect(await program.exitCode == 1)
             #expect(program.text(.error).contains(words), "\(program.everything)")
             #expect(program.everything.contains("The service has received the data."))
+            // The user needs the address then.
+            let address = "http://127.0.0.1:\(server.port)/\(path)"
+            if path == "500" {
+                #expect(program.text(.output) == "out of order\n")
+                #expect(program.text(.error).hasSuffix("hint: open the address in a browser: \(address)\n"))
+            } else {
+                #expect(program.text(.output) == address + "\n")
+            }
             #expect(!program.everything.contains("root:"))
         }
         let nobodyVisit = try Visit("http://127.0.0.1:1/", "--follow")
         let nobody = nobodyVisit.program
         #expect(await nobody.exitCode == 1)
         #expect(nobody.text(.error).contains("the page of the service cannot be fetched: "))
+        #expect(nobody.text(.output) == "http://127.0.0.1:1/\n")
+        let fileVisit = try Visit("file:///etc/passwd", "--follow")
+        let file = fileVisit.program
+        #expect(await file.exitCode == 1)
+        #expect(file.text(.output) == "file:///etc/passwd\n")
+        // Without a page the failure of the authentication is still the one to report.
+        let failedVisit = try Visit("http://127.0.0.1:1/", isSuccess: false, "--follow")
+        let failed = failedVisit.program
+        #expect(await failed.exitCode == 1)
+        #expect(failed.text(.output) == "http://127.0.0.1:1/\n")
+        #expect(failed.text(.error).contains("the page of the service cannot be fetched: "))
+        #expect(failed.text(.error).contains("badgectl: error: no (Card_Removed): "))
+    }
+
+    @Test("Ctrl-C while --follow waits for the page shows the address")
+    func interrupted() async throws {
+        let asked = AsyncStream<Void>.makeStream()
+        let gate = Gate()
+        let server = try WebServer { _ in
+            asked.continuation.yield()
+            gate.wait()
+            return []
+        }
+        let address = "http://127.0.0.1:\(server.port)/slow"
+        let visit = try Visit(address, "--follow")
+        for await _ in asked.stream { break }
+        visit.program.signal(SIGINT)
+        #expect(await visit.program.exitCode == 130)
+        #expect(visit.program.text(.output) == address + "\n")
+        gate.open()
     }
 
     @Test("after an error of the authentication --follow shows the page, and the exit code reports the error")

@@ -65,6 +65,34 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         #expect(failing.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\nhint: "))
     }
 
+    @Test("health ends with 5 when only an optional part is missing, and with 1 when something is broken, too")
+    func optionalParts() async throws {
+        let missing =
+            #"{"name":"bluetoothAdapter","ok":false,"optional":true,"cause":"there is none","advice":"plug one in"}"#
+        let checks = #"{"name":"pcscd","ok":true},\#(missing)"#
+        let host = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(checks)],"msg":"HEALTH"}"#) }
+        let program = try badgectl(host, "health")
+        #expect(await program.exitCode == 5)
+        #expect(program.text(.output) == "good pcscd\nnone bluetoothAdapter: there is none: plug one in\n")
+        #expect(program.text(.error).hasPrefix("Nothing is broken."))
+        let broken = #"{"name":"store","ok":false,"advice":"restore it"}"#
+        let both = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(missing),\#(broken)],"msg":"HEALTH"}"#) }
+        let other = try badgectl(both, "health")
+        #expect(await other.exitCode == 1)
+        #expect(other.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\n"))
+    }
+
+    @Test("A refusal names the permission, and the line that grants it")
+    func denied() async throws {
+        let answer =
+            #"{"error":"GET_READER_LIST","granted":["cards","agent"],"missing":["readers"],"msg":"ACCESS_DENIED"}"#
+        let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", answer) }
+        let program = try badgectl(peer, "readers")
+        #expect(await program.exitCode == 4)
+        #expect(program.text(.error).contains("the permission readers is missing\nhint: in /etc/badged/badged.conf, "))
+        #expect(program.text(.error).contains(" = cards, agent, readers\""))
+    }
+
     @Test("health shows the cause of a failure, and does not call good what could not be checked")
     func unknown() async throws {
         let checks =

@@ -60,7 +60,21 @@ import Text
         #expect(numbers.split(separator: "\n").count == 5)
         _ = try await badgectl("keys", "deactivate", String(id.prefix(8)))
         #expect(try await badgectl("keys", "list").text(.output).contains("  inactive  "))
-        _ = try await badgectl("keys", "delete", id)
+        let kept = try await badgectl("keys", "delete", id, code: 2)
+        #expect(kept.text(.error).contains("the key was not deleted\nhint: run badgectl in a terminal, or use --yes"))
+        for (answer, code) in [("n", 1), ("maybe\ny", 0)] as [(String, Int32)] {
+            let program = try RunningProgram(
+                "badgectl",
+                ["--socket", daemon.path, "keys", "delete", "front door"],
+                hasTerminal: true
+            )
+            #expect(await program.prints("This deletes the pkoc key front door"))
+            for line in answer.split(separator: "\n") {
+                #expect(await program.prints("Delete? [y, n] "))
+                program.type("\(line)\n")
+            }
+            #expect(await program.exitCode == code, "\(program.everything)")
+        }
         let gone = try await badgectl("keys", "export", id, code: 1)
         #expect(gone.text(.error).contains("there is no key \(id)"))
         _ = try await badgectl("endpoint", "remove", code: 2)
@@ -75,6 +89,13 @@ import Text
         #expect(try await badgectl("otp", "mail").text(.output) == "755224\n")
         #expect(try await badgectl("otp", "mail").text(.output) == "287082\n")
         #expect(!made.everything.contains(secret))
+        let command = "\(RunningProgram.programs)/badgectl --socket \(daemon.path) keys new --otp hotp --label phone"
+        let typed = try RunningProgram("/bin/sh", ["-c", "\(command) </dev/tty"], hasTerminal: true)
+        #expect(await typed.prints("Secret in base 32: "))
+        typed.type(secret + "\n")
+        #expect(await typed.exitCode == 0, "\(typed.everything)")
+        #expect(!typed.everything.contains(secret))
+        #expect(try await badgectl("otp", "phone").text(.output) == "755224\n")
         _ = try await badgectl("keys", "new", "--otp", "totp", input: "1\n", code: 1)
     }
 

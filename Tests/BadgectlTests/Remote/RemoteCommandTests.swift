@@ -159,7 +159,7 @@ private let off =
             peer.answer("REMOVE_REMOTE", remote())
             peer.untilClosed()
         }
-        let forget = try RunningProgram("badgectl", ["remote", "forget", "Desk", "--socket", peer.path])
+        let forget = try RunningProgram("badgectl", ["remote", "forget", "Desk", "--yes", "--socket", peer.path])
         #expect(await forget.exitCode == 0)
         #expect(await peer.received().contains { $0.contains("REMOVE_REMOTE") && $0.contains(desk) })
 

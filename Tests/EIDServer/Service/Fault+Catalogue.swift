@@ -4,8 +4,8 @@ extension Fault {
     /// How a client that follows the specifications ends.
     package var outcome: Outcome {
         switch self {
-        case .tcTokenRedirect, .tcTokenSlow, .startSlow, .eac2OtherAT, .eac2OldAT, .eac2Slow, .transmitSlow,
-            .refreshOtherOrigin:
+        case .tcTokenRedirect, .tcTokenRedirectRelative, .tcTokenSlow, .startSlow, .eac2OtherAT, .eac2OldAT,
+            .eac2Slow, .transmitSlow, .refreshOtherOrigin, .refreshRelative:
             .success
         case .tcTokenDoctype, .startRelates, .eac2XYOnly, .transmitGarbage, .transmitSkip, .refreshOneHop:
             .own
@@ -36,6 +36,9 @@ extension Fault {
         case .tcTokenNoRefresh: "no RefreshAddress"
         case .tcTokenCommErrorOnly: "everything empty but CommunicationErrorAddress"
         case .tcTokenRedirect: "redirects 302, 303, 307 before the token"
+        case .tcTokenRedirectRelative: "redirects with a relative Location of each form before the token"
+        case .tcTokenRedirectEmpty: "redirects with an empty Location"
+        case .tcTokenRedirectSchemeHTTP: "redirects with a Location of http without an authority"
         case .tcTokenRedirect301: "redirect 301 before the token"
         case .tcTokenRedirectHTTP: "a redirect to http"
         case .tcTokenRedirectLoop: "redirects without end"
@@ -128,6 +131,8 @@ extension Fault {
         case .refreshOtherOrigin:
             "RefreshAddress of another origin, which redirects to the eService, which redirects once more"
         case .refreshOneHop: "RefreshAddress of another origin, which redirects to the eService"
+        case .refreshRelative: "RefreshAddress of another origin, which redirects with relative Locations"
+        case .refreshEmpty: "RefreshAddress of another origin, which redirects with an empty Location"
         case .refresh404: "RefreshAddress of another origin, which answers 404"
         case .refresh200: "RefreshAddress of another origin, which answers 200"
         case .refreshHTTP: "RefreshAddress of another origin, which redirects to http"

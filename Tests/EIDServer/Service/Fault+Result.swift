@@ -18,13 +18,13 @@ extension Fault {
         case .tcTokenEmptyParameters, .tlsPSKWrong, .tlsPSKUnknown, .tlsExpired, .tlsFuture, .tlsWronghost,
             .tlsNoPSK, .tlsCiphers, .tlsV11, .tlsPlain:
             "trustedChannelEstablishmentFailed Generic_Send_Receive_Tls_Error"
-        case .tcTokenRedirect, .tcTokenSlow, .startRelates, .startSlow, .eac2XYOnly, .eac2OtherAT, .eac2OldAT,
-            .eac2Slow,
-            .transmitSkip, .transmitSlow, .refreshOtherOrigin, .refreshOneHop:
+        case .tcTokenRedirect, .tcTokenRedirectRelative, .tcTokenSlow, .startRelates, .startSlow, .eac2XYOnly,
+            .eac2OtherAT, .eac2OldAT, .eac2Slow, .transmitSkip, .transmitSlow, .refreshOtherOrigin, .refreshOneHop,
+            .refreshRelative:
             "ok"
         case .tcTokenRedirect301:
             "trustedChannelEstablishmentFailed Get_TcToken_Invalid_Server_Reply"
-        case .tcTokenRedirectHTTP, .tcTokenRedirectLoop:
+        case .tcTokenRedirectHTTP, .tcTokenRedirectLoop, .tcTokenRedirectEmpty, .tcTokenRedirectSchemeHTTP:
             "trustedChannelEstablishmentFailed Get_TcToken_Invalid_Redirect_Url"
         case .tcTokenDrip, .tcTokenClose, .tcTokenTruncate:
             "trustedChannelEstablishmentFailed Get_TcToken_Network_Error"
@@ -77,6 +77,8 @@ extension Fault {
             "unknownError Transmit_Card_Command_Failed"
         case .refresh404:
             "communicationError Check_Refresh_Address_Client_Error"
+        case .refreshEmpty:
+            "communicationError Check_Refresh_Address_Empty"
         case .refresh200, .refreshLoop:
             "communicationError Check_Refresh_Address_Invalid_Http_Response"
         case .refreshHTTP:

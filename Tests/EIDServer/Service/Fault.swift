@@ -23,6 +23,9 @@ package enum Fault: String, Sendable, CaseIterable {
     case tcTokenNoRefresh = "tctoken-no-refresh"
     case tcTokenCommErrorOnly = "tctoken-comm-error-only"
     case tcTokenRedirect = "tctoken-redirect"
+    case tcTokenRedirectRelative = "tctoken-redirect-relative"
+    case tcTokenRedirectEmpty = "tctoken-redirect-empty"
+    case tcTokenRedirectSchemeHTTP = "tctoken-redirect-scheme-http"
     case tcTokenRedirect301 = "tctoken-redirect-301"
     case tcTokenRedirectHTTP = "tctoken-redirect-http"
     case tcTokenRedirectLoop = "tctoken-redirect-loop"
@@ -128,6 +131,8 @@ package enum Fault: String, Sendable, CaseIterable {
     // The refresh address
     case refreshOtherOrigin = "refresh-other-origin"
     case refreshOneHop = "refresh-one-hop"
+    case refreshRelative = "refresh-relative"
+    case refreshEmpty = "refresh-empty"
     case refresh404 = "refresh-404"
     case refresh200 = "refresh-200"
     case refreshHTTP = "refresh-http"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CFuzzer
+import FuzzTargets
 import Glibc
 
 /// Runs one target under libFuzzer: `badged-fuzz TARGET [libFuzzer options] [corpus folders]`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
 import HTTP
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -10,15 +11,19 @@ final class LoginServers: Sendable {
     private let program: RunningProgram
     let port: Int
 
-    private static let shared = Task { try await LoginServers() }
+    /// A process in Python uses one processor.
+    private static let shared = (0..<2).map { _ in Task { try await LoginServers() } }
+    private static let used = Atomic(0)
 
-    /// The servers compute one pairing after the other, for all tests; on a busy machine the last one takes minutes.
+    /// The servers compute one answer after the other, for many tests; on a busy machine the last one takes minutes.
     static let patient = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
 
     struct NotStarted: Error { let text: String }
 
-    /// The servers that tests share.
-    static func running() async throws -> LoginServers { try await shared.value }
+    /// One of the servers that tests share.
+    static func running() async throws -> LoginServers {
+        try await shared[used.add(1, ordering: .relaxed).oldValue % shared.count].value
+    }
 
     /// Starts servers that nobody else keeps busy.
     init() async throws {

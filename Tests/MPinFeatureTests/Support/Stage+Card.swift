@@ -88,7 +88,7 @@ extension Stage {
 }
 
 extension VirtualCard {
-    fileprivate func tries() throws -> Stage.CardTries {
+    func tries() throws -> Stage.CardTries {
         let applet = try #require(software as? VirtualApplet)
         let checks = (applet.secrets?.main.checks ?? 0) + (applet.secrets?.puk.checks ?? 0)
         return Stage.CardTries(

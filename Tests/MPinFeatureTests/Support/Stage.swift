@@ -6,6 +6,7 @@ import Keycard
 import KeycardTestSupport
 import MPin
 import MPinFeature
+import Readers
 import ReadersVirtual
 import Secp256k1
 import Server
@@ -46,7 +47,8 @@ import WalletFeature
         after earlier: Stage? = nil,
         permissions: Permissions = .all,
         domains: [String] = [],
-        readers: FaultyReaders? = nil
+        readers: FaultyReaders? = nil,
+        held: HeldReader? = nil
     ) async throws {
         self.readers = readers
         let store: Store
@@ -56,9 +58,15 @@ import WalletFeature
             store = try Store(folder: NSTemporaryDirectory() + "badged-mpin-\(UUID().uuidString)")
         }
         self.store = store
-        servers = try await LoginServers.running()
-        let state = StateStore { () throws(StoreError) in store }
-        (server, client) = try await Self.start(state, permissions, domains, readers)
+        servers = if let earlier { earlier.servers } else { try await LoginServers.running() }
+        let state = StateStore { () throws(Failure) in store }
+        let backend: (any ReaderBackend)? = if let held { held.backend } else { readers }
+        (server, client) = try await Self.start(state, permissions, domains, backend)
+        if held != nil {
+            await server.ready([HeldReader.name])
+        } else if readers != nil {
+            await server.ready(["Simulator"])
+        }
         user = Self.user(name)
     }
 
@@ -74,10 +82,11 @@ import WalletFeature
         _ state: StateStore,
         _ permissions: Permissions = .all,
         _ domains: [String] = [],
-        _ readers: FaultyReaders? = nil
+        _ readers: (any ReaderBackend)? = nil
     ) async throws -> (TestServer, TestClient) {
         var configuration = MPinConfiguration(userAgent: "badged/test")
         configuration.limits = LoginServers.patient
+        configuration.allowsPrivateServers = true
         for domain in domains {
             let isAdded = configuration.domains.add(domain)
             #expect(isAdded)
@@ -92,7 +101,6 @@ import WalletFeature
                 return [wallet, MPinFeature(state, configuration, cards: wallet)]
             }
         )
-        if readers != nil { await server.ready(["Simulator"]) }
         return (server, try server.connect(uid: 1000))
     }
 

@@ -5,7 +5,7 @@ import Text
 
 @Suite(.timeLimit(.minutes(5))) struct RecordedMessageTests {
     /// Members of AusweisApp2 that badged does not use.
-    private static let unused: Set<String> = ["DisplayText", "ExpectedPINLength", "PreferredPinLength"]
+    private static let unused: Set<String> = ["ExpectedPINLength", "PreferredPinLength"]
 
     @Test(
         "Every message that AusweisApp2 has sent is read, and written again with the same members",

@@ -33,7 +33,7 @@ import VirtualEID
             await stage.laptop.registry.nextChange()
         }
         phone.begin()
-        let lease = try await stage.laptop.registry.lend(reader, to: ObjectIdentifier(stage))
+        let lease = try await stage.laptop.registry.lend(reader, to: ObjectIdentifier(stage), called: "stage")
         for (request, answer) in phone.recorded {
             switch request["msg"]?.string {
             case "IFDTransmit":
@@ -150,7 +150,7 @@ import VirtualEID
             send(JSON.object(members), link)
         case .connect: send(.connectResponse(handle: "{s}", .ok), link)
         case .disconnect: send(.disconnectResponse(handle: "{s}", .ok), link)
-        case .transmit(_, let apdu) where position == nil:
+        case .transmit(_, let apdu, _) where position == nil:
             guard case .answer(let answer) = await card.exchange(apdu) else { return }
             send(.transmitResponse(handle: "{s}", apdu: answer, .ok), link)
         default:

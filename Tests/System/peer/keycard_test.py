@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 LAB, TOOL = os.environ.get("KEYCARD_LAB"), os.environ.get("KEYCARD_APPLET")
-SUITES = ["KeycardTests.DialogueTests", "KeycardTests.FaultMatrixTests", "SystemTests.RealServices/KeycardTests"]
+SUITES = ["CardTests.DialogueTests", "CardTests.FaultMatrixTests", "SystemTests.RealServices/KeycardTests"]
 
 
 def missing():

@@ -112,7 +112,7 @@ def main():
     asked, last = peer.change_pin(NEW, PIN)
     check("the reader is back with the cable", last.get("success") is True, (asked, last))
     fingerprint = phone.state()["borrowers"][0]["fingerprint"]
-    code, written = phone.run("remote", "forget", fingerprint)
+    code, written = phone.run("remote", "forget", fingerprint, "--yes")
     check("badged forgets AusweisApp2", code == 0, written)
     wait_for_reader(peer, False)
     peer.stop()

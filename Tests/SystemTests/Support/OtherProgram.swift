@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CPCSCLite
 import TestSupport
+import Text
 
 /// Another program on the same machine that uses pcscd.
 final class OtherProgram {

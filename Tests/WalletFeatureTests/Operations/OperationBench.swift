@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
-import AntelopeServer
 import Cards
 import Concurrency
 import Foundation
@@ -15,6 +14,7 @@ import ReadersVirtual
 import Secp256k1
 import Secrets
 import Server
+import ServerDoubles
 import Store
 import Synchronization
 import TestSupport
@@ -72,7 +72,7 @@ import WalletFeature
         }
         var trust = KeycardTrust()
         trust.authorities.insert(try VirtualKeycardDescription.authority().publicKey.compressed)
-        let store = StateStore { [folder] () throws(StoreError) in try Store(folder: folder + "/state") }
+        let store = StateStore { [folder] () throws(Failure) in try Store(folder: folder + "/state") }
         let (services, cards, now) = (antelope, trust, clock.now)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         server = try await TestServer(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
-import AntelopeServer
 import Concurrency
 import HTTP
 import ReadersVirtual
+import ServerDoubles
 import TestSupport
 import Testing
 import Text
@@ -83,7 +83,7 @@ import WalletFeature
         bench.node.change { $0.faults = ["get_info": .silent] }
         let end = try await user.run(OperationBench.transfer())
         #expect(end.resultCode == 2)
-        #expect(end["message"] == .string("The node gives no answer: no answer in time"))
+        #expect(end["message"] == .string("No answer from the chain: the node did not answer in time"))
         #expect(!user.names.contains("WALLET_REQUEST"))
     }
 
@@ -160,7 +160,7 @@ import WalletFeature
         let other = try await OperationUser(bench)
         let end = try await other.run(#"{"cmd":"WALLET_SIGN","message":"x","callbackUrl":"\#(foreign.url)"}"#)
         #expect(end.resultCode == 2)
-        #expect(end["callbackError"]?.string?.hasPrefix("TLS: ") == true)
+        #expect(end["callbackError"]?.string?.hasPrefix("the server cannot be trusted: ") == true)
         #expect(foreign.bodies.isEmpty)
     }
 

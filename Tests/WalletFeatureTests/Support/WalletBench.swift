@@ -39,7 +39,7 @@ import WalletFeature
         if trustsVirtualCards {
             trust.authorities.insert(try VirtualKeycardDescription.authority().publicKey.compressed)
         }
-        let store = StateStore { [folder] () throws(StoreError) in hasStore ? try Store(folder: folder) : nil }
+        let store = StateStore { [folder] () throws(Failure) in hasStore ? try Store(folder: folder) : nil }
         faults = withFaults ? FaultyReaders(kinds: [VirtualKeycardKind()]) : nil
         server = try await TestServer(
             readers: withFaults || board != nil ? 0 : 1,
@@ -239,6 +239,9 @@ extension VirtualCard {
             pin: [WalletUser.pin, WalletUser.newPIN].first { applet.secrets?.main.equals(Secret($0.utf8)) == true }
         )
     }
+
+    /// Changes the version that SELECT tells.
+    func tell(_ version: UInt16) { (software as? VirtualApplet)?.toldVersion = version }
 
     /// The answer to SELECT of the Keycard applet, outside of any reader.
     fileprivate func selection() -> [UInt8] {

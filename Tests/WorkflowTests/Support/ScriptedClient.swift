@@ -182,6 +182,6 @@ import Wire
 extension CardObstacle {
     static let all: [CardObstacle] = [
         .noEIDCard, .deactivated, .inoperative, .busy, .exclusive, .mute, .accessDenied, .noExtendedLength,
-        .unacceptedType, .unknownReader,
+        .unacceptedType, .unknownReader, .noResources,
     ]
 }

@@ -2,20 +2,14 @@
 
 /// `[access]` and `[log]`
 extension Configuration {
-    mutating func readAccess(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        let rule = AccessRule(try value.subject(key), try value.permissions())
-        access.removeAll { $0.subject == rule.subject }
-        access.append(rule)
-        return true
+    /// Reads one line of `[access]`, whose keys name users and groups.
+    mutating func readAccess(_ key: String, _ value: ConfigurationValue) throws(StartError) {
+        access.append(AccessRule(try value.subject(key), try value.permissions()))
     }
 
-    mutating func readLog(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "level": logLevel = try value.logLevel()
-        default: return false
-        }
-        return true
-    }
+    static let logKeys: Configuration.KeyTable = [
+        "level": { all, value throws(StartError) in all.logLevel = try value.logLevel() }
+    ]
 }
 
 extension ConfigurationValue {
@@ -27,13 +21,15 @@ extension ConfigurationValue {
     fileprivate func subject(_ key: String) throws(StartError) -> AccessRule.Subject {
         if key == "default" { return .others }
         let parts = key.split(separator: ":", maxSplits: 1).map(String.init)
-        switch (parts.first, parts.count) {
-        case ("user", 2): return .user(parts[1])
-        case ("group", 2): return .group(parts[1])
+        // A list of names would match nobody, and the line would deny nothing.
+        let isName = parts.count == 2 && !parts[1].contains(",") && INIFile.trim(parts[1][...]) == parts[1]
+        switch parts.first {
+        case "user" where isName: return .user(parts[1])
+        case "group" where isName: return .group(parts[1])
         default:
             throw .inConfiguration(
                 "\(place) is not a user, a group or default",
-                hint: "allowed: user:NAME, group:NAME, default"
+                hint: "allowed: user:NAME, group:NAME, default; one name a line"
             )
         }
     }

@@ -2,17 +2,15 @@
 
 /// `[activation]`
 extension Configuration {
-    mutating func readActivation(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isActivationEnabled = try value.bool()
-        case "port": activationPort = UInt16(truncatingIfNeeded: try value.number(in: 1...65_535))
-        case "permissions": activationPermissions = try value.permissions()
-        case "root_serves_all": rootServesAll = try value.bool()
-        case "origins": activationOrigins = try value.origins()
-        default: return false
-        }
-        return true
-    }
+    static let activationKeys: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.isActivationEnabled = try value.bool() },
+        "port": { all, value throws(StartError) in
+            all.activationPort = UInt16(truncatingIfNeeded: try value.number(in: 1...65_535))
+        },
+        "permissions": { all, value throws(StartError) in all.activationPermissions = try value.permissions() },
+        "root_serves_all": { all, value throws(StartError) in all.rootServesAll = try value.bool() },
+        "origins": { all, value throws(StartError) in all.activationOrigins = try value.origins() },
+    ]
 }
 
 extension ConfigurationValue {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// The settings of badged.conf(5). Every line is optional. Each section is read in a file of its own.
 package struct Configuration: Sendable, Equatable {
@@ -22,6 +23,8 @@ package struct Configuration: Sendable, Equatable {
     package var proxy = ProxyChoice.none
     /// `[eid] proxy_credentials`: the file with the name and the password for the proxy.
     package var proxyCredentials: String?
+    /// `[eid] developer_mode`: whether clients may use developer mode.
+    package var allowsDeveloperMode = false
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
     /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.
@@ -32,6 +35,8 @@ package struct Configuration: Sendable, Equatable {
     package var node = NodeConfiguration()
     /// `[mpin] trusted_domains`: names of hosts; empty: clients choose.
     package var trustedDomains: [String] = []
+    /// `[mpin] private_servers`: whether requests may go to this computer and to private networks.
+    package var allowsPrivateMPinServers = false
     /// `[credentials]`
     package var credentials = CredentialConfiguration()
     /// `[keys]`
@@ -60,65 +65,151 @@ package struct Configuration: Sendable, Equatable {
     package var logLevel = Log.Level.notice
     /// `[access]`
     package var access: [AccessRule] = []
-    /// Warnings for the log, one line each, about lines that are ignored.
-    package var warnings: [String] = []
+    /// The place of each line, such as `badged.conf, line 3` for `[log] level`.
+    var places: [String: String] = [:]
 
     package init() {}
 
-    /// Reads one line of a section. nil: there is no such section; false: the section has no such key.
-    private mutating func read(
-        _ section: String,
-        _ key: String,
-        _ value: ConfigurationValue
-    ) throws(StartError) -> Bool? {
-        switch section {
-        case "server": try readServer(key, value)
-        case "virtual": try readVirtual(key, value)
-        case "pcsc": try readPCSC(key, value)
-        case "nfc": try readNFC(key, value)
-        case "eid": try readEID(key, value)
-        case "wallet": try readWallet(key, value)
-        case "mpin": try readMPin(key, value)
-        case "credentials": try credentials.read(key, value)
-        case "keys": try keys.read(key, value)
-        case "activation": try readActivation(key, value)
-        case "remote": try remote.read(key, value)
-        case "ble": try radio.read(key, value)
-        case "log": try readLog(key, value)
-        case "access": try readAccess(key, value)
-        default: nil
+    /// The keys of a section: what reads the value of each.
+    typealias KeyTable = [String: @Sendable (inout Configuration, ConfigurationValue) throws(StartError) -> Void]
+
+    /// The sections with fixed keys. `[access]` has the names of users and groups as keys.
+    static let sections: [String: KeyTable] = [
+        "server": serverKeys, "virtual": virtualKeys, "pcsc": pcscKeys, "nfc": nfcKeys, "eid": eidKeys,
+        "wallet": walletKeys, "mpin": mpinKeys, "credentials": CredentialConfiguration.table,
+        "keys": KeysConfiguration.table, "activation": activationKeys, "remote": RemoteConfiguration.table,
+        "ble": RadioConfiguration.table, "log": logKeys,
+    ]
+    private static let accessSection = "access"
+
+    /// Reads the file of `--config`, which must exist, or the default file, which may be missing.
+    /// - Throws: the error of the first line that cannot be used, with file, line and allowed values.
+    package init(path: String?) throws(StartError) {
+        var errors: [StartError] = []
+        self.init(path: path, errors: &errors)
+        if let error = Self.first(of: errors, in: path ?? Self.defaultPath) { throw error }
+    }
+
+    /// Reads the same file, and appends the error of each line that cannot be used.
+    package init(path: String?, errors: inout [StartError]) {
+        let file = path ?? Self.defaultPath
+        do throws(StartError) {
+            guard let bytes = try INIFile.contents(of: file, checksOwner: true) else {
+                guard path == nil else {
+                    throw .inConfiguration("there is no file \(file)", hint: "correct the path after --config")
+                }
+                self.init()
+                return
+            }
+            self.init(bytes: bytes, file: file, errors: &errors)
+        } catch {
+            self.init()
+            errors.append(error)
         }
     }
 
-    /// Reads the file of `--config`, which must exist, or the default file, which may be missing.
-    /// - Throws: `StartError` with file, line and allowed values.
-    package init(path: String?) throws(StartError) {
-        let file = path ?? Self.defaultPath
-        guard let bytes = try INIFile.contents(of: file) else {
-            guard path == nil else {
-                throw .inConfiguration("there is no file \(file)", hint: "correct the path after --config")
-            }
-            self.init()
-            return
+    /// Reads the file that the command line names; its other options override the lines of the file.
+    /// - Throws: the error of the first line that cannot be used.
+    package init(_ options: CommandLineOptions) throws(StartError) {
+        try self.init(path: options.configurationPath)
+        override(by: options)
+    }
+
+    package mutating func override(by options: CommandLineOptions) {
+        isVirtualEnabled = isVirtualEnabled || options.isVirtual
+        isPCSCEnabled = isPCSCEnabled && !options.isWithoutPCSC
+        isNFCEnabled = isNFCEnabled && !options.isWithoutNFC
+        radio.isEnabled = radio.isEnabled && !options.isWithoutBLE
+        logLevel = options.logLevel ?? logLevel
+    }
+
+    /// Reads the file of `[virtual] cvca`; nil without that line. The virtual cards check its content.
+    package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
+        guard let path = virtualTrustPoint else { return nil }
+        guard let bytes = try INIFile.contents(of: path) else {
+            throw .inConfiguration("there is no file \(path)", hint: "correct [virtual] cvca in the configuration")
         }
-        try self.init(bytes: bytes, file: file)
+        return bytes
     }
 
     /// Parses a configuration; `file` is its name for messages.
-    /// - Throws: `StartError` with file, line and allowed values.
-    package init(bytes: [UInt8], file: String) throws(StartError) {
+    init(bytes: [UInt8], file: String) throws(StartError) {
+        var errors: [StartError] = []
+        self.init(bytes: bytes, file: file, errors: &errors)
+        if let error = Self.first(of: errors, in: file) { throw error }
+    }
+
+    private init(bytes: [UInt8], file: String, errors: inout [StartError]) {
+        var section: String?
+        // The lines in which sections and keys were seen first.
         var seen: [String: Int] = [:]
-        for entry in try INIFile(bytes: bytes, file: file).entries {
-            let place = "\(file), line \(entry.line)"
-            let name = "[\(entry.section)] \(entry.key)"
-            if let first = seen.updateValue(entry.line, forKey: name) {
-                warnings.append("\(place): \(name) was set in line \(first) already; this line counts")
-            }
-            switch try read(entry.section, entry.key, ConfigurationValue(entry.value, "\(place): \(name)")) {
-            case nil: warnings.append("\(place): unknown section [\(entry.section)]")
-            case false?: warnings.append("\(place): unknown key '\(entry.key)' in [\(entry.section)]")
-            case true?: break
+        for (number, content) in INIFile(bytes: bytes).lines {
+            let place = "\(file), line \(number)"
+            do throws(StartError) {
+                switch content {
+                case .fault(let text, let hint): throw .inConfiguration("\(place): \(text)", hint: hint)
+                case .section(let name):
+                    section = name
+                    guard name == Self.accessSection || Self.sections[name] != nil else {
+                        throw Self.unknown("\(place): unknown section [\(name)]", name, Self.sections.keys + ["access"])
+                    }
+                    try Self.note("[\(name)]", number, place, &seen, "move its lines to the first one")
+                case .value(let key, let text):
+                    guard let section else {
+                        throw .inConfiguration(
+                            "\(place): '\(key)' stands before the first section",
+                            hint: "move it below its [section]; see badged.conf(5)"
+                        )
+                    }
+                    let name = "[\(section)] \(key)"
+                    let value = ConfigurationValue(text, "\(place): \(name)")
+                    if section == Self.accessSection {
+                        try readAccess(key, value)
+                    } else {
+                        // The error of an unknown section is at its header.
+                        guard let keys = Self.sections[section] else { continue }
+                        guard let read = keys[key] else {
+                            throw Self.unknown("\(place): unknown key '\(key)' in [\(section)]", key, keys.keys)
+                        }
+                        try read(&self, value)
+                    }
+                    try Self.note(name, number, place, &seen, "leave one of the two lines")
+                    places[name] = place
+                }
+            } catch {
+                errors.append(error)
             }
         }
+    }
+
+    /// Notes where a section or key is.
+    /// - Throws: an error if there was one before, since it is not clear which of them counts.
+    private static func note(
+        _ name: String,
+        _ number: Int,
+        _ place: String,
+        _ seen: inout [String: Int],
+        _ advice: String
+    ) throws(StartError) {
+        guard let first = seen.updateValue(number, forKey: name) else { return }
+        throw .inConfiguration("\(place): \(name) is in line \(first) already", hint: advice)
+    }
+
+    private static func unknown(_ message: String, _ word: String, _ known: some Sequence<String>) -> StartError {
+        .inConfiguration(message, hint: Suggestion.question(word, among: known) + "see badged.conf(5)")
+    }
+
+    /// Adds the place of the line that an error names to the error.
+    package func placed(_ error: StartError) -> StartError {
+        let named = places.filter { error.message.contains($0.key) || error.hint.contains($0.key) }
+        guard let line = named.max(by: { $0.key.count < $1.key.count }) else { return error }
+        return StartError("\(line.value): \(error.message)", hint: error.hint, exitCode: error.exitCode)
+    }
+
+    /// Returns the first error, with the number of the others.
+    private static func first(of errors: [StartError], in file: String) -> StartError? {
+        guard var first = errors.first else { return nil }
+        if errors.count > 1 { first.hint += "; for all \(errors.count) errors: badged --check-config \(file)" }
+        return first
     }
 }

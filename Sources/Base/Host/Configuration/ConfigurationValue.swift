@@ -51,8 +51,12 @@ struct ConfigurationValue {
         text.split(separator: ",", omittingEmptySubsequences: false).map { String(INIFile.trim($0)) }
     }
 
-    /// The parts between commas; none for an empty value.
-    var list: [String] { text.isEmpty ? [] : words.filter { !$0.isEmpty } }
+    /// The words between commas; none for an empty value.
+    func list() throws(StartError) -> [String] {
+        guard !text.isEmpty else { return [] }
+        guard !words.contains("") else { throw refuse("a list with one comma between two words") }
+        return words
+    }
 
     /// A point of a curve with 256 bits: 02 or 03, and x. SEC 1, 2.3.3.
     static func compressedKey(_ word: String) -> [UInt8]? {

@@ -30,29 +30,31 @@ package struct CredentialConfiguration: Sendable, Equatable {
     /// `aliro_fast`: whether cards that were read before may use the fast phase.
     package var allowsFastAliro = true
 
-    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "site": site = try value.identifier()
-        case "location": location = try value.identifier()
-        case "issuers": issuers = try value.optional(ConfigurationValue.issuers) ?? []
-        case "validated": isValidated = try value.bool()
-        case "aliro_key": aliroKey = try value.optional(ConfigurationValue.absolutePath)
-        case "aliro_group": aliroGroup = try value.optional(ConfigurationValue.identifier)
-        case "aliro_subgroup": aliroSubgroup = try value.identifier()
-        case "aliro_credentials": aliroCredentials = try value.optional(ConfigurationValue.credentialKeys) ?? []
-        case "aliro_fast": allowsFastAliro = try value.bool()
-        default: return false
-        }
-        return true
-    }
+    static let table: Configuration.KeyTable = [
+        "site": { all, value throws(StartError) in all.credentials.site = try value.identifier() },
+        "location": { all, value throws(StartError) in all.credentials.location = try value.identifier() },
+        "issuers": { all, value throws(StartError) in
+            all.credentials.issuers = try value.optional(ConfigurationValue.issuers) ?? []
+        },
+        "validated": { all, value throws(StartError) in all.credentials.isValidated = try value.bool() },
+        "aliro_key": { all, value throws(StartError) in
+            all.credentials.aliroKey = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "aliro_group": { all, value throws(StartError) in
+            all.credentials.aliroGroup = try value.optional(ConfigurationValue.identifier)
+        },
+        "aliro_subgroup": { all, value throws(StartError) in all.credentials.aliroSubgroup = try value.identifier() },
+        "aliro_credentials": { all, value throws(StartError) in
+            all.credentials.aliroCredentials = try value.optional(ConfigurationValue.credentialKeys) ?? []
+        },
+        "aliro_fast": { all, value throws(StartError) in all.credentials.allowsFastAliro = try value.bool() },
+    ]
 }
 
 extension ConfigurationValue {
     /// 16 bytes: a UUID, or 32 hexadecimal digits.
     fileprivate func identifier() throws(StartError) -> [UInt8] {
-        guard let bytes = Hex.decode(text.filter { $0 != "-" }, limit: 16), bytes.count == 16 else {
-            throw refuse("a UUID, or 32 hexadecimal digits")
-        }
+        guard let bytes = UUIDText.decode(text) else { throw refuse("a UUID, or 32 hexadecimal digits") }
         return bytes
     }
 

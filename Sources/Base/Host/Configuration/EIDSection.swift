@@ -2,16 +2,15 @@
 
 /// `[eid]`
 extension Configuration {
-    mutating func readEID(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "trust_anchors": trustAnchors = try value.absolutePath()
-        case "proxy": proxy = try value.proxy()
-        case "proxy_credentials": proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
-        case "date": date = try value.optional(ConfigurationValue.day)
-        default: return false
-        }
-        return true
-    }
+    static let eidKeys: Configuration.KeyTable = [
+        "trust_anchors": { all, value throws(StartError) in all.trustAnchors = try value.absolutePath() },
+        "proxy": { all, value throws(StartError) in all.proxy = try value.proxy() },
+        "proxy_credentials": { all, value throws(StartError) in
+            all.proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "developer_mode": { all, value throws(StartError) in all.allowsDeveloperMode = try value.bool() },
+        "date": { all, value throws(StartError) in all.date = try value.optional(ConfigurationValue.day) },
+    ]
 }
 
 extension ConfigurationValue {

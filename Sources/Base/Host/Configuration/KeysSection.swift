@@ -26,17 +26,17 @@ package struct KeysConfiguration: Sendable, Equatable {
 
     package init() {}
 
-    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "issuer": issuer = try value.optional(ConfigurationValue.issuer)
-        case "issuer_keys": fingerprints = try value.optional(ConfigurationValue.fingerprints) ?? []
-        case "issuer_ca": authorityFile = try value.optional(ConfigurationValue.absolutePath)
-        case "tpm": tpm = try value.word()
-        case "tpm_device": tpmDevice = try value.absolutePath()
-        default: return false
-        }
-        return true
-    }
+    static let table: Configuration.KeyTable = [
+        "issuer": { all, value throws(StartError) in all.keys.issuer = try value.optional(ConfigurationValue.issuer) },
+        "issuer_keys": { all, value throws(StartError) in
+            all.keys.fingerprints = try value.optional(ConfigurationValue.fingerprints) ?? []
+        },
+        "issuer_ca": { all, value throws(StartError) in
+            all.keys.authorityFile = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "tpm": { all, value throws(StartError) in all.keys.tpm = try value.word() },
+        "tpm_device": { all, value throws(StartError) in all.keys.tpmDevice = try value.absolutePath() },
+    ]
 }
 
 extension ConfigurationValue {

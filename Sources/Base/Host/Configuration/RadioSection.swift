@@ -36,27 +36,32 @@ package struct RadioConfiguration: Sendable, Equatable {
     /// Range limits in dBm, by the name of the opening type.
     package var limits: [String: Int] = [:]
 
-    /// The opening type of each limit key.
-    static let limitKeys = [
-        "limit_proximity": "proximity", "limit_motion": "motion", "limit_seamless": "seamless",
-        "limit_application": "applicationSpecific", "limit_enhanced_tap": "enhancedTap",
-    ]
+    /// The values of range limits in dBm.
+    private static let limitRange = -100 ... -20
 
     package init() {}
 
-    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isEnabled = try value.bool()
-        case "backend": backend = try value.word()
-        case "replay": replay = try value.absolutePath()
-        case "sensitivity": sensitivity = try value.word()
-        case "code_encoding": codeEncoding = try value.word()
-        case "silence": silence = try value.number(in: 5...3600)
-        case "may_disconnect": mayDisconnect = try value.bool()
-        case "limit_proximity", "limit_motion", "limit_seamless", "limit_application", "limit_enhanced_tap":
-            limits[Self.limitKeys[key] ?? key] = try value.number(in: -100 ... -20)
-        default: return false
-        }
-        return true
-    }
+    static let table: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.radio.isEnabled = try value.bool() },
+        "backend": { all, value throws(StartError) in all.radio.backend = try value.word() },
+        "replay": { all, value throws(StartError) in all.radio.replay = try value.absolutePath() },
+        "sensitivity": { all, value throws(StartError) in all.radio.sensitivity = try value.word() },
+        "code_encoding": { all, value throws(StartError) in all.radio.codeEncoding = try value.word() },
+        "silence": { all, value throws(StartError) in all.radio.silence = try value.number(in: 5...3600) },
+        "may_disconnect": { all, value throws(StartError) in all.radio.mayDisconnect = try value.bool() },
+        "limit_proximity": { all, value throws(StartError) in
+            all.radio.limits["proximity"] = try value.number(in: limitRange)
+        },
+        "limit_motion": { all, value throws(StartError) in all.radio.limits["motion"] = try value.number(in: limitRange)
+        },
+        "limit_seamless": { all, value throws(StartError) in
+            all.radio.limits["seamless"] = try value.number(in: limitRange)
+        },
+        "limit_application": { all, value throws(StartError) in
+            all.radio.limits["applicationSpecific"] = try value.number(in: limitRange)
+        },
+        "limit_enhanced_tap": { all, value throws(StartError) in
+            all.radio.limits["enhancedTap"] = try value.number(in: limitRange)
+        },
+    ]
 }

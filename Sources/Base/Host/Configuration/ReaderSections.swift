@@ -2,32 +2,24 @@
 
 /// `[virtual]`, `[pcsc]` and `[nfc]`
 extension Configuration {
-    mutating func readVirtual(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isVirtualEnabled = try value.bool()
-        case "readers": virtualReaders = try value.number(in: 1...64)
-        case "cvca": virtualTrustPoint = try value.optional(ConfigurationValue.absolutePath)
-        default: return false
-        }
-        return true
-    }
+    static let virtualKeys: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.isVirtualEnabled = try value.bool() },
+        "readers": { all, value throws(StartError) in all.virtualReaders = try value.number(in: 1...64) },
+        "cvca": { all, value throws(StartError) in
+            all.virtualTrustPoint = try value.optional(ConfigurationValue.absolutePath)
+        },
+    ]
 
-    mutating func readPCSC(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isPCSCEnabled = try value.bool()
-        default: return false
-        }
-        return true
-    }
+    static let pcscKeys: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.isPCSCEnabled = try value.bool() }
+    ]
 
-    mutating func readNFC(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isNFCEnabled = try value.bool()
-        case "devices": nfcDevices = try value.optional(ConfigurationValue.connectionStrings) ?? []
-        default: return false
-        }
-        return true
-    }
+    static let nfcKeys: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.isNFCEnabled = try value.bool() },
+        "devices": { all, value throws(StartError) in
+            all.nfcDevices = try value.optional(ConfigurationValue.connectionStrings) ?? []
+        },
+    ]
 }
 
 extension ConfigurationValue {

@@ -14,25 +14,22 @@ package struct RemoteConfiguration: Sendable, Equatable {
 
     package init() {}
 
-    mutating func read(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "enabled": isEnabled = try value.bool()
-        case "share": isShared = try value.bool()
-        case "readers": readers = value.list
-        case "interfaces": interfaces = try value.interfaces()
-        case "name": name = value.text.isEmpty ? nil : value.text
-        default: return false
-        }
-        return true
-    }
+    static let table: Configuration.KeyTable = [
+        "enabled": { all, value throws(StartError) in all.remote.isEnabled = try value.bool() },
+        "share": { all, value throws(StartError) in all.remote.isShared = try value.bool() },
+        "readers": { all, value throws(StartError) in all.remote.readers = try value.list() },
+        "interfaces": { all, value throws(StartError) in all.remote.interfaces = try value.interfaces() },
+        "name": { all, value in all.remote.name = value.text.isEmpty ? nil : value.text },
+    ]
 }
 
 extension ConfigurationValue {
     /// Names of network interfaces, which have at most 15 bytes.
     fileprivate func interfaces() throws(StartError) -> [String] {
-        guard list.allSatisfy({ $0.utf8.count < 16 && !$0.contains("/") }) else {
+        let names = try list()
+        guard names.allSatisfy({ $0.utf8.count < 16 && !$0.contains("/") }) else {
             throw refuse("a comma-separated list of network interfaces such as eth0")
         }
-        return list
+        return names
     }
 }

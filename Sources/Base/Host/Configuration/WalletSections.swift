@@ -3,26 +3,24 @@ import Text
 
 /// `[wallet]` and `[mpin]`
 extension Configuration {
-    mutating func readWallet(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "card_authorities": cardAuthorities = try value.cardAuthorities()
-        case "cards": pinnedCards = try value.optional(ConfigurationValue.cardKeys) ?? []
-        case "node": node.address = try value.optional(ConfigurationValue.webAddress)
-        case "chain_id": node.chainID = try value.chainID()
-        case "node_ca": node.authorityFile = try value.optional(ConfigurationValue.absolutePath)
-        case "http_callbacks": node.allowsHTTPCallbacks = try value.bool()
-        default: return false
-        }
-        return true
-    }
+    static let walletKeys: Configuration.KeyTable = [
+        "card_authorities": { all, value throws(StartError) in all.cardAuthorities = try value.cardAuthorities() },
+        "cards": { all, value throws(StartError) in
+            all.pinnedCards = try value.optional(ConfigurationValue.cardKeys) ?? []
+        },
+        "node": { all, value throws(StartError) in all.node.address = try value.optional(ConfigurationValue.webAddress)
+        },
+        "chain_id": { all, value throws(StartError) in all.node.chainID = try value.chainID() },
+        "node_ca": { all, value throws(StartError) in
+            all.node.authorityFile = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "http_callbacks": { all, value throws(StartError) in all.node.allowsHTTPCallbacks = try value.bool() },
+    ]
 
-    mutating func readMPin(_ key: String, _ value: ConfigurationValue) throws(StartError) -> Bool {
-        switch key {
-        case "trusted_domains": trustedDomains = value.text.isEmpty ? [] : value.words
-        default: return false
-        }
-        return true
-    }
+    static let mpinKeys: Configuration.KeyTable = [
+        "private_servers": { all, value throws(StartError) in all.allowsPrivateMPinServers = try value.bool() },
+        "trusted_domains": { all, value throws(StartError) in all.trustedDomains = try value.list() },
+    ]
 }
 
 extension ConfigurationValue {

@@ -9,6 +9,8 @@
 
 /* Loads libcurl.so.4 once for the process. Returns NULL, or the reason why the library cannot be used. */
 const char *_Nullable ccurl_load(void);
+/* Whether the library lies in a folder where the dynamic linker looks first. It is not loaded. */
+bool ccurl_is_in_library_folders(void);
 
 /* Connections and TLS sessions that several transfers use. All calls come from one thread, except ccurl_wake. */
 typedef struct ccurl_session ccurl_session;
@@ -83,8 +85,6 @@ typedef struct {
     long status;
     /* The HTTP status of the proxy's answer to CONNECT; 0 without one. */
     long proxy_status;
-    /* From the request to the end of its answer; 0 when no request was sent. */
-    long long answer_microseconds;
     /* Text for the log; may be empty. */
     char words[256];
 } ccurl_outcome;

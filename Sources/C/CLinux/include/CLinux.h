@@ -3,6 +3,7 @@
   * Each function makes one call and no decisions. The header includes no system header that changes with _GNU_SOURCE,
   * because two definitions of one type in one program do not compile. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,9 @@ int clinux_accept(int fd);
 int clinux_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid);
 /* Reads the supplementary groups of that process: SO_PEERGROUPS. Returns their number, or -1 on error. */
 int clinux_peer_groups(int fd, uint32_t *groups, int capacity);
+
+/* Gives freed memory back to the kernel: malloc_trim(3). */
+void clinux_give_back_memory(void);
 
 int clinux_set_thread_name(const char *name);
 int clinux_open(const char *path, int flags, unsigned mode);
@@ -71,8 +75,8 @@ int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_cou
 struct sockaddr;
 int clinux_pass_descriptor_to(int socket, int fd, const uint8_t *note, int note_count, const struct sockaddr *address,
                               unsigned size);
-/* Returns the next received descriptor and its bytes. Returns -1 if there is none yet, and -2 at the end of the
- * connection. A message must have exactly one descriptor; otherwise all of them are closed and the result is -2. */
+/* Returns the next received descriptor and its bytes. Returns -1 if there is none yet, -2 at the end of the connection,
+ * and -3 for a message of bytes alone. When a message has several descriptors, all are closed and the result is -2. */
 int clinux_take_descriptor(int socket, uint8_t note[64], int *note_count);
 
 /* Sets TCP_QUICKACK. The kernel resets this option, so call this before each read. */
@@ -82,5 +86,7 @@ int clinux_tcp_nodelay(int fd);
 /* Passes jobs of Swift tasks and actors without an executor to sink instead of the pool of the runtime. Call this
  * before the first task. The hook of the runtime is swift_task_enqueueGlobal_hook. */
 void clinux_take_global_jobs(void (*sink)(void *job));
+/* Whether the runtime has passed a job since then. */
+bool clinux_has_taken_global_job(void);
 /* Runs such a job on the calling thread. */
 void clinux_run_global_job(void *job);

@@ -34,7 +34,8 @@ public enum ClientError: Error, Sendable, Equatable {
 
     // Refused commands
     /// The configuration of badged does not allow this command to this user: ACCESS_DENIED.
-    case accessDenied(command: String)
+    /// `missing` are the permissions that it needs, and `granted` those that the user has.
+    case accessDenied(command: String, missing: [String] = [], granted: [String] = [])
     /// The command is not possible at this moment: BAD_STATE.
     case badState(command: String)
     /// badged does not know the command, or not at this API level: UNKNOWN_COMMAND.
@@ -68,7 +69,9 @@ public enum ClientError: Error, Sendable, Equatable {
         case .workflowRunning: "a workflow of this connection runs already"
         case .eventsAreRead: "another task reads the events of this connection"
         case .cancelled: "cancelled"
-        case .accessDenied(let command): "badged does not allow \(command) to this user"
+        case .accessDenied(let command, let missing, _):
+            "badged does not allow \(command) to this user"
+                + (missing.isEmpty ? "" : ": the permission \(missing.joined(separator: " and ")) is missing")
         case .badState(let command): "\(command) is not possible now"
         case .unknownCommand(let command): "badged does not know \(command)"
         case .refused(let error): "badged refused: \(error)"
@@ -83,7 +86,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .notRunning: "start it: systemctl start badged; or name another socket with --socket"
         case .permissionDenied: "become a member of the group badged (adduser USER badged) and log in again"
         case .unreachable: "check badged: systemctl status badged"
-        case .notServed: "try again later; badged's log says how many clients are connected: journalctl -u badged"
+        case .notServed: "badged's log says why: journalctl -u badged"
         case .closed: "see the log: journalctl -u badged; then connect again"
         case .noAnswer: "check badged: systemctl status badged; then connect again"
         case .malformed: "check the path of the socket"

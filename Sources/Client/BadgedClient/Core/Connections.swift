@@ -6,7 +6,6 @@ public struct RetryPolicy: Sendable, Equatable {
     public var limit: Int?
     /// The pause after the first failure. It doubles with each further failure.
     public var firstPause: Duration
-    /// The longest pause.
     public var longestPause: Duration
 
     public init(limit: Int? = nil, firstPause: Duration = .milliseconds(100), longestPause: Duration = .seconds(10)) {

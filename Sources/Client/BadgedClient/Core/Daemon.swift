@@ -11,21 +11,12 @@ public struct DaemonInfo: ServerMessage, NamedMessage {
     /// Version of badged's additions to the SDK's protocol; nil for another server.
     public var protocolVersion: Int?
     /// The card reader drivers that run, such as `pcsc` and `virtual`.
-    public var drivers: [String]
+    public var drivers: [String] = []
     /// The door reader scanners that run.
-    public var scanners: [String]
+    public var scanners: [String] = []
+}
 
-    public init(
-        name: String,
-        version: String,
-        protocolVersion: Int? = nil,
-        drivers: [String] = [],
-        scanners: [String] = []
-    ) {
-        (self.name, self.version, self.protocolVersion) = (name, version, protocolVersion)
-        (self.drivers, self.scanners) = (drivers, scanners)
-    }
-
+extension DaemonInfo {
     init(_ json: JSON) throws(UnreadableMember) {
         guard let version = json["VersionInfo"], let name = version["Name"]?.string else {
             throw UnreadableMember(name: "VersionInfo")
@@ -75,7 +66,9 @@ public struct HealthCheck: Sendable, Equatable {
     public var name: String
     public var isOK: Bool
     /// Whether badged could not make the check, because another one has failed. Then `isOK` is false.
-    public var isUnknown: Bool
+    public var isUnknown = false
+    /// Whether the check fails because this host lacks a part that it can do without, such as Bluetooth.
+    public var isOptional = false
     /// What is wrong.
     public var cause: String?
     /// What to do when the check fails.
@@ -86,28 +79,16 @@ public struct HealthCheck: Sendable, Equatable {
     public var state: String?
     /// What the check `trustAnchors` has found; nil for any other check.
     public var trustAnchors: TrustAnchorReport?
+}
 
-    public init(
-        name: String,
-        isOK: Bool,
-        isUnknown: Bool = false,
-        cause: String? = nil,
-        advice: String? = nil,
-        errorAge: Duration? = nil,
-        state: String? = nil,
-        trustAnchors: TrustAnchorReport? = nil
-    ) {
-        (self.name, self.isOK, self.isUnknown) = (name, isOK, isUnknown)
-        (self.cause, self.advice, self.errorAge, self.state) = (cause, advice, errorAge, state)
-        self.trustAnchors = trustAnchors
-    }
-
+extension HealthCheck {
     init?(_ json: JSON) {
         guard let name = json["name"]?.string, let isOK = json["ok"]?.bool else { return nil }
         self.init(
             name: name,
             isOK: isOK,
             isUnknown: json["unknown"]?.bool ?? false,
+            isOptional: json["optional"]?.bool ?? false,
             cause: json["cause"]?.string,
             advice: json["advice"]?.string,
             errorAge: json["errorAgo"]?.int.map { .milliseconds($0) },
@@ -119,7 +100,6 @@ public struct HealthCheck: Sendable, Equatable {
 
 /// The country authorities that badged trusts: the check `trustAnchors`.
 public struct TrustAnchorReport: Sendable, Equatable {
-    /// The name of the check.
     public static let checkName = "trustAnchors"
 
     /// The name of the authority whose certificate is valid longest; nil: badged trusts none, and every authentication
@@ -128,17 +108,18 @@ public struct TrustAnchorReport: Sendable, Equatable {
     /// The last day of that certificate, as `yyyy-MM-dd`.
     public var lastDay: String?
     /// The number of link certificates that badged has learnt from services.
-    public var linksLearnt: Int
+    public var linksLearnt = 0
+    /// The folder of the trust anchors; nil: badged does not tell, because it is older.
+    public var folder: String?
+}
 
-    public init(newest: String? = nil, lastDay: String? = nil, linksLearnt: Int = 0) {
-        (self.newest, self.lastDay, self.linksLearnt) = (newest, lastDay, linksLearnt)
-    }
-
+extension TrustAnchorReport {
     init(_ json: JSON) {
         self.init(
             newest: json["newest"]?.string,
             lastDay: json["lastDay"]?.string,
-            linksLearnt: json["linksLearnt"]?.int ?? 0
+            linksLearnt: json["linksLearnt"]?.int ?? 0,
+            folder: json["folder"]?.string
         )
     }
 }

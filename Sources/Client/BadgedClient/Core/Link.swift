@@ -75,6 +75,10 @@ final class Link: Sendable {
 
     /// Sends a command, or raw lines, after all earlier ones. Returns when the system has taken the bytes.
     func send(_ bytes: consuming Secret, _ id: RequestID? = nil) async throws(ClientError) {
+        // badged skips a longer line, and cannot say which command it was.
+        if id != nil, bytes.count > LineBuffer.maximumLine + 1 {
+            throw .refused("the command is longer than \(LineBuffer.maximumLine) bytes")
+        }
         let endsLine = bytes.withBytes { $0.last == UInt8(ascii: "\n") }
         let outgoing = Outgoing(bytes)
         let mustWake = state.withLock { state in

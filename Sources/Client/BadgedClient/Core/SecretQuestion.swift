@@ -41,19 +41,13 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     /// The user of the wallet, as `runWallet` has named it; nil for other cards.
     public var userID: String?
 
-    public init(
-        kind: SecretKind,
-        reader: Reader,
-        error: String? = nil,
-        last: LastAnswer? = nil,
-        number: Int? = nil,
-        retryCounter: Int? = nil,
-        userID: String? = nil
-    ) {
-        (self.kind, self.reader, self.error, self.last, self.number) = (kind, reader, error, last, number)
-        (self.retryCounter, self.userID) = (retryCounter, userID)
-    }
+    public var refusal: ClientError? { error.map(ClientError.refused) }
 
+    /// Tries that the card has left: of an eID card those for the PIN, 3 to 0; of a wallet card those for this value.
+    public var triesLeft: Int? { retryCounter ?? reader.card?.eid?.retryCounter }
+}
+
+extension SecretQuestion {
     init(_ json: JSON) throws(UnreadableMember) {
         let kind = try json.required("msg") { $0.string.flatMap { SecretKind(rawValue: String($0.dropFirst(6))) } }
         self.init(
@@ -65,11 +59,6 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
             userID: json["userId"]?.string
         )
     }
-
-    public var refusal: ClientError? { error.map(ClientError.refused) }
-
-    /// Tries that the card has left: of an eID card those for the PIN, 3 to 0; of a wallet card those for this value.
-    public var triesLeft: Int? { retryCounter ?? reader.card?.eid?.retryCounter }
 }
 
 /// What happened to a value that the user has typed.

@@ -54,22 +54,27 @@ extension JSON {
 /// other message that has only an `error`.
 public struct Refusal: ServerMessage, NamedMessage {
     static let names = ["ACCESS_DENIED", "BAD_STATE", "INTERNAL_ERROR", "INVALID", "UNKNOWN_COMMAND"]
+    static let errorIsRefusal = false
 
     /// `msg`.
     public var name: String
     /// The name of the command, or the reason in the words of the protocol.
     public var error: String
+    /// ACCESS_DENIED: the permissions that the command needs and the user has not, and those that the user has.
+    public var missing: [String] = []
+    public var granted: [String] = []
 
     public init(name: String, error: String) { (self.name, self.error) = (name, error) }
 
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(name: json["msg"]?.string ?? "", error: try json.required("error", as: \.string))
+        (missing, granted) = (json["missing"]?.strings ?? [], json["granted"]?.strings ?? [])
     }
 
     /// The refusal as the error that typed commands throw.
     public var reason: ClientError {
         switch name {
-        case "ACCESS_DENIED": .accessDenied(command: error)
+        case "ACCESS_DENIED": .accessDenied(command: error, missing: missing, granted: granted)
         case "BAD_STATE": .badState(command: error)
         case "UNKNOWN_COMMAND": .unknownCommand(error)
         default: .refused(error)

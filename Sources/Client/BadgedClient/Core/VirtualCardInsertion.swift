@@ -4,7 +4,6 @@ public import Text
 
 /// A card that a library puts into a virtual reader when a workflow needs one; for tests.
 public struct VirtualCardInsertion: Sendable, Equatable {
-    /// The name of the virtual reader.
     public var reader: String
     /// The card, as `card` of SET_CARD; nil: the reader's own card.
     public var card: JSON?

@@ -8,7 +8,6 @@ import Text
 public struct Credential: ServerMessage, NamedMessage {
     static let names = ["CREDENTIAL"]
 
-    /// The name of the reader.
     public var reader: String
     /// How the card was read: `pkoc-se1`, `pkoc-se2` or `Aliro`.
     public var technology: String
@@ -21,7 +20,7 @@ public struct Credential: ServerMessage, NamedMessage {
     /// The certificate of the card; nil: it has none, or was read without it.
     public var certificate: Certificate?
     /// The random bytes of this tap. The card has signed them, or has proven its key with them in another way.
-    public var transaction: [UInt8]
+    public var transaction: [UInt8] = []
 
     /// A key that the card has proven.
     public struct Key: Sendable, Equatable {
@@ -52,20 +51,9 @@ public struct Credential: ServerMessage, NamedMessage {
             (self.state, self.issuer, self.subject, self.from, self.to) = (state, issuer, subject, from, to)
         }
     }
+}
 
-    public init(
-        reader: String,
-        technology: String,
-        phase: String? = nil,
-        key: Key? = nil,
-        reason: String? = nil,
-        certificate: Certificate? = nil,
-        transaction: [UInt8] = []
-    ) {
-        (self.reader, self.technology, self.phase) = (reader, technology, phase)
-        (self.key, self.reason, self.certificate, self.transaction) = (key, reason, certificate, transaction)
-    }
-
+extension Credential {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             reader: try json.required("reader", as: \.string),
@@ -112,11 +100,9 @@ public struct CredentialStatus: ServerMessage, NamedMessage {
     public var isValidated: Bool
     /// How many issuers badged knows.
     public var issuers: Int
+}
 
-    public init(isWatching: Bool, isValidated: Bool, issuers: Int) {
-        (self.isWatching, self.isValidated, self.issuers) = (isWatching, isValidated, issuers)
-    }
-
+extension CredentialStatus {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             isWatching: try json.required("watching", as: \.bool),
@@ -130,8 +116,8 @@ public struct CredentialStatus: ServerMessage, NamedMessage {
 let credentialMessages: [any NamedMessage.Type] = [Credential.self, CredentialStatus.self]
 
 extension DaemonConnection {
-    /// START_CREDENTIALS. Each card that is put on a reader from now on arrives as the event `Credential`, until
-    /// `stopCredentials` or the end of the connection. Needs the permission `credentials`.
+    /// START_CREDENTIALS. Each card that lies on a reader now or is put there later arrives as the event `Credential`,
+    /// until `stopCredentials` or the end of the connection. Needs the permission `credentials`.
     @discardableResult
     public func startCredentials() async throws(ClientError) -> CredentialStatus { try await ask("START_CREDENTIALS") }
 

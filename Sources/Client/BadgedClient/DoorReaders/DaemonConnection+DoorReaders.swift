@@ -31,3 +31,10 @@ extension DaemonConnection {
         try await ask("GET_CLOSEST_DOOR_READER", [.init("openingType", .string(openingType))])
     }
 }
+
+/// The messages about door readers.
+let doorReaderMessages: [any NamedMessage.Type] = [
+    ScanStatus.self, DoorReader.self, DoorReaderLost.self, DoorReaderList.self, ClosestDoorReader.self,
+    Advertisement.self, DoorOpening.self, DoorOpeningResult.self, DoorOpeningQuestion.self, DoorOpeningTimeouts.self,
+    AutomaticOpening.self,
+]

@@ -17,6 +17,8 @@ public struct DoorReader: ServerMessage, NamedMessage {
     public var lockServiceCode: Int?
     /// All lock service codes that the reader has advertised.
     public var lockServiceCodes: [Int]
+    /// What an iBeacon says of its place; nil for other readers.
+    public var beacon: Beacon?
     public var openingTypes: [String]
     /// The `openingTypes` for which the reader is near enough.
     public var inRange: [String]
@@ -29,12 +31,34 @@ public struct DoorReader: ServerMessage, NamedMessage {
     /// Whether the reader was opened just now, so that it is not opened again at once.
     public var isCoolingDown: Bool
 
+    /// UUID, major and minor of an iBeacon.
+    public struct Beacon: Sendable, Equatable, CustomStringConvertible {
+        /// Lower-case digits in groups, such as `00009999-0000-1000-8000-00177a000002`.
+        public var uuid: String
+        public var major: Int
+        public var minor: Int
+
+        public init(uuid: String, major: Int, minor: Int) {
+            (self.uuid, self.major, self.minor) = (uuid, major, minor)
+        }
+
+        init?(_ json: JSON) {
+            guard let uuid = json["uuid"]?.string, let major = json["major"]?.int, let minor = json["minor"]?.int else {
+                return nil
+            }
+            self.init(uuid: uuid, major: major, minor: minor)
+        }
+
+        public var description: String { "\(uuid) \(major) \(minor)" }
+    }
+
     public init(
         id: String,
         profile: String,
         name: String? = nil,
         lockServiceCode: Int? = nil,
         lockServiceCodes: [Int]? = nil,
+        beacon: Beacon? = nil,
         openingTypes: [String] = [],
         inRange: [String] = [],
         level: Double,
@@ -44,6 +68,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
     ) {
         (self.id, self.profile, self.name, self.lockServiceCode) = (id, profile, name, lockServiceCode)
         self.lockServiceCodes = lockServiceCodes ?? lockServiceCode.map { [$0] } ?? []
+        self.beacon = beacon
         (self.openingTypes, self.inRange, self.level) = (openingTypes, inRange, level)
         (self.lastRSSI, self.isActive, self.isCoolingDown) = (lastRSSI, isActive, isCoolingDown)
     }
@@ -63,6 +88,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
             name: json["name"]?.string,
             lockServiceCode: json["lockServiceCode"]?.int,
             lockServiceCodes: json["lockServiceCodes"]?.array?.compactMap(\.int),
+            beacon: json["beacon"].flatMap(Beacon.init),
             openingTypes: json["openingTypes"]?.strings ?? [],
             inRange: json["inRange"]?.members?.filter { $0.value.bool == true }.map(\.key).sorted() ?? [],
             level: level,

@@ -17,17 +17,11 @@ public struct ScanStatus: ServerMessage, NamedMessage {
     /// How long the radio has not worked; nil when it works, and for a refusal.
     public var errorAge: Duration?
 
-    public init(
-        isWanted: Bool,
-        isListening: Bool,
-        backend: String? = nil,
-        error: String? = nil,
-        errorAge: Duration? = nil
-    ) {
-        (self.isWanted, self.isListening, self.backend) = (isWanted, isListening, backend)
-        (self.error, self.errorAge) = (error, errorAge)
-    }
+    /// A fault of the radio has an age, a refused START_SCAN has none.
+    public var refusal: ClientError? { errorAge == nil ? error.map(ClientError.refused) : nil }
+}
 
+extension ScanStatus {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             isWanted: try json.required("wanted", as: \.bool),
@@ -37,9 +31,6 @@ public struct ScanStatus: ServerMessage, NamedMessage {
             errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
         )
     }
-
-    /// A fault of the radio has an age, a refused START_SCAN has none.
-    public var refusal: ClientError? { errorAge == nil ? error.map(ClientError.refused) : nil }
 }
 
 /// What a scan looks for: the parameters of START_SCAN. nil: the default of badged.
@@ -105,23 +96,12 @@ public struct Advertisement: ServerMessage, NamedMessage {
     public var data: [UInt8]
     /// dBm.
     public var rssi: Int?
-    public var isScanResponse: Bool
+    public var isScanResponse = false
     /// How many advertisements before this one were not sent, because this program was slow to read.
-    public var lost: Int
+    public var lost = 0
+}
 
-    public init(
-        adapter: String,
-        address: String,
-        addressType: String,
-        data: [UInt8],
-        rssi: Int? = nil,
-        isScanResponse: Bool = false,
-        lost: Int = 0
-    ) {
-        (self.adapter, self.address, self.addressType) = (adapter, address, addressType)
-        (self.data, self.rssi, self.isScanResponse, self.lost) = (data, rssi, isScanResponse, lost)
-    }
-
+extension Advertisement {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             adapter: json["adapter"]?.string ?? "",

@@ -8,7 +8,7 @@ public struct AccessRights: ServerMessage, NamedMessage {
     /// The rights that the service needs.
     public var required: [String]
     /// The rights that the user may deny.
-    public var optional: [String]
+    public var optional: [String] = []
     /// The rights that the service gets if the user agrees now.
     public var effective: [String]
     /// A text of the service about this authentication.
@@ -21,22 +21,9 @@ public struct AccessRights: ServerMessage, NamedMessage {
     public var validityDate: String?
     /// The municipality that the card is asked to confirm, in hexadecimal digits, perhaps only the first ones.
     public var communityID: String?
+}
 
-    public init(
-        required: [String],
-        optional: [String] = [],
-        effective: [String],
-        transactionInfo: String? = nil,
-        requiredAge: Int? = nil,
-        ageVerificationDate: String? = nil,
-        validityDate: String? = nil,
-        communityID: String? = nil
-    ) {
-        (self.required, self.optional, self.effective) = (required, optional, effective)
-        (self.transactionInfo, self.requiredAge, self.communityID) = (transactionInfo, requiredAge, communityID)
-        (self.ageVerificationDate, self.validityDate) = (ageVerificationDate, validityDate)
-    }
-
+extension AccessRights {
     init(_ json: JSON) throws(UnreadableMember) {
         guard let chat = json["chat"], let required = chat["required"]?.strings,
             let optional = chat["optional"]?.strings, let effective = chat["effective"]?.strings
@@ -59,32 +46,18 @@ public struct ServiceCertificate: ServerMessage, NamedMessage {
     static let names = ["CERTIFICATE"]
 
     public var subjectName: String
-    public var subjectURL: String
-    public var issuerName: String
-    public var issuerURL: String
-    public var termsOfUsage: String
-    public var purpose: String
+    public var subjectURL = ""
+    public var issuerName = ""
+    public var issuerURL = ""
+    public var termsOfUsage = ""
+    public var purpose = ""
     /// The first day, `yyyy-MM-dd`.
-    public var effectiveDate: String
+    public var effectiveDate = ""
     /// The last day, `yyyy-MM-dd`.
-    public var expirationDate: String
+    public var expirationDate = ""
+}
 
-    public init(
-        subjectName: String,
-        subjectURL: String = "",
-        issuerName: String = "",
-        issuerURL: String = "",
-        termsOfUsage: String = "",
-        purpose: String = "",
-        effectiveDate: String = "",
-        expirationDate: String = ""
-    ) {
-        (self.subjectName, self.subjectURL) = (subjectName, subjectURL)
-        (self.issuerName, self.issuerURL) = (issuerName, issuerURL)
-        (self.termsOfUsage, self.purpose) = (termsOfUsage, purpose)
-        (self.effectiveDate, self.expirationDate) = (effectiveDate, expirationDate)
-    }
-
+extension ServiceCertificate {
     init(_ json: JSON) throws(UnreadableMember) {
         guard let description = json["description"], let name = description["subjectName"]?.string else {
             throw UnreadableMember(name: "description")

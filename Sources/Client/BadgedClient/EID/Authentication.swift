@@ -21,7 +21,8 @@ public struct AuthenticationMessage: ServerMessage, WorkflowMessage {
             message: result["message"]?.string,
             description: result["description"]?.string,
             reason: result["reason"]?.string,
-            url: json["url"]?.string
+            url: json["url"]?.string,
+            sent: SentData(json)
         )
     }
 }
@@ -39,20 +40,33 @@ public struct AuthenticationResult: Sendable, Equatable {
     public var reason: String?
     /// The address that the browser opens next, also after an error.
     public var url: String?
-
-    public init(
-        major: String,
-        minor: String? = nil,
-        message: String? = nil,
-        description: String? = nil,
-        reason: String? = nil,
-        url: String? = nil
-    ) {
-        (self.major, self.minor, self.message) = (major, minor, message)
-        (self.description, self.reason, self.url) = (description, reason, url)
-    }
+    /// What the service may have of the card's data; nil: badged does not tell, because it is older.
+    public var sent: SentData?
 
     public var isSuccess: Bool { major.hasSuffix("#ok") }
+}
+
+/// What the service may have of the card's data. It never has more than the user granted.
+public struct SentData: Sendable, Equatable {
+    public enum State: String, Sendable {
+        /// No answer of the card to a command of the service was sent.
+        case none
+        /// Answers of the card may have arrived.
+        case possible
+        /// The service has received answers of the card.
+        case read
+    }
+
+    public var state: State
+    /// The names of the granted rights that reveal data; empty with `none`.
+    public var rights: [String]
+
+    public init(_ state: State, rights: [String] = []) { (self.state, self.rights) = (state, rights) }
+
+    init?(_ json: JSON) {
+        guard let state = json["sent"]?.string.flatMap(State.init) else { return nil }
+        self.init(state, rights: json["rights"]?.array?.compactMap(\.string) ?? [])
+    }
 }
 
 /// The commands of an online authentication. docs/protocol/eid.md, RUN_AUTH.

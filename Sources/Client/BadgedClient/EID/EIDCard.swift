@@ -6,14 +6,9 @@ public struct EIDCard: Sendable, Equatable {
     /// PIN tries left, 3 to 0. At 1 the card asks for the CAN before the PIN, at 0 for the PUK.
     public var retryCounter: Int
     /// Whether the online function is switched off.
-    public var isDeactivated: Bool
+    public var isDeactivated = false
     /// Whether the PUK is used up, so that a blocked PIN stays blocked.
-    public var isInoperative: Bool
-
-    public init(retryCounter: Int, isDeactivated: Bool = false, isInoperative: Bool = false) {
-        self.retryCounter = retryCounter
-        (self.isDeactivated, self.isInoperative) = (isDeactivated, isInoperative)
-    }
+    public var isInoperative = false
 }
 
 extension Card {
@@ -38,3 +33,8 @@ extension Card {
         ])
     }
 }
+
+/// The messages of the workflows with eID cards.
+let eidMessages: [any NamedMessage.Type] = [
+    AccessRights.self, ServiceCertificate.self, AuthenticationMessage.self, ChangePINMessage.self,
+]

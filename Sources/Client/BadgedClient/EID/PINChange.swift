@@ -25,10 +25,6 @@ public struct ChangePINResult: Sendable, Equatable {
     public var success: Bool
     /// A name from the list of failure reasons, docs/protocol/eid.md.
     public var reason: String?
-
-    public init(success: Bool, reason: String? = nil) {
-        (self.success, self.reason) = (success, reason)
-    }
 }
 
 extension DaemonConnection {

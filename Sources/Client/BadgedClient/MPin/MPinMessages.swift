@@ -37,24 +37,15 @@ public struct MPinQuestion: ServerMessage, NamedMessage {
     public var factor: Int
     /// The number of digits of the PIN; nil for the second factor.
     public var pinLength: Int?
+    /// Whether an empty second factor means that the user has none.
+    public var isOptional = false
     /// Why the last value had a wrong form.
     public var error: String?
     /// The number of the question. badged accepts an answer only for the open question.
     public var number: Int?
+}
 
-    public init(
-        isNew: Bool,
-        userID: String,
-        backend: String,
-        factor: Int,
-        pinLength: Int? = nil,
-        error: String? = nil,
-        number: Int? = nil
-    ) {
-        (self.isNew, self.userID, self.backend) = (isNew, userID, backend)
-        (self.factor, self.pinLength, self.error, self.number) = (factor, pinLength, error, number)
-    }
-
+extension MPinQuestion {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             isNew: json["msg"]?.string == "ENTER_NEW_PIN",
@@ -65,6 +56,7 @@ public struct MPinQuestion: ServerMessage, NamedMessage {
             error: json["error"]?.string,
             number: json["question"]?.int
         )
+        isOptional = json["optional"]?.bool ?? false
     }
 }
 

@@ -10,11 +10,9 @@ public struct PairingResult: Sendable, Equatable {
     /// The other device; nil if badged knows none.
     public var fingerprint: String?
     public var name: String?
+}
 
-    public init(success: Bool, error: String? = nil, fingerprint: String? = nil, name: String? = nil) {
-        (self.success, self.error, self.fingerprint, self.name) = (success, error, fingerprint, name)
-    }
-
+extension PairingResult {
     /// nil for the message with which a pairing begins.
     fileprivate init?(_ json: JSON) throws(UnreadableMember) {
         guard json["success"] != nil else { return nil }
@@ -62,11 +60,9 @@ public struct PairingCode: ServerMessage, SecretMessage {
     public var fingerprint: String
     /// How long the pairing mode lasts.
     public var seconds: Int
+}
 
-    public init(code: String, fingerprint: String, seconds: Int) {
-        (self.code, self.fingerprint, self.seconds) = (code, fingerprint, seconds)
-    }
-
+extension PairingCode {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             code: try json.required("code", as: \.string),
@@ -93,17 +89,10 @@ public struct PairingCodeQuestion: ServerMessage, NamedMessage {
     public var error: String?
     public var number: Int?
 
-    public init(
-        name: String,
-        fingerprint: String,
-        ownFingerprint: String,
-        error: String? = nil,
-        number: Int? = nil
-    ) {
-        (self.name, self.fingerprint, self.ownFingerprint) = (name, fingerprint, ownFingerprint)
-        (self.error, self.number) = (error, number)
-    }
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
 
+extension PairingCodeQuestion {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             name: try json.required("name", as: \.string),
@@ -113,8 +102,6 @@ public struct PairingCodeQuestion: ServerMessage, NamedMessage {
             number: json["question"]?.int
         )
     }
-
-    public var refusal: ClientError? { error.map(ClientError.refused) }
 }
 
 extension PairingCodeQuestion: Prompt {

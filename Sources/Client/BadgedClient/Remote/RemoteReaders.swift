@@ -7,22 +7,15 @@ public struct RemoteDevice: Sendable, Equatable {
     public var fingerprint: String
     /// The name that the device gives itself. Nothing authenticates it.
     public var name: String
-    public var isPaired: Bool
-    public var isConnected: Bool
+    public var isPaired = false
+    public var isConnected = false
     /// Whether the device waits for a pairing; nil for a device that has not announced itself.
     public var isPairing: Bool?
+    /// Whether a paired device no longer accepts this host: remove the pairing, then pair again.
+    public var isRefusing = false
+}
 
-    public init(
-        fingerprint: String,
-        name: String,
-        isPaired: Bool = false,
-        isConnected: Bool = false,
-        isPairing: Bool? = nil
-    ) {
-        (self.fingerprint, self.name, self.isPaired) = (fingerprint, name, isPaired)
-        (self.isConnected, self.isPairing) = (isConnected, isPairing)
-    }
-
+extension RemoteDevice {
     /// An entry of REMOTE; nil when it has no fingerprint.
     fileprivate init?(_ json: JSON) {
         guard let fingerprint = json["fingerprint"]?.string else { return nil }
@@ -31,7 +24,8 @@ public struct RemoteDevice: Sendable, Equatable {
             name: json["name"]?.string ?? "",
             isPaired: json["paired"]?.bool ?? false,
             isConnected: json["connected"]?.bool ?? false,
-            isPairing: json["pairing"]?.bool
+            isPairing: json["pairing"]?.bool,
+            isRefusing: json["refuses"]?.bool ?? false
         )
     }
 }
@@ -48,27 +42,16 @@ public struct RemoteReaders: ServerMessage, NamedMessage {
     /// The fingerprint of this host; nil before it has a key, and for a host that lends no readers.
     public var fingerprint: String?
     /// The devices that lend their readers: those that are paired, and those that announce themselves now.
-    public var lenders: [RemoteDevice]
+    public var lenders: [RemoteDevice] = []
     /// The devices that may use the readers of this host.
-    public var borrowers: [RemoteDevice]
+    public var borrowers: [RemoteDevice] = []
     /// The names of the readers whose card the connected borrower uses.
-    public var used: [String]
+    public var used: [String] = []
     /// Whether this host waits for a pairing.
-    public var isPairing: Bool
+    public var isPairing = false
+}
 
-    public init(
-        isEnabled: Bool,
-        isShared: Bool,
-        fingerprint: String? = nil,
-        lenders: [RemoteDevice] = [],
-        borrowers: [RemoteDevice] = [],
-        used: [String] = [],
-        isPairing: Bool = false
-    ) {
-        (self.isEnabled, self.isShared, self.fingerprint) = (isEnabled, isShared, fingerprint)
-        (self.lenders, self.borrowers, self.used, self.isPairing) = (lenders, borrowers, used, isPairing)
-    }
-
+extension RemoteReaders {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             isEnabled: try json.required("enabled", as: \.bool),

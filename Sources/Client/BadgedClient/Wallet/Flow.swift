@@ -7,11 +7,9 @@ public struct FlowContext: Sendable, Equatable {
     public var workflowID: String?
     /// Such as `SETUP_DEVICE`. After a QR code it is the action of the code.
     public var workflowType: String
+}
 
-    public init(workflowID: String?, workflowType: String) {
-        (self.workflowID, self.workflowType) = (workflowID, workflowType)
-    }
-
+extension FlowContext {
     init?(_ json: JSON) {
         guard let type = json["workflowType"]?.string else { return nil }
         self.init(workflowID: json["workflowId"]?.string, workflowType: type)
@@ -44,9 +42,11 @@ public struct FlowError: Error, Sendable, Equatable {
     public var internalCode: String
     /// What has happened and what to do, in English.
     public var message: String
+    /// What the workflow has changed on the card, or may have changed, although it failed; a part of `message`.
+    public var change: String?
 
-    public init(code: String, internalCode: String = "", message: String = "") {
-        (self.code, self.internalCode, self.message) = (code, internalCode, message)
+    public init(code: String, internalCode: String = "", message: String = "", change: String? = nil) {
+        (self.code, self.internalCode, self.message, self.change) = (code, internalCode, message, change)
     }
 
     init?(_ json: JSON) {
@@ -54,7 +54,8 @@ public struct FlowError: Error, Sendable, Equatable {
         self.init(
             code: code,
             internalCode: json["internalCode"]?.string ?? "",
-            message: json["message"]?.string ?? ""
+            message: json["message"]?.string ?? "",
+            change: json["change"]?.string
         )
     }
 }
@@ -66,10 +67,6 @@ public struct FlowResult: Sendable, Equatable {
     public var entity: FlowEntity?
     /// nil after success.
     public var error: FlowError?
-
-    public init(context: FlowContext, entity: FlowEntity? = nil, error: FlowError? = nil) {
-        (self.context, self.entity, self.error) = (context, entity, error)
-    }
 
     public var isComplete: Bool { error == nil }
 }
@@ -137,10 +134,10 @@ public struct InvalidValue: ServerMessage, Verdict {
     /// Tries that the card has left; nil when badged does not tell them.
     public var retryCounter: Int?
 
-    public init(kind: SecretKind, userID: String, retryCounter: Int? = nil) {
-        (self.kind, self.userID, self.retryCounter) = (kind, userID, retryCounter)
-    }
+    var verdict: LastAnswer { LastAnswer(kind: kind, outcome: .wrong) }
+}
 
+extension InvalidValue {
     init(_ json: JSON) {
         self.init(
             kind: json["msg"]?.string == "INVALID_PUK" ? .puk : .pin,
@@ -148,6 +145,11 @@ public struct InvalidValue: ServerMessage, Verdict {
             retryCounter: json["retryCounter"]?.int
         )
     }
-
-    var verdict: LastAnswer { LastAnswer(kind: kind, outcome: .wrong) }
 }
+
+/// The messages of wallet cards.
+let walletMessages: [any NamedMessage.Type] = [
+    FlowMessage.self, PINValidated.self, InvalidValue.self, DeviceRegistration.self, DataToVerify.self,
+    PaperWallet.self, WordsQuestion.self, NewPUK.self, SessionKey.self, RequestAcknowledged.self,
+    WalletReady.self, WalletUnbound.self, WalletRequest.self, WalletOperationMessage.self,
+]

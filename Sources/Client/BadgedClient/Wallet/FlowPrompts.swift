@@ -14,10 +14,13 @@ public struct DeviceRegistration: ServerMessage, NamedMessage {
     public var error: String?
     public var number: Int?
 
-    public init(userID: String, apiParams: JSON, error: String? = nil, number: Int? = nil) {
-        (self.userID, self.apiParams, self.error, self.number) = (userID, apiParams, error, number)
-    }
+    public var refusal: ClientError? { error.map(ClientError.refused) }
 
+    /// The address of the device key, in the form of EIP-55.
+    public var address: String? { apiParams["address"]?.string }
+}
+
+extension DeviceRegistration {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             userID: json["userId"]?.string ?? "",
@@ -26,11 +29,6 @@ public struct DeviceRegistration: ServerMessage, NamedMessage {
             number: json["question"]?.int
         )
     }
-
-    public var refusal: ClientError? { error.map(ClientError.refused) }
-
-    /// The address of the device key, in the form of EIP-55.
-    public var address: String? { apiParams["address"]?.string }
 }
 
 extension DeviceRegistration: Prompt {
@@ -57,10 +55,10 @@ public struct DataToVerify: ServerMessage, WalletPrompt {
     public var signing: SigningData?
     public var number: Int?
 
-    public init(context: FlowContext, entity: FlowEntity, signing: SigningData? = nil, number: Int? = nil) {
-        (self.context, self.entity, self.signing, self.number) = (context, entity, signing, number)
-    }
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.verify(self) }
+}
 
+extension DataToVerify {
     init(_ json: JSON) throws(UnreadableMember) {
         var signing: SigningData?
         if let member = json["signing"], member != .null {
@@ -74,8 +72,6 @@ public struct DataToVerify: ServerMessage, WalletPrompt {
             number: json["question"]?.int
         )
     }
-
-    func isAccepted(by user: any WalletUser) async -> Bool { await user.verify(self) }
 }
 
 /// What a card signs: `signing` of VERIFY_DATA. badged has computed the digest itself.
@@ -94,11 +90,9 @@ public struct SigningData: Sendable, Equatable {
     /// 64 hexadecimal digits.
     public var digest: String
     public var content: Content
+}
 
-    public init(standard: String, digest: String, content: Content) {
-        (self.standard, self.digest, self.content) = (standard, digest, content)
-    }
-
+extension SigningData {
     init?(_ json: JSON) {
         guard let standard = json["standard"]?.string, let digest = json["digest"]?.string else { return nil }
         let content: Content
@@ -123,10 +117,10 @@ public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
     public var mnemonics: [String]
     public var number: Int?
 
-    public init(userID: String, mnemonics: [String], number: Int? = nil) {
-        (self.userID, self.mnemonics, self.number) = (userID, mnemonics, number)
-    }
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
+}
 
+extension PaperWallet {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             userID: json["userId"]?.string ?? "",
@@ -134,8 +128,6 @@ public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
             number: json["question"]?.int
         )
     }
-
-    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
 }
 
 /// A question for words of a wallet: ENTER_WORDS.
@@ -156,10 +148,10 @@ public struct WordsQuestion: ServerMessage, NamedMessage {
     public var error: String?
     public var number: Int?
 
-    public init(userID: String, wanted: Wanted, error: String? = nil, number: Int? = nil) {
-        (self.userID, self.wanted, self.error, self.number) = (userID, wanted, error, number)
-    }
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
 
+extension WordsQuestion {
     init(_ json: JSON) throws(UnreadableMember) {
         let wanted: Wanted
         if let positions = json["positions"]?.array {
@@ -174,8 +166,6 @@ public struct WordsQuestion: ServerMessage, NamedMessage {
             number: json["question"]?.int
         )
     }
-
-    public var refusal: ClientError? { error.map(ClientError.refused) }
 }
 
 extension WordsQuestion: Prompt {
@@ -202,10 +192,10 @@ public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
     public var puk: String
     public var number: Int?
 
-    public init(userID: String, puk: String, number: Int? = nil) {
-        (self.userID, self.puk, self.number) = (userID, puk, number)
-    }
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
+}
 
+extension NewPUK {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             userID: json["userId"]?.string ?? "",
@@ -213,8 +203,6 @@ public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
             number: json["question"]?.int
         )
     }
-
-    func isAccepted(by user: any WalletUser) async -> Bool { await user.show(self) }
 }
 
 /// The private key of a new session, told once: SHOW_SESSION_KEY.
@@ -227,10 +215,10 @@ public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
     public var privateKey: String
     public var number: Int?
 
-    public init(userID: String, address: String, privateKey: String, number: Int? = nil) {
-        (self.userID, self.address, self.privateKey, self.number) = (userID, address, privateKey, number)
-    }
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.keep(self) }
+}
 
+extension SessionKey {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             userID: json["userId"]?.string ?? "",
@@ -239,6 +227,4 @@ public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
             number: json["question"]?.int
         )
     }
-
-    func isAccepted(by user: any WalletUser) async -> Bool { await user.keep(self) }
 }

@@ -17,20 +17,8 @@ public struct Keycard: Sendable, Equatable {
     public var isPaired: Bool?
     /// Whether badged trusts the authority of the card, or the card itself; nil if the card tells no certificate yet.
     public var isTrusted: Bool?
-
-    public init(
-        version: String?,
-        isInitialised: Bool,
-        keyUID: String? = nil,
-        pinTries: Int? = nil,
-        pukTries: Int? = nil,
-        isPaired: Bool? = nil,
-        isTrusted: Bool? = nil
-    ) {
-        (self.version, self.isInitialised, self.keyUID) = (version, isInitialised, keyUID)
-        (self.pinTries, self.pukTries) = (pinTries, pukTries)
-        (self.isPaired, self.isTrusted) = (isPaired, isTrusted)
-    }
+    /// Whether badged supports the version of the card. It uses no card of another version.
+    public var isSupported = true
 }
 
 extension Card {
@@ -44,7 +32,8 @@ extension Card {
             pinTries: members["pinTries"]?.int,
             pukTries: members["pukTries"]?.int,
             isPaired: members["paired"]?.bool,
-            isTrusted: members["trusted"]?.bool
+            isTrusted: members["trusted"]?.bool,
+            isSupported: members["supported"]?.bool ?? true
         )
     }
 }

@@ -9,11 +9,9 @@ public struct WalletOperationMessage: ServerMessage, WorkflowMessage {
     public var operation: String
     /// How the operation ended; nil when it has just begun.
     public var outcome: WalletResult?
+}
 
-    public init(operation: String, outcome: WalletResult? = nil) {
-        (self.operation, self.outcome) = (operation, outcome)
-    }
-
+extension WalletOperationMessage {
     init(_ json: JSON) throws(UnreadableMember) {
         operation = try json.required("operation", as: \.string)
         if json["msg"]?.string == "WALLET_RESULT" { outcome = try WalletResult(json) }
@@ -85,24 +83,14 @@ public struct WalletReady: ServerMessage, NamedMessage {
     /// The chain that badged is configured for, 64 hexadecimal digits.
     public var chainID: String?
     /// Whether badged has a node of the chain. Without one it can only sign texts.
-    public var hasNode: Bool
+    public var hasNode = false
     /// The account that is bound to the user of the app; nil: none.
     public var account: String?
     /// The key of the card that is bound; nil: none.
     public var publicKey: String?
+}
 
-    public init(
-        mode: String,
-        dappName: String,
-        chainID: String? = nil,
-        hasNode: Bool = false,
-        account: String? = nil,
-        publicKey: String? = nil
-    ) {
-        (self.mode, self.dappName, self.chainID) = (mode, dappName, chainID)
-        (self.hasNode, self.account, self.publicKey) = (hasNode, account, publicKey)
-    }
-
+extension WalletReady {
     init(_ json: JSON) throws(UnreadableMember) {
         self.init(
             mode: try json.required("mode", as: \.string),

@@ -25,7 +25,7 @@ public struct WalletRequest: ServerMessage, WalletPrompt {
     /// The text that is signed, for `authorize` and `sign`.
     public var text: String?
     /// The actions of the transaction, for `transfer` and `contract`.
-    public var actions: [WalletAction]
+    public var actions: [WalletAction] = []
     /// When the transaction expires, `yyyy-MM-ddTHH:mm:ss` in UTC.
     public var expiration: String?
     /// What the card signs, 64 hexadecimal digits.
@@ -34,30 +34,10 @@ public struct WalletRequest: ServerMessage, WalletPrompt {
     public var error: String?
     public var number: Int?
 
-    public init(
-        operation: String,
-        dappName: String,
-        dappIcon: String? = nil,
-        info: String? = nil,
-        userName: String? = nil,
-        callback: String? = nil,
-        chainID: String? = nil,
-        account: String? = nil,
-        permission: String? = nil,
-        text: String? = nil,
-        actions: [WalletAction] = [],
-        expiration: String? = nil,
-        digest: String,
-        error: String? = nil,
-        number: Int? = nil
-    ) {
-        (self.operation, self.dappName, self.dappIcon) = (operation, dappName, dappIcon)
-        (self.info, self.userName, self.callback, self.chainID) = (info, userName, callback, chainID)
-        (self.account, self.permission, self.text) = (account, permission, text)
-        (self.actions, self.expiration, self.digest) = (actions, expiration, digest)
-        (self.error, self.number) = (error, number)
-    }
+    func isAccepted(by user: any WalletUser) async -> Bool { await user.agree(to: self) }
+}
 
+extension WalletRequest {
     init(_ json: JSON) throws(UnreadableMember) {
         let list = try json.required("actions", as: \.array)
         let actions = list.compactMap(WalletAction.init)
@@ -81,8 +61,6 @@ public struct WalletRequest: ServerMessage, WalletPrompt {
             number: json["question"]?.int
         )
     }
-
-    func isAccepted(by user: any WalletUser) async -> Bool { await user.agree(to: self) }
 }
 
 /// An action of a transaction.

@@ -50,6 +50,8 @@ struct KeycardRequirements: CardRequirements {
     var wrongKind: CardObstacle { .noKeycard }
 
     func obstacle(of profile: KeycardProfile, in reader: ReaderDescription) -> CardObstacle? {
+        // The dialogue refuses other versions by name.
+        guard profile.info.isSupported else { return nil }
         switch keyUID {
         case nil: return nil
         case .reset(let keyUID):

@@ -10,9 +10,6 @@ import Server
 import Store
 import Text
 
-/// The reason why the dialogue with one Keycard ends.
-typealias KeycardStop = CardStop<WalletFailure>
-
 /// The services that all workflows with Keycards use.
 struct KeycardServices: Sendable {
     let registry: ReaderRegistry
@@ -26,6 +23,25 @@ struct KeycardServices: Sendable {
         (self.registry, self.store, self.trust, self.now) = (registry, store, trust, now)
         (pairings, wallets) = (KeycardPairings(store), KnownWallets(store))
     }
+
+    /// The Keycards in the readers whose version badged does not support.
+    @Loop var otherVersions: [(reader: String, info: KeycardInfo)] { keycards(in: nil).filter { !$0.info.isSupported } }
+
+    /// Refuses a workflow before its first question, if the only Keycards have versions that badged does not support.
+    @Loop func refuseOtherVersions(in readerName: String?) throws(Failure) {
+        let cards = keycards(in: readerName)
+        guard let first = cards.first, !cards.contains(where: { $0.info.isSupported }) else { return }
+        throw .otherVersion(first.info)
+    }
+
+    @Loop private func keycards(in readerName: String?) -> [(reader: String, info: KeycardInfo)] {
+        registry.readers.compactMap { reader in
+            guard readerName == nil || readerName == reader.name, case .known(let profile) = reader.card,
+                let keycard = profile as? KeycardProfile
+            else { return nil }
+            return (reader.name, keycard.info)
+        }
+    }
 }
 
 /// The dialogue of a workflow with Keycards: finds a card, opens its channel, and asks for PIN and PUK as the card
@@ -36,11 +52,14 @@ struct KeycardServices: Sendable {
 @Loop final class KeycardDialogue {
     let workflow: Workflow
     let services: KeycardServices
-    private let base: CardDialogue<KeycardRequirements, WalletFailure>
+    private let base: CardDialogue<KeycardRequirements>
     /// The user in the messages; nil for a workflow without users.
     private let userID: String?
     /// The number of losses of a card that stayed in its reader, since the last answer of the client.
     private var silentLosses = 0
+    /// What this workflow has changed on a card, or may have changed, until PIN_VALIDATED tells that the PIN holds. It
+    /// is a part of each failure.
+    var change: CardChange?
 
     init(
         _ services: KeycardServices,
@@ -62,13 +81,17 @@ struct KeycardServices: Sendable {
     /// Runs `body` with one card after another until `body` ends without the loss of its card. At the end the reader is
     /// free.
     func run(
-        _ body: @Loop (HeldKeycard) async throws(KeycardStop) -> Void
-    ) async throws(WalletFailure) {
-        switch await base.run(body) {
-        case .done: return
-        case .cancelled: throw .userCanceled
-        case .timedOut: throw .requestTimedOut
-        case .failed(let failure): throw failure
+        _ body: @Loop (HeldKeycard) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        do throws(Failure) {
+            try await base.run { card throws(Failure) in
+                guard card.info.isSupported else { throw .otherVersion(card.info) }
+                try await body(card)
+            }
+        } catch {
+            var failure = error
+            if let change { failure.change = change.text }
+            throw failure
         }
     }
 
@@ -79,7 +102,7 @@ struct KeycardServices: Sendable {
         _ name: StaticString,
         _ card: HeldKeycard,
         _ body: () async throws(KeycardError) -> T
-    ) async throws(KeycardStop) -> T {
+    ) async throws(Failure) -> T {
         do throws(KeycardError) {
             let result = try await body()
             base.cardLies(well: true)
@@ -89,16 +112,16 @@ struct KeycardServices: Sendable {
         }
     }
 
-    private func stop(_ error: KeycardError, at name: StaticString, _ card: HeldKeycard) -> KeycardStop {
+    private func stop(_ error: KeycardError, at name: StaticString, _ card: HeldKeycard) -> Failure {
         // A card or a reader may fail because the task was cancelled during its dialogue.
         if Task.isCancelled { return .cancelled }
-        guard case .card(let cause) = error else { return .failed(WalletFailure(error, at: name)) }
+        guard case .card(let cause) = error else { return Failure(error, at: name) }
         base.cardLies(well: false)
         // A card that stays in its reader and does not answer is tried again a few times without asking the client.
-        if cause != .removed, card.lease.isCurrent {
+        if case .cardFailed = CardVerdict(cause), card.lease.isCurrent {
             silentLosses += 1
             if silentLosses > Self.maximumSilentLosses {
-                return .failed(WalletFailure(.cardFailed, "The card does not answer: take it out", at: "\(name)"))
+                return Failure(.cardFailed, "The card does not answer: take it out and try again", at: "\(name)")
             }
         }
         return .cardLost
@@ -106,26 +129,11 @@ struct KeycardServices: Sendable {
 
     private static let maximumSilentLosses = 3
 
-    /// Runs a step with the store.
-    func keeping<T: ~Copyable>(
-        _ body: () async throws(StoreError) -> T
-    ) async throws(KeycardStop) -> T {
-        do throws(StoreError) {
-            return try await body()
-        } catch {
-            throw .failed(WalletFailure(error))
-        }
-    }
-
     /// Asks the client.
-    func ask<P: Prompt>(_ prompt: P) async throws(KeycardStop) -> P.Answer {
-        do throws(Interruption) {
-            let answer = try await workflow.ask(prompt)
-            silentLosses = 0
-            return answer
-        } catch {
-            throw CardStop(error)
-        }
+    func ask<P: Prompt>(_ prompt: P) async throws(Failure) -> P.Answer {
+        let answer = try await workflow.ask(prompt)
+        silentLosses = 0
+        return answer
     }
 
     /// Asks the client for a secret of this card.
@@ -133,17 +141,17 @@ struct KeycardServices: Sendable {
         _ kind: KeycardPrompt.Kind,
         _ card: HeldKeycard,
         error: String? = nil
-    ) async throws(KeycardStop) -> Secret {
+    ) async throws(Failure) -> Secret {
         let box = try await ask(KeycardPrompt(kind: kind, lease: card.lease, userID: userID, error: error))
-        guard let secret = box.take() else { throw .failed(WalletFailure(.cardFailed, "A value was used before")) }
+        guard let secret = box.take() else { throw Failure(.cardFailed, "A value was used before") }
         return secret
     }
 
     // MARK: The channel
 
     /// Opens the channel of a card, and reads its counters. A 3.x card is paired first if necessary.
-    func openChannel(_ card: HeldKeycard) async throws(KeycardStop) {
-        guard card.info.isInitialized else { throw .failed(.notInitialised) }
+    func openChannel(_ card: HeldKeycard) async throws(Failure) {
+        guard card.info.isInitialized else { throw .notInitialised }
         switch card.info.generation {
         case .certificate:
             try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
@@ -152,21 +160,31 @@ struct KeycardServices: Sendable {
         case .pairing:
             if try await !openWithKnownPairing(card) { try await pair(card) }
         }
-        try await step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+        try await readStatus(card)
     }
 
+    /// Reads the counters. They show whether a card has taken the new PIN of UNBLOCK PIN whose answer was lost.
+    func readStatus(_ card: HeldKeycard) async throws(Failure) {
+        try await step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+        guard case .unblocking(let identity) = change, identity == card.identity, let tries = card.status?.pinTries
+        else {
+            return
+        }
+        change = tries > 0 ? .newPIN(card.identity) : nil
+    }
+
+    /// Whether this workflow has unblocked the PIN of this card already.
+    func hasNewPIN(_ card: HeldKeycard) -> Bool { change == .newPIN(card.identity) }
+
     /// Opens the channel of a 3.x card with the pairing in the store; false if there is none that the card knows.
-    func openWithKnownPairing(_ card: HeldKeycard) async throws(KeycardStop) -> Bool {
+    func openWithKnownPairing(_ card: HeldKeycard) async throws(Failure) -> Bool {
         guard let uid = card.info.instanceUID else { return false }
         // Without the store a new pairing would be lost with its slot.
-        let found = try await keeping { () throws(StoreError) in
-            _ = try await services.store.required()
-            return try await services.pairings.pairing(with: uid)
-        }
-        guard let pairing = found else { return false }
+        _ = try await services.store.required()
+        guard let pairing = try await services.pairings.pairing(with: uid) else { return false }
         let isOpen = try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
-            // The card was reset, or the slot was given back by another computer. Nothing authenticates this answer,
-            // and a forgotten pairing costs a slot, so the card must give it twice.
+            // The card was reset, or another computer has freed the slot. This answer is not authenticated, and a
+            // deleted pairing costs a slot, so the card must send the answer twice.
             for _ in 1...2 {
                 do throws(KeycardError) {
                     try await card.applet.open(pairing)
@@ -186,10 +204,10 @@ struct KeycardServices: Sendable {
     ///
     /// The usual password is tried once. The card proves that it knows the password before it uses a slot, so a wrong
     /// password costs nothing.
-    func pair(_ card: HeldKeycard) async throws(KeycardStop) {
-        guard let uid = card.info.instanceUID else { throw .failed(.notInitialised) }
+    func pair(_ card: HeldKeycard) async throws(Failure) {
+        guard let uid = card.info.instanceUID else { throw .notInitialised }
         try await checkCertificate(card)
-        guard card.info.freeSlots != 0 else { throw .failed(WalletFailure(.noFreeSlot, at: "SELECT")) }
+        guard card.info.freeSlots != 0 else { throw Failure(.noFreeSlot, at: "SELECT") }
         var pairing = try await pair(card) { applet throws(KeycardError) in
             try await applet.pairWithStandardPassword()
         }
@@ -203,7 +221,7 @@ struct KeycardServices: Sendable {
             error = "The card does not know this pairing password"
         }
         guard let pairing else { return }
-        try await keeping { () throws(StoreError) in try await services.pairings.keep(pairing, with: uid) }
+        try await services.pairings.keep(pairing, with: uid)
         card.profile.isPaired = true
         try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in try await card.applet.open(pairing) }
     }
@@ -212,7 +230,7 @@ struct KeycardServices: Sendable {
     private func pair(
         _ card: HeldKeycard,
         _ body: (KeycardApplet) async throws(KeycardError) -> KeycardPairing
-    ) async throws(KeycardStop) -> KeycardPairing? {
+    ) async throws(Failure) -> KeycardPairing? {
         try await step("PAIR", card) { () throws(KeycardError) -> KeycardPairing? in
             do throws(KeycardError) {
                 return try await body(card.applet)
@@ -224,14 +242,9 @@ struct KeycardServices: Sendable {
     }
 
     /// Refuses a 3.x card with a certificate of a foreign authority. Many 3.x cards have no certificate.
-    func checkCertificate(_ card: HeldKeycard) async throws(KeycardStop) {
+    func checkCertificate(_ card: HeldKeycard) async throws(Failure) {
         try await step("IDENTIFY CARD", card) { () throws(KeycardError) in
-            do throws(KeycardError) {
-                _ = try await card.applet.identify()
-            } catch {
-                // Before 3.1 there is no such command.
-                guard case .status = error else { throw error }
-            }
+            _ = try await card.applet.identify()
         }
     }
 
@@ -247,22 +260,23 @@ struct KeycardServices: Sendable {
     /// Asks for the PIN until the card accepts it; for the PUK and a new PIN when no tries are left. The channel is
     /// open.
     @discardableResult
-    func unlock(_ card: HeldKeycard) async throws(KeycardStop) -> Unlocking {
+    func unlock(_ card: HeldKeycard) async throws(Failure) -> Unlocking {
         while true {
-            guard let status = card.status else { throw .failed(WalletFailure(.noChannel, at: "VERIFY PIN")) }
+            guard let status = card.status else { throw Failure(.noChannel, at: "VERIFY PIN") }
             if status.pinTries > 0 {
+                let isNew = hasNewPIN(card)
                 let pin = try await ask(.pin(tries: status.pinTries), card)
-                if try await verify(pin, card) { return .byPIN }
+                if try await verify(pin, card) { return isNew ? .byPUK : .byPIN }
             } else if status.pukTries > 0 {
                 if try await unblock(card, tries: status.pukTries) { return .byPUK }
             } else {
-                throw .failed(.cardBlocked)
+                throw .cardBlocked(card.info)
             }
         }
     }
 
     /// Sends the PIN to the card; false if the card refuses it.
-    func verify(_ pin: consuming Secret, _ card: HeldKeycard) async throws(KeycardStop) -> Bool {
+    func verify(_ pin: consuming Secret, _ card: HeldKeycard) async throws(Failure) -> Bool {
         workflow.workBegins()
         let box = SecretBox(pin)
         let verdict = try await step("VERIFY PIN", card) { () throws(KeycardError) in
@@ -271,8 +285,8 @@ struct KeycardServices: Sendable {
         }
         switch verdict {
         case .accepted:
-            try await step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
-            workflow.session.push(PINValidatedMessage(userID: userID))
+            try await readStatus(card)
+            pinHolds()
             return true
         case .wrong(let triesLeft):
             card.profile.status?.pinTries = triesLeft
@@ -281,22 +295,47 @@ struct KeycardServices: Sendable {
         }
     }
 
+    private func pinHolds() {
+        change = nil
+        workflow.session.push(PINValidatedMessage(userID: userID))
+    }
+
     /// Asks for the PUK and a new PIN, and sends both to the card; false if the card refuses the PUK.
-    func unblock(_ card: HeldKeycard, tries: Int) async throws(KeycardStop) -> Bool {
+    ///
+    /// Then the new PIN is verified: 3.1 goes back to the main PIN at UNBLOCK PIN, but leaves the duress wallet only at
+    /// VERIFY PIN. 3.0 has one PIN. On 4.0 this shows a new PIN that is the duress PIN.
+    func unblock(_ card: HeldKeycard, tries: Int) async throws(Failure) -> Bool {
         let puk = SecretBox(try await ask(.puk(tries: tries), card))
-        let newPIN = SecretBox(try await ask(.newPIN, card))
+        let newPIN = try await ask(.newPIN, card)
+        let (first, second) = (SecretBox(newPIN.clone()), SecretBox(newPIN))
         workflow.workBegins()
+        change = .unblocking(card.identity)
         let verdict = try await step("UNBLOCK PIN", card) { () throws(KeycardError) in
-            guard let puk = puk.take(), let newPIN = newPIN.take() else { throw .wrongForm }
-            return try await card.applet.unblockPIN(puk: puk, newPIN: newPIN)
+            guard let puk = puk.take(), let newPIN = first.take() else { throw .wrongForm }
+            do throws(KeycardError) {
+                return try await card.applet.unblockPIN(puk: puk, newPIN: newPIN)
+            } catch {
+                // This answer came through the channel, so nothing has changed.
+                if case .status = error { change = nil }
+                throw error
+            }
         }
         switch verdict {
         case .accepted:
-            try await step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+            change = .newPIN(card.identity)
+            let verified = try await step("VERIFY PIN", card) { () throws(KeycardError) in
+                guard let newPIN = second.take() else { throw .wrongForm }
+                return try await card.applet.verifyPIN(newPIN)
+            }
+            guard verified == .accepted else {
+                throw Failure(.malformed("it refuses the PIN that it has taken"), at: "VERIFY PIN")
+            }
+            try await readStatus(card)
             try await checkWallet(card)
-            workflow.session.push(PINValidatedMessage(userID: userID))
+            pinHolds()
             return true
         case .wrong(let triesLeft):
+            change = nil
             card.profile.status?.pukTries = triesLeft
             workflow.session.push(InvalidPUKMessage(userID: userID, retryCounter: triesLeft))
             return false
@@ -306,21 +345,46 @@ struct KeycardServices: Sendable {
     /// Compares the first public key of the card with the one that badged has derived itself, if it knows the keys.
     ///
     /// 4.0 frees the PIN that was used last, which may be that of the duress wallet.
-    func checkWallet(_ card: HeldKeycard) async throws(KeycardStop) {
+    func checkWallet(_ card: HeldKeycard) async throws(Failure) {
         guard let uid = card.info.keyUID else { return }
-        let expected = try await keeping { () throws(StoreError) in try await services.wallets.firstKey(of: uid) }
-        guard let expected else { return }
+        guard let expected = try await services.wallets.firstKey(of: uid) else { return }
         let found = try await step("EXPORT KEY", card) { () throws(KeycardError) in
             try await card.applet.exportPublicKey(.firstEthereumAddress)
         }
-        guard found == expected else { throw .failed(WalletFailure(.wrongWallet, at: "EXPORT KEY")) }
+        guard found == expected else { throw Failure(.wrongWallet, at: "EXPORT KEY") }
     }
 
     /// Opens the channel and unlocks a card that has keys.
-    func openWallet(_ card: HeldKeycard) async throws(KeycardStop) {
-        guard card.info.isInitialized else { throw .failed(.notInitialised) }
-        guard card.info.keyUID != nil else { throw .failed(.noKeys) }
+    func openWallet(_ card: HeldKeycard) async throws(Failure) {
+        guard card.info.isInitialized else { throw .notInitialised }
+        guard card.info.keyUID != nil else { throw .noKeys }
         try await openChannel(card)
         try await unlock(card)
+    }
+}
+
+/// A change of a card whose end a workflow may not see.
+enum CardChange: Equatable {
+    /// UNBLOCK PIN was sent to the card with this identity, and no answer was read.
+    case unblocking([UInt8]?)
+    /// The card with this identity has unblocked its PIN.
+    case newPIN([UInt8]?)
+    /// INIT was sent, and no answer was read.
+    case initializing
+    /// The card has PIN and PUK.
+    case initialized
+
+    /// The text for clients at the end of the workflow.
+    var text: String {
+        switch self {
+        case .unblocking:
+            "It is not known whether the card has the new PIN: if its PIN has tries again, the new PIN is the right"
+                + " one; otherwise unblock it again"
+        case .newPIN: "The PIN of the card is unblocked, and it is the new PIN"
+        case .initializing:
+            "It is not known whether the card has the new PIN and PUK: keep both until you have seen whether it is"
+                + " still new"
+        case .initialized: "The card has the new PIN and PUK: keep both"
+        }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Cards
+import Host
 package import ISO7816
 package import Keycard
 import Store
@@ -18,51 +19,56 @@ package struct KeycardKind: CardKind {
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)? {
+        let selected = try await Self.answered { () async throws(KeycardError) in
+            try await KeycardApplet.select(on: channel, trust: trust)
+        }
+        guard let applet = selected else { return nil }
+        let info = await applet.info
+        var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
+        guard info.isInitialized, info.isSupported else { return profile }
+        // A card without a usable channel is a Keycard whose counters are not known.
+        if try await Self.answered({ () async throws(KeycardError) in try await open(applet, info) }) == true {
+            profile.isPaired = info.generation == .pairing
+            profile.status = try await Self.answered { () async throws(KeycardError) in try await applet.readStatus() }
+        }
+        return profile
+    }
+
+    /// Runs a step; nil if it fails, unless the card does not answer.
+    private static func answered<Value>(
+        _ step: () async throws(KeycardError) -> Value
+    ) async throws(CardError) -> Value? {
         do throws(KeycardError) {
-            let applet = try await KeycardApplet.select(on: channel, trust: trust)
-            let info = await applet.info
-            var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
-            guard info.isInitialized else { return profile }
-            do throws(KeycardError) {
-                if try await open(applet, info) {
-                    profile.isPaired = info.generation == .pairing
-                    profile.status = try await applet.readStatus()
-                }
-            } catch {
-                // A card without a usable channel is a Keycard whose counters are not known.
-                if case .card = error { throw error }
-            }
-            return profile
+            return try await step()
         } catch {
-            if case .card(let error) = error { throw error }
-            return nil
+            guard case .card(let error) = error else { return nil }
+            throw error
         }
     }
 
     /// Opens the channel; false if this computer has no pairing with the card.
     private func open(_ applet: KeycardApplet, _ info: KeycardInfo) async throws(KeycardError) -> Bool {
         switch info.generation {
-        case .certificate:
-            try await applet.openWithCertificate()
-            return true
+        case .certificate: try await applet.openWithCertificate()
         case .pairing:
             guard let uid = info.instanceUID else { return false }
             let found: KeycardPairing?
-            do throws(StoreError) {
+            do throws(Failure) {
                 found = try await pairings.pairing(with: uid)
             } catch {
+                Log.warning("a card is shown without its counters: \(error.logText)")
                 return false
             }
             guard let found else { return false }
             try await applet.open(found)
-            return true
         }
+        return true
     }
 }
 
 /// The members of a Keycard in READER.
 package struct KeycardProfile: CardProfile {
-    package static let kind: StaticString = "keycard"
+    package let kind = "keycard"
 
     package var info: KeycardInfo
     /// nil before INIT, and for a 3.x card with which this computer is not paired.
@@ -79,14 +85,14 @@ package struct KeycardProfile: CardProfile {
     package var members: [JSON.Member] {
         func number(_ value: Int?) -> JSON { value.map { .number(String($0)) } ?? .null }
         return [
-            JSON.Member("version", info.version.map { .string("\($0 >> 8).\($0 & 0xFF)") } ?? .null),
+            JSON.Member("version", info.version.map { .string(KeycardVersion.text($0)) } ?? .null),
             JSON.Member("initialised", .bool(info.isInitialized)),
             JSON.Member("keyUID", info.keyUID.map { .string(Hex.encode($0)) } ?? .null),
             JSON.Member("pinTries", number(status?.pinTries ?? info.pinTries)),
             JSON.Member("pukTries", number(status?.pukTries)),
             JSON.Member("paired", info.generation == .pairing ? .bool(isPaired) : .null),
             JSON.Member("trusted", isTrusted.map { .bool($0) } ?? .null),
-        ]
+        ] + (info.isSupported ? [] : [JSON.Member("supported", .bool(false))])
     }
 
     /// A card with used-up PIN and PUK can only be reset to its factory state.

@@ -85,19 +85,15 @@ struct KeycardPrompt: Prompt {
         }
     }
 
-    static func answer(
-        _ open: OpenPrompt<KeycardPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == open.prompt.kind.command, open.isMeant(by: command) else { return .badState }
-        if command.isPresent("passphrasePrefix") {
-            let error = "INVALID_PASSPHRASE_PREFIX: a prefix needs the platform of OST; send the PIN without it"
-            open.refuse(command, error)
-        } else if let value = open.secret(of: command, open.prompt.kind.form) {
-            open.answer(value)
+    func answer(in call: Call) throws(Failure) -> SecretBox {
+        guard call.name == kind.command else { throw .badState }
+        guard !call.arguments.isPresent("passphrasePrefix") else {
+            throw Failure(
+                .wrongArgument,
+                "INVALID_PASSPHRASE_PREFIX: a prefix needs the platform of OST; send the PIN without it"
+            )
         }
-        return .answered
+        return try call.secret(kind.form)
     }
 }
 

@@ -15,15 +15,17 @@ struct KnownWallets: Sendable {
     init(_ store: StateStore) { self.store = store }
 
     /// Returns the first public key of a wallet; nil if badged has not loaded this wallet.
-    func firstKey(of keyUID: [UInt8]) async throws(StoreError) -> PublicKey? {
-        guard let store = try await store.opened(),
-            let point = try await store.value(Hex.encode(keyUID), in: Self.space)?.take()
+    func firstKey(of keyUID: [UInt8]) async throws(Failure) -> PublicKey? {
+        let name = Hex.encode(keyUID)
+        guard let store = try await store.opened(), let point = try await store.value(name, in: Self.space)?.take()
         else { return nil }
-        return try? PublicKey(point.withBytes { Array($0) })
+        // Without the key a duress wallet would not be detected.
+        guard let key = try? PublicKey(point.withBytes { Array($0) }) else { throw .storeDamaged(name) }
+        return key
     }
 
     /// Keeps the first public key of a wallet.
-    func keep(_ key: PublicKey, of keyUID: [UInt8]) async throws(StoreError) {
+    func keep(_ key: PublicKey, of keyUID: [UInt8]) async throws(Failure) {
         try await store.required().set(
             Hex.encode(keyUID),
             in: Self.space,

@@ -22,7 +22,7 @@ package struct AntelopeServices: Sendable {
     /// Seconds since 1970.
     package var time: @Sendable () -> Int
 
-    /// How long a server may take for one answer.
+    /// The deadline for one answer of a server.
     package static let limit = Duration.seconds(10)
 
     package init(

@@ -22,12 +22,11 @@ struct Bindings: Sendable {
         let prefix: String
         let name: String
 
-        init(uid: UInt32?, appKey: String, uuid: String) throws(OperationFailure) {
-            func hash(_ text: String) throws(OperationFailure) -> String {
-                guard let bytes = try? DigestAlgorithm.sha256.hash(Array(text.utf8)) else {
-                    throw OperationFailure(.failed, "SHA-256 is not available")
+        init(uid: UInt32?, appKey: String, uuid: String) throws(Failure) {
+            func hash(_ text: String) throws(Failure) -> String {
+                try cryptography { () throws(CryptoError) in
+                    Hex.encode(try DigestAlgorithm.sha256.hash(Array(text.utf8)))
                 }
-                return Hex.encode(bytes)
             }
             prefix = "\(uid.map { "\($0)" } ?? "-").\(try hash(appKey))."
             name = prefix + (try hash(uuid))
@@ -39,74 +38,81 @@ struct Bindings: Sendable {
 
     init(_ store: StateStore) { self.store = store }
 
-    func binding(_ key: Key) async throws(OperationFailure) -> Binding? {
-        try await keeping { () throws(StoreError) in
-            guard let store = try await store.opened() else { return nil }
-            return Self.read(try await store.value(key.name, in: Self.space))
-        }
+    func binding(_ key: Key) async throws(Failure) -> Binding? {
+        guard let store = try await store.opened() else { return nil }
+        return try await store.transaction { values throws(Failure) in try Self.read(values, key.name) }
     }
 
-    /// Returns why a card cannot be bound: the code and its words; nil if it can.
-    func conflict(
-        _ key: Key,
-        account: AccountName,
-        keyUID: [UInt8]
-    ) async throws(OperationFailure) -> OperationFailure? {
-        try await keeping { () throws(StoreError) in
-            guard let store = try await store.opened() else { return nil }
-            return try await store.transaction { values throws(StoreError) in
-                try Self.conflict(values, key, account, keyUID)
-            }
+    /// Throws why a card cannot be bound.
+    func checkConflict(_ key: Key, account: AccountName, keyUID: [UInt8]) async throws(Failure) {
+        guard let store = try await store.opened() else { return }
+        try await store.transaction { values throws(Failure) in
+            try Self.checkConflict(values, key, account, keyUID)
         }
     }
 
     /// Binds a card, with a new look at the table.
-    func bind(_ key: Key, to binding: Binding) async throws(OperationFailure) {
-        let conflict = try await keeping { () throws(StoreError) in
-            let store = try await store.required()
-            return try await store.transaction { values throws(StoreError) -> OperationFailure? in
-                if let conflict = try Self.conflict(values, key, binding.account, binding.keyUID) { return conflict }
-                try values.set(key.name, in: Self.space, to: SecretBox(Self.written(binding)))
-                return nil
-            }
+    func bind(_ key: Key, to binding: Binding) async throws(Failure) {
+        try await store.required().transaction { values throws(Failure) in
+            try Self.checkConflict(values, key, binding.account, binding.keyUID)
+            try values.set(key.name, in: Self.space, to: SecretBox(Self.written(binding)))
         }
-        if let conflict { throw conflict }
     }
 
-    /// Forgets a binding and returns it; nil if there is none.
-    func remove(_ key: Key) async throws(OperationFailure) -> Binding? {
-        let found = try await binding(key)
-        if found != nil {
-            try await keeping { () throws(StoreError) in try await store.required().remove(key.name, in: Self.space) }
+    /// Forgets a binding and returns it; nil if there is none, or if it cannot be read.
+    func remove(_ key: Key) async throws(Failure) -> Binding? {
+        guard let store = try await store.opened() else { return nil }
+        return try await store.transaction { values throws(Failure) in
+            let found = try Self.all(values, prefix: key.name).good.first { $0.name == key.name }
+            try values.remove(key.name, in: Self.space)
+            return found?.record
         }
-        return found
     }
 
-    private static func conflict(
+    private static func all(
+        _ values: borrowing StoreTransaction,
+        prefix: String
+    ) throws(Failure) -> StoreTransaction.Records<Binding> {
+        try values.records(in: space, prefix: prefix) { _, content in
+            content.withBytes { Binding(Array($0)) }
+        }
+    }
+
+    /// The records of all users, for GET_HEALTH.
+    static let recordKind = RecordKind(space, "bindings", remedy: "WALLET_UNBIND deletes the one of a dapp and a UUID")
+    {
+        content in
+        content.withBytes { Binding(Array($0)) } != nil
+    }
+
+    private static func checkConflict(
         _ values: borrowing StoreTransaction,
         _ key: Key,
         _ account: AccountName,
         _ keyUID: [UInt8]
-    ) throws(StoreError) -> OperationFailure? {
-        if let own = read(try values.value(key.name, in: space)) {
+    ) throws(Failure) {
+        if let own = try read(values, key.name) {
             guard own.keyUID == keyUID else {
-                return OperationFailure(
-                    .boundToOtherCard,
+                throw Failure(
+                    operation: .boundToOtherCard,
                     "This UUID is bound to another card: send WALLET_UNBIND first"
                 )
             }
             guard own.account != account else {
-                return OperationFailure(.alreadyBound, "This UUID is already bound to this card and \(account)")
+                throw Failure(
+                    operation: .alreadyBound,
+                    "This UUID is already bound to this card and \(account): there is nothing more to do"
+                )
             }
-            return nil
+            return
         }
-        for name in try values.names(in: space) where name.hasPrefix(key.prefix) {
-            guard let other = read(try values.value(name, in: space)), other.keyUID == keyUID else {
-                continue
-            }
-            return OperationFailure(.boundToOtherUUID, "This card is bound to another user (UUID) of the dapp")
+        guard try !all(values, prefix: key.prefix).good.contains(where: { $0.record.keyUID == keyUID }) else {
+            throw Failure(
+                operation: .boundToOtherUUID,
+                "This card is bound to another user (UUID) of the dapp: use another card, or send WALLET_UNBIND for"
+                    + " that user first"
+            )
         }
-        return nil
     }
 
     // MARK: Values
@@ -121,21 +127,29 @@ struct Bindings: Sendable {
         return Secret(json.bytes)
     }
 
-    private static func read(_ box: SecretBox?) -> Binding? {
-        guard let box, let value = box.take(), let json = try? JSON(value.withBytes { Array($0) }),
-            let account = json["account"]?.string.flatMap({ try? AccountName($0) }),
+    /// - Throws: if a binding cannot be read, so that it is never written over.
+    private static func read(_ values: borrowing StoreTransaction, _ name: String) throws(Failure) -> Binding? {
+        do throws(Failure) {
+            guard let value = try values.value(name, in: space)?.take() else { return nil }
+            if let binding = value.withBytes({ Binding(Array($0)) }) { return binding }
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
+        }
+        throw Failure(
+            operation: .failed,
+            "The binding of this UUID is damaged, or a later version of badged wrote it: WALLET_UNBIND deletes it"
+        )
+    }
+}
+
+extension Bindings.Binding {
+    /// Reads a record; nil if it is damaged.
+    fileprivate init?(_ bytes: [UInt8]) {
+        guard let json = try? JSON(bytes), let account = json["account"]?.string.flatMap({ try? AccountName($0) }),
             let permission = json["permission"]?.string.flatMap({ try? AccountName($0) }),
             let keyUID = json["keyUID"]?.string.flatMap({ Hex.decode($0, limit: 32) }),
             let publicKey = json["publicKey"]?.string
         else { return nil }
-        return Binding(account: account, permission: permission, keyUID: keyUID, publicKey: publicKey)
-    }
-
-    private func keeping<T>(_ body: () async throws(StoreError) -> T) async throws(OperationFailure) -> T {
-        do throws(StoreError) {
-            return try await body()
-        } catch {
-            throw OperationFailure(.failed, "badged cannot use its store: \(error.text)")
-        }
+        self.init(account: account, permission: permission, keyUID: keyUID, publicKey: publicKey)
     }
 }

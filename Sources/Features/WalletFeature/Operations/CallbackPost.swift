@@ -12,7 +12,7 @@ struct CallbackPost: Sendable {
     private static let maximumAnswer = 64 * 1024
 
     /// Sends the body once.
-    /// - Returns: why the server did not take it, for people; nil if it did.
+    /// - Returns: why the server did not accept the body, as a text for people; nil if it did.
     func send(_ client: HTTPClient) async -> String? {
         let response: HTTPResponse
         do throws(HTTPFault) {
@@ -20,7 +20,7 @@ struct CallbackPost: Sendable {
                 .post(body.bytes, to: address, userAgent: userAgent, maximumLength: Self.maximumAnswer)
             )
         } catch {
-            return Self.words(error)
+            return error.text("the server")
         }
         guard (200...299).contains(response.status) else {
             let hint = (300...399).contains(response.status) ? ", and redirects are not followed" : ""
@@ -42,16 +42,5 @@ struct CallbackPost: Sendable {
         guard code != 0 else { return nil }
         let words = json["message"]?.string ?? json["error"]?.string ?? ""
         return "the server reports code \(code)" + (words.isEmpty ? "" : ": \(words.prefix(256))")
-    }
-
-    private static func words(_ fault: HTTPFault) -> String {
-        switch fault {
-        case .cancelled: "the request was cancelled"
-        case .timeout: "the server did not answer in time"
-        case .unreachable(let words), .unavailable(let words), .broken(let words): words
-        case .proxy(let fault, let words): "proxy: \(fault) \(words)"
-        case .tls(let fault, let words): "TLS: \(fault.map { "\($0)" } ?? words)"
-        case .tooLarge: "the answer of the server is too large"
-        }
     }
 }

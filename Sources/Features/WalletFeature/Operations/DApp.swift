@@ -22,19 +22,16 @@ struct DApp: Sendable, Equatable {
     var scheme: String?
 
     /// Reads WALLET_INIT.
-    init(_ members: Members) throws(OperationFailure) {
-        switch try members.required("mode", 1...32) {
-        case Mode.mykey.rawValue:
-            mode = .mykey
-            appKey = try members.required("appKey", 1...255)
-            uuid = try members.required("UUID", 1...255)
-        case Mode.mykeySimple.rawValue: mode = .mykeySimple
-        default: throw OperationFailure(.badField, "mode must be MYKEY or MYKEYSimple")
+    init(_ members: Arguments) throws(Failure) {
+        mode = try members.word("mode", [("MYKEY", .mykey), ("MYKEYSimple", .mykeySimple)])
+        if mode == .mykey {
+            appKey = try members.text("appKey", 1...255)
+            uuid = try members.text("UUID", 1...255)
         }
-        name = try members.required("dappName", 1...255)
-        icon = try members.text("dappIcon", 0...2048)
-        scheme = try members.text("scheme", 0...255)
-        _ = try members.bool("disableInstall")
+        name = try members.text("dappName", 1...255)
+        icon = try members.optionalText("dappIcon", 0...2048)
+        scheme = try members.optionalText("scheme", 0...255)
+        _ = try members.flag("disableInstall")
     }
 
     init(_ mode: Mode, name: String, icon: String?, uuid: String) {
@@ -42,69 +39,24 @@ struct DApp: Sendable, Equatable {
     }
 }
 
-/// The members of a command, or of an object in it. null counts as missing.
-struct Members {
-    private let find: (StaticString) -> JSON?
-
-    init(_ command: Command) { find = { command.value($0) } }
-    init(_ json: JSON) { find = { json["\($0)"] } }
-
-    subscript(_ name: StaticString) -> JSON? {
-        let value = find(name)
-        return value == .null ? nil : value
-    }
-
-    /// A text with a number of bytes in `counts`; nil if it is missing.
-    func text(_ name: StaticString, _ counts: ClosedRange<Int>) throws(OperationFailure) -> String? {
-        guard let value = self[name] else { return nil }
-        guard let text = value.string, counts.contains(text.utf8.count) else {
-            throw OperationFailure(
-                .badField,
-                "\(name) must be a text of \(counts.lowerBound) to \(counts.upperBound) bytes"
-            )
-        }
-        return text
-    }
-
-    func required(_ name: StaticString, _ counts: ClosedRange<Int>) throws(OperationFailure) -> String {
-        guard let text = try text(name, counts) else { throw OperationFailure(.badField, "\(name) is missing") }
-        return text
-    }
-
-    func bool(_ name: StaticString) throws(OperationFailure) -> Bool? {
-        guard let value = self[name] else { return nil }
-        guard let flag = value.bool else { throw OperationFailure(.badField, "\(name) must be true or false") }
-        return flag
-    }
-
-    func int(_ name: StaticString, _ range: ClosedRange<Int>) throws(OperationFailure) -> Int? {
-        guard let value = self[name] else { return nil }
-        guard let number = value.int, range.contains(number) else {
-            throw OperationFailure(
-                .badField,
-                "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound)"
-            )
-        }
-        return number
-    }
-
-    /// The name of an account or a permission; nil if it is missing.
-    func name(_ name: StaticString) throws(OperationFailure) -> AccountName? {
-        guard let text = try text(name, 1...13) else { return nil }
+/// The members of an operation, or of an object in it.
+extension Arguments {
+    /// The name of an account or a permission.
+    func name(_ name: StaticString) throws(Failure) -> AccountName {
+        let text = try text(name, 1...13)
         return try valid(name) { () throws(AntelopeError) in try AccountName(text) }
     }
 
-    func requiredName(_ name: StaticString) throws(OperationFailure) -> AccountName {
-        guard let found = try self.name(name) else { throw OperationFailure(.badField, "\(name) is missing") }
-        return found
+    func optionalName(_ name: StaticString) throws(Failure) -> AccountName? {
+        has(name) ? try self.name(name) : nil
     }
 }
 
 /// Names the member whose value is wrong.
-func valid<T>(_ name: StaticString, _ body: () throws(AntelopeError) -> T) throws(OperationFailure) -> T {
+func valid<T>(_ name: StaticString, _ body: () throws(AntelopeError) -> T) throws(Failure) -> T {
     do throws(AntelopeError) {
         return try body()
     } catch {
-        throw OperationFailure(.badField, "\(name): \(error.text)")
+        throw Failure(operation: .badField, "\(name): \(error.text)")
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// How an operation ended: `code` of WALLET_RESULT. docs/protocol/wallet.md, Codes.
 enum OperationCode: Int, Sendable, CaseIterable {
@@ -28,32 +29,40 @@ enum OperationCode: Int, Sendable, CaseIterable {
     case balanceTooSmall = 10013
 }
 
-/// Why an operation failed. The text is for people and has no secret.
-struct OperationFailure: Error, Sendable, Equatable {
-    var code: OperationCode
-    var message: String
-    /// Why the POST to the callback failed, if this is the reason.
-    var callbackError: String?
-
-    init(_ code: OperationCode, _ message: String, callbackError: String? = nil) {
-        (self.code, self.message, self.callbackError) = (code, message, callbackError)
+extension Failure {
+    /// How an operation ended. `callbackError` is why the POST to the callback failed, if this is the reason.
+    init(operation code: OperationCode, _ text: String, callbackError: String? = nil) {
+        let details = callbackError.map { [JSON.Member("callbackError", .string($0))] } ?? []
+        self.init(Code("WALLET_RESULT \(code.rawValue)"), text, details: details)
     }
 
-    static let cancelled = OperationFailure(.cancelled, "The operation was cancelled")
+    /// `code` of WALLET_RESULT.
+    var operationCode: OperationCode {
+        let code = code
+        if let own = OperationCode.allCases.first(where: { code == Code("WALLET_RESULT \($0.rawValue)") }) {
+            return own
+        }
+        return switch walletCode {
+        case .userCanceled: .cancelled
+        case .requestTimedOut, .storeUnavailable, .tooManyWorkflows, .accessDenied: .failed
+        case .cardBlocked: .cardBlocked
+        case .deviceNotSet: .notReady
+        case .unsupportedCard: .unsupportedCard
+        default: code == .wrongArgument || code == .missingArgument ? .badField : .cardFailed
+        }
+    }
 
-    /// The failure of a dialogue with a card.
-    init(_ failure: WalletFailure) {
-        let code: OperationCode =
-            switch failure.code {
-            case .userCanceled: .cancelled
-            case .requestTimedOut, .storeUnavailable, .tooManyWorkflows: .failed
-            case .cardBlocked: .cardBlocked
-            case .deviceNotSet: .notReady
-            case .unsupportedCard: .unsupportedCard
-            default: .cardFailed
-            }
-        let prefix = failure.code == .requestTimedOut ? "Prompt_Timeout: " : ""
-        let place = failure.internalCode.isEmpty ? "" : " (\(failure.internalCode))"
-        self.init(code, code == .cancelled ? Self.cancelled.message : prefix + failure.message + place)
+    /// `message` of WALLET_RESULT.
+    var operationText: String {
+        var told = self
+        told.text = walletText(with: nil)
+        switch code {
+        case .cancelled: told.text = "The operation was cancelled"
+        case .timedOut: told.text = "Prompt_Timeout: \(told.text)"
+        case .accessDenied: told.text = "Access_Denied: \(told.text)"
+        default: if !internalCode.isEmpty { told.text += " (\(internalCode))" }
+        }
+        told.advice = nil
+        return told.message
     }
 }

@@ -24,24 +24,6 @@ struct WalletReadyMessage: Message {
     }
 }
 
-/// The answer to a WALLET_INIT with a wrong member.
-struct WalletNotReadyMessage: RefusalMessage {
-    static let name: StaticString = "WALLET_READY"
-    let error: String
-}
-
-/// The answer to WALLET_UNBIND.
-struct WalletUnboundMessage: Message {
-    static let name: StaticString = "WALLET_UNBOUND"
-    let account: AccountName?
-    var error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("account", account?.description)
-    }
-}
-
 /// The first message of each operation.
 struct WalletStartedMessage: Message {
     static let name: StaticString = "WALLET_STARTED"
@@ -63,9 +45,9 @@ struct WalletResultMessage: Message {
     var callbackError: String?
     var link: String?
 
-    init(_ kind: OperationRequest.Kind, _ failure: OperationFailure) {
-        (self.kind, code, message) = (kind, failure.code, failure.message)
-        callbackError = failure.callbackError
+    init(_ kind: OperationRequest.Kind, _ failure: Failure) {
+        (self.kind, code, message) = (kind, failure.operationCode, failure.operationText)
+        callbackError = failure["callbackError"]?.string
     }
 
     func write(to object: inout JSONWriter, _ level: APILevel) {

@@ -2,6 +2,7 @@
 import Antelope
 import HTTP
 import Text
+import Wire
 
 /// What a client asks for, with all its members checked. docs/protocol/wallet.md, MYKEY operations.
 struct OperationRequest: Sendable {
@@ -66,72 +67,73 @@ struct OperationRequest: Sendable {
     // MARK: Reading
 
     /// Reads the members that all commands have.
-    private init(_ dapp: DApp, _ body: Body, _ members: Members, _ callbacks: CallbackRules) throws(OperationFailure) {
+    private init(
+        _ dapp: DApp,
+        _ body: Body,
+        _ members: Arguments,
+        _ callbacks: CallbackRules
+    ) throws(Failure) {
         (self.dapp, self.body) = (dapp, body)
-        info = try members.text("info", 0...Self.maximumText)
-        _ = try members.text("orderId", 0...Self.maximumText)
-        permission = try members.name("permission")
+        info = try members.optionalText("info", 0...Self.maximumText)
+        _ = try members.optionalText("orderId", 0...Self.maximumText)
+        permission = try members.optionalName("permission")
         callback = try callbacks.address(in: members, "callbackUrl")
         // The SDK spells the member in both ways.
         if callback == nil { callback = try callbacks.address(in: members, "callBackUrl") }
-        readerName = try members.text("reader", 1...255)
+        readerName = try members.optionalText("reader", 1...255)
     }
 
     static func authorize(
         _ dapp: DApp,
-        _ members: Members,
+        _ members: Arguments,
         _ callbacks: CallbackRules
-    ) throws(OperationFailure) -> OperationRequest {
+    ) throws(Failure) -> OperationRequest {
         var request = try OperationRequest(dapp, .authorize, members, callbacks)
-        request.account = try members.requiredName("account")
-        request.userName = try members.text("userName", 0...255)
+        request.account = try members.name("account")
+        request.userName = try members.optionalText("userName", 0...255)
         return request
     }
 
     static func sign(
         _ dapp: DApp,
-        _ members: Members,
+        _ members: Arguments,
         _ callbacks: CallbackRules
-    ) throws(OperationFailure) -> OperationRequest {
-        let message = try members.required("message", 1...maximumMessage)
+    ) throws(Failure) -> OperationRequest {
+        let message = try members.text("message", 1...maximumMessage)
         var request = try OperationRequest(dapp, .sign(message: message), members, callbacks)
-        request.account = try members.name("account")
+        request.account = try members.optionalName("account")
         return request
     }
 
     static func transfer(
         _ dapp: DApp,
-        _ members: Members,
+        _ members: Arguments,
         _ callbacks: CallbackRules
-    ) throws(OperationFailure) -> OperationRequest {
-        let symbol = try members.required("symbol", 1...7)
+    ) throws(Failure) -> OperationRequest {
+        let symbol = try members.text("symbol", 1...7)
         let transfer = Transfer(
-            to: try members.requiredName("to"),
+            to: try members.name("to"),
             amount: try amount(members),
             code: try valid("symbol") { () throws(AntelopeError) in try SymbolCode(symbol) },
-            contract: try members.requiredName("contractName"),
-            decimals: try members.int("decimal", 0...TokenSymbol.maximumPrecision),
-            memo: try members.text("memo", 0...maximumMemo) ?? "",
+            contract: try members.name("contractName"),
+            decimals: try members.optionalNumber("decimal", 0...TokenSymbol.maximumPrecision),
+            memo: try members.optionalText("memo", 0...maximumMemo) ?? "",
             info: nil
         )
         try check(transfer)
         var request = try OperationRequest(dapp, .transfer(transfer), members, callbacks)
-        request.account = try members.name("from")
+        request.account = try members.optionalName("from")
         return request
     }
 
     static func contract(
         _ dapp: DApp,
-        _ members: Members,
+        _ members: Arguments,
         _ callbacks: CallbackRules
-    ) throws(OperationFailure) -> OperationRequest {
-        guard let items = members["actions"]?.array, (1...Transaction.maximumActions).contains(items.count) else {
-            throw OperationFailure(.badField, "actions must be an array of 1 to \(Transaction.maximumActions) actions")
-        }
-        var actions: [RequestedAction] = []
-        for item in items { actions.append(try action(item, data: ["data"])) }
+    ) throws(Failure) -> OperationRequest {
+        let actions = try actions(members, "actions", data: ["data"])
         var request = try OperationRequest(dapp, .contract(actions), members, callbacks)
-        request.account = try members.name("account")
+        request.account = try members.optionalName("account")
         return request
     }
 
@@ -139,36 +141,50 @@ struct OperationRequest: Sendable {
     private static let maximumMemo = 256
 
     /// A decimal number as a text or as a number of JSON.
-    private static func amount(_ members: Members) throws(OperationFailure) -> String {
-        switch members["amount"] {
-        case .string(let text), .number(let text): return text
-        case nil: throw OperationFailure(.badField, "amount is missing")
-        default: throw OperationFailure(.badField, "amount must be a decimal number")
+    private static func amount(_ members: Arguments) throws(Failure) -> String {
+        try members.required("amount", "a decimal number") { value in
+            switch value {
+            case .string(let text), .number(let text): text
+            default: nil
+            }
         }
     }
 
     /// Refuses amounts that no token has. The precision of the token is known later.
-    private static func check(_ transfer: Transfer) throws(OperationFailure) {
+    private static func check(_ transfer: Transfer) throws(Failure) {
         let asset = try valid("amount") { () throws(AntelopeError) in
             try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
         }
-        guard asset.amount > 0 else { throw OperationFailure(.badField, "amount must be more than 0") }
+        guard asset.amount > 0 else { throw Failure(operation: .badField, "amount must be more than 0") }
     }
 
-    /// Reads an action; `data` lists the names under which its data may be.
-    private static func action(_ item: JSON, data names: [StaticString]) throws(OperationFailure) -> RequestedAction {
-        guard item.members != nil else { throw OperationFailure(.badField, "an action must be an object") }
-        let members = Members(item)
-        let data = names.lazy.compactMap { members[$0] }.first
-        guard let data, data.members != nil else {
-            throw OperationFailure(.badField, "data of an action must be an object")
+    /// Reads a list of actions; `data` lists the names under which the data of an action may be.
+    private static func actions(
+        _ members: Arguments,
+        _ list: StaticString,
+        data names: [StaticString]
+    ) throws(Failure) -> [RequestedAction] {
+        let form = "an action: an object with account, name and data, an object"
+        let count = 1...Transaction.maximumActions
+        guard let items = try members.list(list, count, of: form, { item in item.members == nil ? nil : item }) else {
+            throw members.missing(list, "a list of actions")
         }
-        return RequestedAction(
-            account: try members.requiredName("account"),
-            name: try members.requiredName("name"),
-            data: data,
-            info: try members.text("info", 0...maximumText)
-        )
+        var actions: [RequestedAction] = []
+        for item in items {
+            let action = Arguments(item)
+            guard let data = names.lazy.compactMap({ action[$0] }).first, data.members != nil else {
+                throw members.wrong(list, form)
+            }
+            actions.append(
+                RequestedAction(
+                    account: try action.name("account"),
+                    name: try action.name("name"),
+                    data: data,
+                    info: try action.optionalText("info", 0...maximumText)
+                )
+            )
+        }
+        return actions
     }
 }
 
@@ -188,8 +204,8 @@ extension OperationRequest {
     }
 
     /// The object in `param`: an object, its text, or `simplewallet://eos.io?param=` and its text.
-    static func parameter(_ value: JSON?) throws(OperationFailure) -> JSON {
-        let failure = OperationFailure(.badField, "param must be the JSON of SimpleWallet, or its link")
+    static func parameter(_ value: JSON?) throws(Failure) -> JSON {
+        let failure = Failure(operation: .badField, "param must be the JSON of SimpleWallet, or its link")
         switch value {
         case .object: return value ?? .null
         case .string(let text):
@@ -198,7 +214,7 @@ extension OperationRequest {
             if text.lowercased().hasPrefix("simplewallet://") {
                 guard let query = text.split(separator: "?", maxSplits: 1).dropFirst().first,
                     let item = query.split(separator: "&").first(where: { $0.hasPrefix("param=") }),
-                    let decoded = percentDecoded(item.dropFirst("param=".count))
+                    let decoded = PercentEncoding.decode(item.dropFirst("param=".count).utf8)
                 else { throw failure }
                 bytes = decoded
             }
@@ -206,22 +222,6 @@ extension OperationRequest {
             return json
         default: throw failure
         }
-    }
-
-    private static func percentDecoded(_ text: Substring) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(Hex.value), let low = rest.popFirst().flatMap(Hex.value) else {
-                return nil
-            }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
     }
 
     /// The operation that `action` of SimpleWallet names.
@@ -239,68 +239,61 @@ extension OperationRequest {
     /// and reader. `now` is in seconds since 1970, for `expired`.
     static func simpleWallet(
         _ parameter: JSON,
-        _ members: Members,
+        _ members: Arguments,
         _ callbacks: CallbackRules,
         now: Int
-    ) throws(OperationFailure) -> OperationRequest {
-        let asked = Members(parameter)
-        if let name = asked["protocol"], name.string != DApp.Mode.simpleWallet.rawValue {
-            throw OperationFailure(.badField, "protocol must be SimpleWallet")
-        }
-        if let expired = try asked.int("expired", 0...Int(UInt32.max)), expired != 0, expired <= now {
-            throw OperationFailure(.badField, "The request has expired: ask the dapp for a new one")
+    ) throws(Failure) -> OperationRequest {
+        let asked = Arguments(parameter)
+        _ = try asked.optionalWord("protocol", [(DApp.Mode.simpleWallet.rawValue, ())])
+        if let expired = try asked.optionalNumber("expired", 0...Int(UInt32.max)), expired != 0, expired <= now {
+            throw Failure(operation: .badField, "The request has expired: ask the dapp for a new one")
         }
         if asked["callback"] != nil, link(parameter) == nil {
-            throw OperationFailure(.badField, "callback must be a link of 1 to \(maximumLink) ASCII characters")
+            throw Failure(operation: .badField, "callback must be a link of 1 to \(maximumLink) ASCII characters")
         }
         let dapp = DApp(
             .simpleWallet,
-            name: try asked.text("dappName", 0...255) ?? "",
-            icon: try asked.text("dappIcon", 0...2048),
-            uuid: try asked.text("uuID", 1...255) ?? ""
+            name: try asked.optionalText("dappName", 0...255) ?? "",
+            icon: try asked.optionalText("dappIcon", 0...2048),
+            uuid: try asked.optionalText("uuID", 1...255) ?? ""
         )
         let body: Body
-        var account = try members.name("account")
+        var account = try members.optionalName("account")
         var address: StaticString = "notifyUrl"
         switch kind(parameter) {
         case .authorize:
-            guard !dapp.uuid.isEmpty else { throw OperationFailure(.badField, "uuID is missing") }
+            _ = try asked.text("uuID", 1...255)
             (body, address) = (.authorize, "loginUrl")
-            guard asked["loginUrl"] != nil else { throw OperationFailure(.badField, "loginUrl is missing") }
+            _ = try asked.text("loginUrl", 1...2048)
         case .transfer:
-            let symbol = try asked.required("symbol", 1...7)
+            let symbol = try asked.text("symbol", 1...7)
             let transfer = Transfer(
-                to: try asked.requiredName("to"),
+                to: try asked.name("to"),
                 amount: try amount(asked),
                 code: try valid("symbol") { () throws(AntelopeError) in try SymbolCode(symbol) },
-                contract: try asked.requiredName("contract"),
-                decimals: try asked.int("precision", 0...TokenSymbol.maximumPrecision),
-                memo: try asked.text("dappData", 0...maximumMemo) ?? "",
+                contract: try asked.name("contract"),
+                decimals: try asked.number("precision", 0...TokenSymbol.maximumPrecision),
+                memo: try asked.optionalText("dappData", 0...maximumMemo) ?? "",
                 info: nil
             )
-            guard transfer.decimals != nil else { throw OperationFailure(.badField, "precision is missing") }
             try check(transfer)
             body = .transfer(transfer)
-            let from = try asked.name("from")
+            let from = try asked.optionalName("from")
             guard account == nil || from == nil || account == from else {
-                throw OperationFailure(.badField, "from is not the account of this command")
+                throw Failure(operation: .badField, "from is not the account of this command")
             }
             account = account ?? from
         case .contract:
-            guard let items = asked["ContractRequest"]?.array ?? asked["actions"]?.array,
-                (1...Transaction.maximumActions).contains(items.count)
-            else { throw OperationFailure(.badField, "ContractRequest must be an array of actions") }
-            var actions: [RequestedAction] = []
-            for item in items { actions.append(try action(item, data: ["data", "TransferDataRequest"])) }
-            body = .contract(actions)
-        case .sign: body = .sign(message: try asked.required("message", 1...maximumMessage))
+            let list: StaticString = asked.has("ContractRequest") ? "ContractRequest" : "actions"
+            body = .contract(try actions(asked, list, data: ["data", "TransferDataRequest"]))
+        case .sign: body = .sign(message: try asked.text("message", 1...maximumMessage))
         case .simpleWallet:
-            throw OperationFailure(.badField, "action must be login, transfer, transaction or sign")
+            throw asked.wrong("action", "login, transfer, transaction or sign")
         }
         var request = try OperationRequest(dapp, body, members, callbacks)
         request.account = account
-        if let words = try asked.text("desc", 0...maximumText) { request.info = words }
-        if let words = try asked.text("loginMemo", 0...maximumText) { request.info = words }
+        if let words = try asked.optionalText("desc", 0...maximumText) { request.info = words }
+        if let words = try asked.optionalText("loginMemo", 0...maximumText) { request.info = words }
         request.callback = try callbacks.address(in: asked, address)
         request.link = link(parameter)
         return request
@@ -313,24 +306,15 @@ package struct CallbackRules: Sendable {
     var allowsLoopbackHTTP: Bool
 
     /// Reads the address in a member; nil if it is missing or empty.
-    func address(in members: Members, _ name: StaticString) throws(OperationFailure) -> WebAddress? {
-        guard let text = try members.text(name, 0...2048), !text.isEmpty else { return nil }
-        guard let address = WebAddress(text) else {
-            throw OperationFailure(.badField, "\(name) is not an https address")
-        }
-        guard address.isSecure || allowsLoopbackHTTP && Self.isLoopback(address.origin.host) else {
-            throw OperationFailure(
-                .badField,
-                "\(name) must be an https address; http is for this computer only, see [wallet] http_callbacks"
+    func address(in members: Arguments, _ name: StaticString) throws(Failure) -> WebAddress? {
+        guard let text = try members.optionalText(name, 0...2048), !text.isEmpty else { return nil }
+        guard let address = WebAddress(text) else { throw members.wrong(name, "an https address") }
+        guard address.isSecure || allowsLoopbackHTTP && address.isConfidential else {
+            throw members.wrong(
+                name,
+                "an https address; http is for this computer only, and needs [wallet] http_callbacks = yes"
             )
         }
         return address
-    }
-
-    /// Whether a host is this computer.
-    package static func isLoopback(_ host: String) -> Bool {
-        if host == "localhost" || host == "::1" { return true }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return parts.count == 4 && parts.first == 127 && !parts.contains(nil)
     }
 }

@@ -6,6 +6,7 @@ import HDWallet
 import Keycard
 import Secp256k1
 import Server
+import Text
 
 /// The card that signs: its binding, its key and its signatures.
 extension WalletOperation {
@@ -19,82 +20,76 @@ extension WalletOperation {
         _ shown: ShownRequest,
         _ permission: AccountName?,
         _ known: NodeAccount?
-    ) async throws(OperationFailure) -> CompactSignature {
+    ) async throws(Failure) -> CompactSignature {
         try await approve(shown)
         var made: CompactSignature?
-        try await withCard(permission, known) { dialogue, card throws(KeycardStop) in
+        try await withCard(permission, known) { dialogue, card throws(Failure) in
             made = try await self.signature(of: shown, dialogue, card)
         }
-        guard let made else { throw OperationFailure(.cardFailed, "The card made no signature") }
+        guard let made else { throw Failure(operation: .cardFailed, "The card made no signature: start again") }
         return made
     }
 
-    func approve(_ shown: ShownRequest) async throws(OperationFailure) {
-        do throws(Interruption) {
-            try await workflow.ask(WalletRequestPrompt(shown: shown))
-        } catch {
-            throw error == .timedOut ? OperationFailure(WalletFailure.requestTimedOut) : .cancelled
-        }
+    func approve(_ shown: ShownRequest) async throws(Failure) {
+        try await workflow.ask(WalletRequestPrompt(shown: shown))
     }
 
     /// Runs `body` with a card that belongs to the binding, is unlocked, and has a key that the account knows.
     func withCard(
         _ permission: AccountName?,
         _ known: NodeAccount?,
-        _ body: @escaping @Loop (KeycardDialogue, HeldKeycard) async throws(KeycardStop) -> Void
-    ) async throws(OperationFailure) {
+        _ body: @escaping @Loop (KeycardDialogue, HeldKeycard) async throws(Failure) -> Void
+    ) async throws(Failure) {
         let dialogue = KeycardDialogue(services, workflow, readerName: request.readerName, userID: nil)
-        stopped = nil
-        do throws(WalletFailure) {
-            try await dialogue.run { card throws(KeycardStop) in
+        do throws(Failure) {
+            try await dialogue.run { card throws(Failure) in
                 try await self.open(card, dialogue)
                 try await self.readKey(of: card, dialogue, permission, known)
                 self.workflow.progress(60)
                 try await body(dialogue, card)
             }
         } catch {
-            if let stopped { throw stopped }
-            if error.code == .requestTimedOut, card?.status?.pinTries == 0 {
-                throw OperationFailure(.cardBlocked, "The PIN of the card is blocked, and no PUK was entered in time")
+            var failure = error
+            if error.code == .timedOut, card?.status?.pinTries == 0 {
+                failure = Failure(
+                    operation: .cardBlocked,
+                    "The PIN of the card is blocked, and no PUK was entered in time: unblock the PIN (RESET_PIN,"
+                        + " badgectl wallet unblock)"
+                )
+            } else if error.code == .cancelled, hasOnlyOtherCards {
+                failure = Failure(
+                    operation: .unsupportedCard,
+                    "Cancelled: the card in the reader has no Keycard applet. Use a Keycard"
+                )
             }
-            if error.code == .userCanceled, hasOnlyOtherCards {
-                throw OperationFailure(.unsupportedCard, "Cancelled: the card in the reader has no Keycard applet")
-            }
-            throw OperationFailure(error)
+            failure.change = error.change
+            throw failure
         }
     }
 
-    /// Makes the stop of a dialogue for a reason other than a failure of the card.
-    func stop(_ failure: OperationFailure) -> KeycardStop {
-        stopped = failure
-        return .failed(WalletFailure(.cardFailed, failure.message))
-    }
-
     /// Checks the binding before anything is asked, then opens the channel and asks for the PIN.
-    private func open(_ card: HeldKeycard, _ dialogue: KeycardDialogue) async throws(KeycardStop) {
+    private func open(_ card: HeldKeycard, _ dialogue: KeycardDialogue) async throws(Failure) {
         self.card = card
-        guard card.info.isInitialized else { throw .failed(.notInitialised) }
-        guard let uid = card.info.keyUID else { throw .failed(.noKeys) }
+        guard card.info.isInitialized else { throw .notInitialised }
+        guard let uid = card.info.keyUID else { throw .noKeys }
         keyUID = uid
         if request.body.kind == .authorize, let bindingKey, let account {
-            do throws(OperationFailure) {
-                if let conflict = try await bindings.conflict(bindingKey, account: account, keyUID: uid) {
-                    throw conflict
-                }
-            } catch {
-                throw stop(error)
-            }
+            try await bindings.checkConflict(bindingKey, account: account, keyUID: uid)
         } else if let binding {
             guard binding.keyUID == uid else {
-                throw stop(OperationFailure(.boundToOtherCard, "appKey and UUID are bound to another card"))
+                let words =
+                    "appKey and UUID are bound to another card: use that card, or send WALLET_UNBIND and"
+                    + " WALLET_AUTHORIZE to bind this one"
+                throw Failure(operation: .boundToOtherCard, words)
             }
             if card.info.generation == .pairing {
                 guard try await dialogue.openWithKnownPairing(card) else {
                     let words =
-                        "This computer is not paired with the bound card any more: pair it again (badgectl wallet)"
-                    throw stop(OperationFailure(.notPaired, words))
+                        "This computer is not paired with the bound card any more: pair it again (RUN_WALLET"
+                        + " with PAIR, badgectl wallet pair)"
+                    throw Failure(operation: .notPaired, words)
                 }
-                try await dialogue.step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+                try await dialogue.readStatus(card)
                 try await dialogue.unlock(card)
                 return
             }
@@ -108,7 +103,7 @@ extension WalletOperation {
         _ dialogue: KeycardDialogue,
         _ permission: AccountName?,
         _ known: NodeAccount?
-    ) async throws(KeycardStop) {
+    ) async throws(Failure) {
         guard let path = Self.path else { return }
         let key = KeyText(
             try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
@@ -118,17 +113,22 @@ extension WalletOperation {
         publicKey = key
         if let binding, request.body.kind != .authorize, binding.publicKey != key.description {
             // The duress wallet has the key UID of the main one, and other keys.
-            throw stop(OperationFailure(.boundToOtherCard, "The card opened another wallet than the bound one"))
+            let words = "The card opened another wallet than the bound one, as its duress PIN does: use the main PIN"
+            throw Failure(operation: .boundToOtherCard, words)
         }
         guard let known, let permission, let account else { return }
         switch known.authority(of: key, for: permission) {
         case .full: return
         case .partial:
-            let words = "The permission \(permission) of \(account) needs more keys than that of the card"
-            throw stop(OperationFailure(.keyNotInAccount, words))
+            let words =
+                "The permission \(permission) of \(account) needs more keys than that of the card: name a"
+                + " permission that this key alone fulfils"
+            throw Failure(operation: .keyNotInAccount, words)
         case .missing:
-            let words = "The permission \(permission) of \(account) does not have the key of the card, \(key)"
-            throw stop(OperationFailure(.keyNotInAccount, words))
+            let words =
+                "The permission \(permission) of \(account) does not have the key of the card, \(key): add this"
+                + " key to it, or name another permission"
+            throw Failure(operation: .keyNotInAccount, words)
         }
     }
 
@@ -137,9 +137,9 @@ extension WalletOperation {
         of shown: ShownRequest,
         _ dialogue: KeycardDialogue,
         _ card: HeldKeycard
-    ) async throws(KeycardStop) -> CompactSignature {
+    ) async throws(Failure) -> CompactSignature {
         guard let path = Self.path, let expected = publicKey.flatMap({ try? PublicKey($0.content) }) else {
-            throw .failed(WalletFailure(.cardFailed, "The card returned no key"))
+            throw Failure(.cardFailed, "The card returned no key: start again")
         }
         workflow.workBegins()
         for _ in 0..<Self.maximumSignatures {
@@ -150,8 +150,8 @@ extension WalletOperation {
             let signature = CompactSignature(made.signature, recoveryID: made.recoveryID)
             if signature.isCanonical { return signature }
         }
-        let words = "In \(Self.maximumSignatures) tries, the card made no signature that nodes accept"
-        throw .failed(WalletFailure(.signatureFailed, words, at: "SIGN"))
+        let words = "In \(Self.maximumSignatures) tries, the card made no signature that nodes accept: start again"
+        throw Failure(.signatureFailed, words, at: "SIGN")
     }
 
     /// Whether there are cards in readers, but no Keycard.

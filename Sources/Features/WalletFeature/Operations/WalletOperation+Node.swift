@@ -2,12 +2,13 @@
 import Antelope
 import HTTP
 import Server
+import Text
 
 /// Questions to the node.
 extension WalletOperation {
-    func connect() throws(OperationFailure) -> (node: AntelopeNode, client: HTTPClient) {
+    func connect() throws(Failure) -> (node: AntelopeNode, client: HTTPClient) {
         guard let address = antelope.node else {
-            throw OperationFailure(.failed, "No node is configured: set [wallet] node in badged.conf(5)")
+            throw Failure(operation: .failed, "No node is configured: set [wallet] node in badged.conf(5)")
         }
         let client = HTTPClient(antelope.limits, antelope.proxies, antelope.nodeAuthorities)
         return (AntelopeNode(address, antelope.chain, client, userAgent: antelope.userAgent), client)
@@ -17,13 +18,13 @@ extension WalletOperation {
     func known(
         _ account: AccountName,
         _ node: AntelopeNode
-    ) async throws(OperationFailure) -> NodeAccount {
+    ) async throws(Failure) -> NodeAccount {
         try await asking(node, about: "account \(account)") { node throws(NodeFailure) in
             try await node.account(account)
         }
     }
 
-    func abi(of contract: AccountName, _ node: AntelopeNode) async throws(OperationFailure) -> ABI {
+    func abi(of contract: AccountName, _ node: AntelopeNode) async throws(Failure) -> ABI {
         // A contract without a usable ABI cannot be called.
         try await asking(node, about: "contract \(contract)", senseless: .badField) { node throws(NodeFailure) in
             try await node.abi(of: contract)
@@ -39,26 +40,27 @@ extension WalletOperation {
         about subject: String? = nil,
         senseless: OperationCode = .failed,
         _ body: (AntelopeNode) async throws(NodeFailure) -> T
-    ) async throws(OperationFailure) -> T {
+    ) async throws(Failure) -> T {
         do throws(NodeFailure) {
             return try await body(node)
         } catch {
             if workflow.isCancelled { throw .cancelled }
             switch error {
             case .cancelled: throw .cancelled
-            case .unreachable(let words): throw OperationFailure(.failed, "The node cannot be reached: \(words)")
-            case .noAnswer(let words): throw OperationFailure(.failed, "The node gives no answer: \(words)")
+            case .unreachable(let words), .noAnswer(let words):
+                throw Failure(operation: .failed, "No answer from the chain: \(words)")
             case .refused(let refusal):
-                if let subject { throw OperationFailure(.badField, "\(subject): \(refusal.text)") }
-                throw OperationFailure(.failed, "The node refuses a request: \(refusal.text)")
+                if let subject { throw Failure(operation: .badField, "\(subject): \(refusal.text)") }
+                throw Failure(operation: .failed, "The node refuses a request: \(refusal.text)")
             case .malformed(let words):
-                throw OperationFailure(
-                    senseless,
+                throw Failure(
+                    operation: senseless,
                     "The node does not follow its protocol, \(subject ?? "chain"): \(words)"
                 )
             case .wrongChain(let chain):
                 let words = "The node belongs to the chain \(chain), and not to \(antelope.chain) of [wallet] chain_id"
-                throw OperationFailure(.failed, words)
+                throw Failure(operation: .failed, words)
+            case .unusableABI(let words): throw Failure(operation: .badField, "\(subject ?? "contract"): \(words)")
             }
         }
     }

@@ -7,8 +7,8 @@ import Text
 
 /// AUTHORIZE and SIGN: the card signs a text, and the server of the dapp gets the signature.
 extension WalletOperation {
-    func authorize() async throws(OperationFailure) -> WalletResultMessage {
-        guard let account else { throw OperationFailure(.badField, "account is missing") }
+    func authorize() async throws(Failure) -> WalletResultMessage {
+        guard let account else { throw Failure(operation: .badField, "account is missing") }
         let permission = try permission
         let node = try connect()
         defer { node.client.close() }
@@ -47,7 +47,7 @@ extension WalletOperation {
         return done("\(account) is authorized", signature)
     }
 
-    func sign(_ message: String) async throws(OperationFailure) -> WalletResultMessage {
+    func sign(_ message: String) async throws(Failure) -> WalletResultMessage {
         let signature = try await signature(try shown(text: message, chain: nil, permission: nil), nil, nil)
         try await deliver([
             JSON.Member("protocol", .string(request.dapp.mode.rawValue)),
@@ -64,8 +64,8 @@ extension WalletOperation {
         text: String,
         chain: ChainID?,
         permission: AccountName?
-    ) throws(OperationFailure) -> ShownRequest {
-        let digest = try hashing { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(Array(text.utf8)) }
+    ) throws(Failure) -> ShownRequest {
+        let digest = try cryptography { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(Array(text.utf8)) }
         return shown(text: text, chain: chain, permission: permission, digest: digest)
     }
 }

@@ -7,8 +7,8 @@ import Text
 
 /// TRANSFER and CONTRACT: the card signs a transaction, and the node executes it.
 extension WalletOperation {
-    func transact() async throws(OperationFailure) -> WalletResultMessage {
-        guard let account else { throw OperationFailure(.badField, "the account that signs is missing") }
+    func transact() async throws(Failure) -> WalletResultMessage {
+        guard let account else { throw Failure(operation: .badField, "the account that signs is missing") }
         let permission = try permission
         let node = try connect()
         defer { node.client.close() }
@@ -17,20 +17,20 @@ extension WalletOperation {
         let known = try await self.known(account, node.node)
         let plan = try await plan(account, permission, node.node)
         let signed = try await sign(plan, permission, known, node.node)
-        let id = try hashing { () throws(CryptoError) in try Transaction.id(of: signed.packed) }
+        let id = try cryptography { () throws(CryptoError) in try Transaction.id(of: signed.packed) }
         guard !workflow.isCancelled else { throw .cancelled }
         transactionID = id
         workflow.progress(80)
         switch await node.node.push(signed.packed, signed.signature.text) {
         case .executed: break
         case .refused(let refusal):
-            if refusal.isOverdrawn { throw OperationFailure(.balanceTooSmall, "The node reports: \(refusal.text)") }
-            if refusal.isExpired { throw OperationFailure(.outcomeUnknown, "The node reports: \(refusal.text)") }
-            throw OperationFailure(.failed, "The node refuses the transaction: \(refusal.text)")
-        case .notSent(let words): throw OperationFailure(.failed, "The transaction was not sent: \(words)")
+            if refusal.isOverdrawn { throw Failure(operation: .balanceTooSmall, "The node reports: \(refusal.text)") }
+            if refusal.isExpired { throw Failure(operation: .outcomeUnknown, "The node reports: \(refusal.text)") }
+            throw Failure(operation: .failed, "The node refuses the transaction: \(refusal.text)")
+        case .notSent(let words): throw Failure(operation: .failed, "The transaction was not sent: \(words)")
         case .unknown(let words):
-            throw OperationFailure(
-                .outcomeUnknown,
+            throw Failure(
+                operation: .outcomeUnknown,
                 "It is not known whether the transaction was executed (\(words)): look for txId before you repeat it"
             )
         }
@@ -61,7 +61,7 @@ extension WalletOperation {
         _ account: AccountName,
         _ permission: AccountName,
         _ node: AntelopeNode
-    ) async throws(OperationFailure) -> Plan {
+    ) async throws(Failure) -> Plan {
         var abis: [AccountName: ABI] = [:]
         var actions: [ShownRequest.ShownAction] = []
         for (index, wanted) in try wantedActions(of: account).enumerated() {
@@ -73,9 +73,10 @@ extension WalletOperation {
                 abi = try await self.abi(of: wanted.account, node)
                 abis[wanted.account] = abi
             }
-            guard let type = abi.type(of: wanted.name) else {
-                throw OperationFailure(.badField, "\(place): \(wanted.account) has no action \(wanted.name)")
+            guard let type = try valid("actions", { () throws(AntelopeError) in try abi.type(of: wanted.name) }) else {
+                throw Failure(operation: .badField, "\(place): \(wanted.account) has no action \(wanted.name)")
             }
+            // The packed data are compared with the wanted ones.
             let data = try valid("data") { () throws(AntelopeError) in try abi.pack(wanted.data, as: type) }
             let level = PermissionLevel(actor: account, permission: permission)
             let action = Action(account: wanted.account, name: wanted.name, authorization: [level], data: data)
@@ -92,12 +93,12 @@ extension WalletOperation {
         _ actions: [ShownRequest.ShownAction],
         _ permission: AccountName,
         _ node: AntelopeNode
-    ) async throws(OperationFailure) -> Plan {
+    ) async throws(Failure) -> Plan {
         let begin = services.now()
         let info = try await asking(node) { node throws(NodeFailure) in try await node.info() }
         let seconds = try valid("head_block_time") { () throws(AntelopeError) in try info.time.seconds }
         let (expiration, isTooLate) = seconds.addingReportingOverflow(Self.life)
-        guard !isTooLate else { throw OperationFailure(.failed, "The node has a time after 2106") }
+        guard !isTooLate else { throw Failure(operation: .failed, "The node has a time after 2106") }
         let transaction = Transaction(
             expiration: expiration,
             reference: info.reference,
@@ -106,9 +107,9 @@ extension WalletOperation {
         let packed = transaction.packed
         let read = try valid("transaction") { () throws(AntelopeError) in try Transaction(packed: packed) }
         guard read == transaction, packed.count <= Transaction.maximumCount else {
-            throw OperationFailure(.badField, "The transaction is too large")
+            throw Failure(operation: .badField, "The transaction is too large")
         }
-        let digest = try hashing { () throws(CryptoError) in
+        let digest = try cryptography { () throws(CryptoError) in
             try Transaction.digest(of: packed, on: antelope.chain)
         }
         let shown = shown(
@@ -125,7 +126,7 @@ extension WalletOperation {
     }
 
     /// The actions with their data in JSON, as the ABI will pack it.
-    private func wantedActions(of account: AccountName) throws(OperationFailure) -> [OperationRequest.RequestedAction] {
+    private func wantedActions(of account: AccountName) throws(Failure) -> [OperationRequest.RequestedAction] {
         switch request.body {
         case .authorize, .sign: return []
         case .contract(let actions): return actions
@@ -155,7 +156,7 @@ extension WalletOperation {
         of action: Action,
         _ account: AccountName,
         _ node: AntelopeNode
-    ) async throws(OperationFailure) {
+    ) async throws(Failure) {
         guard "\(action.name)" == "transfer", let text = data["quantity"]?.string, let quantity = try? Asset(text)
         else {
             return
@@ -163,16 +164,16 @@ extension WalletOperation {
         let (code, contract) = (quantity.symbol.code, action.account)
         let stats = try await asking(node) { node throws(NodeFailure) in try await node.stats(of: code, at: contract) }
         guard let symbol = stats.symbol else {
-            throw OperationFailure(.badField, "\(contract) has no token \(code)")
+            throw Failure(operation: .badField, "\(contract) has no token \(code)")
         }
         guard symbol == quantity.symbol else {
-            throw OperationFailure(
-                .badField,
+            throw Failure(
+                operation: .badField,
                 "\(quantity) must have \(symbol.precision) decimals, as all amounts of \(code) at \(contract)"
             )
         }
         if let memo = data["memo"]?.string, memo.utf8.count > 256 {
-            throw OperationFailure(.badField, "memo has more than 256 bytes")
+            throw Failure(operation: .badField, "memo has more than 256 bytes")
         }
         guard data["from"]?.string == "\(account)" else { return }
         let found = try await asking(node) { node throws(NodeFailure) in
@@ -181,7 +182,7 @@ extension WalletOperation {
         let balance = found.balance?.amount ?? 0
         guard balance >= quantity.amount else {
             let words = found.balance.map { "\($0)" } ?? "no \(code)"
-            throw OperationFailure(.balanceTooSmall, "\(account) has \(words), which is less than \(quantity)")
+            throw Failure(operation: .balanceTooSmall, "\(account) has \(words), which is less than \(quantity)")
         }
     }
 
@@ -191,23 +192,19 @@ extension WalletOperation {
         _ permission: AccountName,
         _ known: NodeAccount,
         _ node: AntelopeNode
-    ) async throws(OperationFailure) -> (packed: [UInt8], signature: CompactSignature) {
+    ) async throws(Failure) -> (packed: [UInt8], signature: CompactSignature) {
         try await approve(first.shown)
         var plan = first
         var made: CompactSignature?
-        try await withCard(permission, known) { dialogue, card throws(KeycardStop) in
+        try await withCard(permission, known) { dialogue, card throws(Failure) in
             while self.services.now() > plan.lastMoment {
-                do throws(OperationFailure) {
-                    plan = try await self.dated(plan.actions, permission, node)
-                } catch {
-                    throw self.stop(error)
-                }
+                plan = try await self.dated(plan.actions, permission, node)
                 let error = "The transaction was too old to sign, and has a new time: check it again"
                 _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
             }
             made = try await self.signature(of: plan.shown, dialogue, card)
         }
-        guard let made else { throw OperationFailure(.cardFailed, "The card made no signature") }
+        guard let made else { throw Failure(operation: .cardFailed, "The card made no signature") }
         return (plan.packed, made)
     }
 }

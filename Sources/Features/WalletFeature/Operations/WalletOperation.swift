@@ -28,8 +28,6 @@ import Text
     var transactionID: [UInt8]?
     /// The wallet of the card that has signed.
     var keyUID: [UInt8] = []
-    /// Why the dialogue with the card ended, if it was not the card.
-    var stopped: OperationFailure?
     /// The card in use.
     var card: HeldKeycard?
 
@@ -49,24 +47,18 @@ import Text
         account = request.account
     }
 
-    /// Runs the operation. At its end the card and its reader are free.
-    func run() async -> WalletResultMessage {
-        do throws(OperationFailure) {
-            return try await perform()
-        } catch {
-            return result(error)
-        }
-    }
-
-    private func result(_ outcome: OperationFailure) -> WalletResultMessage {
+    /// The end of the operation, with what is known of it.
+    func result(_ outcome: Failure) -> WalletResultMessage {
         var message = WalletResultMessage(request.body.kind, outcome)
         (message.account, message.publicKey) = (account, publicKey?.description)
         (message.transactionID, message.link) = (transactionID, request.link)
         return message
     }
 
-    private func perform() async throws(OperationFailure) -> WalletResultMessage {
+    /// Runs the operation. At its end the card and its reader are free.
+    func run() async throws(Failure) -> WalletResultMessage {
         workflow.progress(0)
+        try services.refuseOtherVersions(in: request.readerName)
         if let bindingKey { binding = try await bindings.binding(bindingKey) }
         try checkBinding()
         switch request.body {
@@ -77,22 +69,23 @@ import Text
     }
 
     /// In mode MYKEY all operations but AUTHORIZE need a binding, and act for its account.
-    private func checkBinding() throws(OperationFailure) {
+    private func checkBinding() throws(Failure) {
         guard bindingKey != nil, request.body.kind != .authorize else { return }
         guard let binding else {
-            throw OperationFailure(.notBound, "There is no binding for appKey and UUID: send WALLET_AUTHORIZE first")
+            throw Failure(operation: .notBound, "There is no binding for appKey and UUID: send WALLET_AUTHORIZE first")
         }
         account = account ?? binding.account
         guard account == binding.account else {
-            throw OperationFailure(
-                .badField,
-                "appKey and UUID are bound to another account than \(request.account.map { "\($0)" } ?? "")"
+            throw Failure(
+                operation: .badField,
+                "appKey and UUID are bound to another account than \(request.account.map { "\($0)" } ?? ""): name that"
+                    + " account, or send WALLET_UNBIND first"
             )
         }
     }
 
     var permission: AccountName {
-        get throws(OperationFailure) {
+        get throws(Failure) {
             if let permission = request.permission ?? binding?.permission { return permission }
             return try valid("permission") { () throws(AntelopeError) in try AccountName("active") }
         }
@@ -125,16 +118,16 @@ import Text
     }
 
     func done(_ text: String, _ signature: CompactSignature? = nil) -> WalletResultMessage {
-        var message = result(OperationFailure(.done, text))
+        var message = result(Failure(operation: .done, text))
         message.signature = signature?.text.description
         return message
     }
 
     /// Sends a signature to the server of the dapp, which decides whether the operation succeeds.
-    func deliver(_ body: [JSON.Member]) async throws(OperationFailure) {
+    func deliver(_ body: [JSON.Member]) async throws(Failure) {
         guard let error = await post(body) else { return }
         if workflow.isCancelled { throw .cancelled }
-        throw OperationFailure(.failed, "The callback failed: \(error)", callbackError: error)
+        throw Failure(operation: .failed, "The callback failed: \(error)", callbackError: error)
     }
 
     /// Posts to the callback, if there is one. Returns why it failed.
@@ -146,11 +139,4 @@ import Text
         return await CallbackPost(address: address, body: .object(body), userAgent: antelope.userAgent).send(client)
     }
 
-    func hashing<T>(_ body: () throws(CryptoError) -> T) throws(OperationFailure) -> T {
-        do throws(CryptoError) {
-            return try body()
-        } catch {
-            throw OperationFailure(.failed, "SHA-256 is not available: \(error)")
-        }
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Host
 import Keycard
 import Secrets
 import Server
@@ -12,14 +13,17 @@ struct ResetPIN: WalletWorkflow {
     /// Whether the client wants to use the PUK.
     let byPUK: Bool
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
         let result = CardResult()
-        try await dialogue.run { card throws(KeycardStop) in
+        try await dialogue.run { card throws(Failure) in
             try await dialogue.openChannel(card)
-            if byPUK, let tries = card.status?.pinTries, tries > 0 {
-                throw .failed(
-                    WalletFailure(.pinNotBlocked, "The PIN has \(tries) tries left: a card accepts the PUK only at 0")
+            if byPUK, let tries = card.status?.pinTries, tries > 0, !dialogue.hasNewPIN(card) {
+                let count = tries == 1 ? "1 try" : "\(tries) tries"
+                throw Failure(
+                    .pinNotBlocked,
+                    "The PIN has \(count) left, and a card takes the PUK only when there is none: change the PIN"
+                        + " with the PIN (RESET_PIN without puk, badgectl wallet pin)"
                 )
             }
             if try await dialogue.unlock(card) == .byPIN { try await change(dialogue, card) }
@@ -28,22 +32,21 @@ struct ResetPIN: WalletWorkflow {
         return result.entity
     }
 
-    @Loop private func change(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(KeycardStop) {
+    @Loop private func change(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(Failure) {
         let pin = SecretBox(try await dialogue.ask(.newPIN, card))
         do throws(KeycardError) {
             guard let pin = pin.take() else { throw .wrongForm }
             try await card.applet.changePIN(to: pin)
         } catch {
             switch error {
-            case .status, .wrongForm, .noChannel: throw .failed(WalletFailure(error, at: "CHANGE PIN"))
+            case .status, .wrongForm, .noChannel: throw Failure(error, at: "CHANGE PIN")
             default:
                 // Only an attempt would show which PIN the card has, and could cost the user a try.
-                throw .failed(
-                    WalletFailure(
-                        .resetPINFailed,
-                        "The answer of the card was lost: the card has the new PIN or the old one",
-                        at: "CHANGE PIN"
-                    )
+                throw Failure(
+                    .resetPINFailed,
+                    "The answer of the card was lost: the card has the new PIN or the old one. Type the new PIN"
+                        + " first; a wrong one uses a try",
+                    at: "CHANGE PIN"
                 )
             }
         }
@@ -52,11 +55,11 @@ struct ResetPIN: WalletWorkflow {
 
 /// PAIR: pairs this computer with a 3.x card.
 struct Pair: WalletWorkflow {
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
         let result = CardResult()
-        try await dialogue.run { card throws(KeycardStop) in
-            guard card.info.generation == .pairing else { throw .failed(.noPairings) }
+        try await dialogue.run { card throws(Failure) in
+            guard card.info.generation == .pairing else { throw .noPairings }
             try await dialogue.openChannel(card)
             result.profile = card.profile
         }
@@ -64,28 +67,37 @@ struct Pair: WalletWorkflow {
     }
 }
 
-/// UNPAIR: gives back the slot of this computer, and forgets the pairing.
+/// UNPAIR: frees the slot of this computer on the card, and deletes the pairing.
 struct Unpair: WalletWorkflow {
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
         let result = CardResult()
-        try await dialogue.run { card throws(KeycardStop) in
-            guard card.info.generation == .pairing else { throw .failed(.noPairings) }
-            guard let uid = card.info.instanceUID else { throw .failed(.notInitialised) }
+        try await dialogue.run { card throws(Failure) in
+            guard card.info.generation == .pairing else { throw .noPairings }
+            guard let uid = card.info.instanceUID else { throw .notInitialised }
             let pairings = flow.services.pairings
-            let slot = try await dialogue.keeping { () throws(StoreError) in try await pairings.pairing(with: uid)?.slot
+            var (slot, isDamaged) = (UInt8?.none, false)
+            do throws(Failure) {
+                slot = try await pairings.pairing(with: uid)?.slot
+            } catch {
+                guard error.code == .storeDamaged else { throw error }
+                // Its slot stays taken on the card; the record can be deleted.
+                isDamaged = true
             }
-            guard let slot else {
-                throw .failed(WalletFailure(.notPaired, "This computer is not paired with the card"))
+            guard slot != nil || isDamaged else {
+                throw Failure(
+                    .notPaired,
+                    "This computer is not paired with the card, so there is nothing to give back"
+                )
             }
-            if try await dialogue.openWithKnownPairing(card) {
-                try await dialogue.step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+            if let slot, try await dialogue.openWithKnownPairing(card) {
+                try await dialogue.readStatus(card)
                 try await dialogue.unlock(card)
                 try await dialogue.step("UNPAIR", card) { () throws(KeycardError) in
                     try await card.applet.unpair(slot: slot)
                 }
             }
-            try await dialogue.keeping { () throws(StoreError) in try await pairings.remove(uid) }
+            try await pairings.remove(uid)
             (card.profile.isPaired, card.profile.status) = (false, nil)
             result.profile = card.profile
         }
@@ -98,18 +110,23 @@ struct ResetCard: WalletWorkflow {
     /// The keys that the card must have; nil: none.
     let keyUID: [UInt8]?
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue(keyUID: .reset(keyUID))
         let result = CardResult()
-        try await dialogue.run { card throws(KeycardStop) in
+        try await dialogue.run { card throws(Failure) in
             let uid = card.info.instanceUID
             do throws(KeycardError) {
                 try await card.applet.factoryReset(keyUID: keyUID)
             } catch {
                 // The reset is not repeated: another card could be in the reader.
-                throw .failed(WalletFailure(error, at: "FACTORY RESET"))
+                throw Failure(afterReset: error)
             }
-            if let uid { try? await flow.services.pairings.remove(uid) }
+            if let uid {
+                await Failure.logged("the pairing with a card that was reset stays in the store") {
+                    () throws(Failure) in
+                    try await flow.services.pairings.remove(uid)
+                }
+            }
             card.profile = KeycardProfile(info: await card.applet.info, isTrusted: card.profile.isTrusted)
             result.profile = card.profile
         }
@@ -126,6 +143,24 @@ struct ResetCard: WalletWorkflow {
     var entity: ContextEntity { ContextEntity(type: "card", members: profile?.members ?? []) }
 }
 
-extension WalletFailure {
-    static let noPairings = WalletFailure(.unsupportedCard, "A card of this version needs no pairing")
+extension Failure {
+    static let noPairings = Failure(
+        .unsupportedCard,
+        "A card of this version needs no pairing: use it without"
+    )
+
+    /// The failure of FACTORY RESET, which says what has become of the card.
+    fileprivate init(afterReset error: KeycardError) {
+        self.init(error, at: "FACTORY RESET")
+        switch error {
+        case .status: text = "The card refused to be reset, and has its PIN, PUK and keys: take it out and try again"
+        case .unsupported:
+            text = "This version of the Keycard cannot be reset, and has its PIN, PUK and keys: use another card"
+        case .wrongState: break
+        default:
+            change =
+                "It is not known whether the card was reset: put it in again, and see whether it is still initialised"
+                + " (READER, badgectl wallet status)"
+        }
+    }
 }

@@ -25,18 +25,12 @@ struct RegisterDevicePrompt: Prompt {
         RegisterDeviceMessage(parameters: parameters, userID: userID, question: number, error: error)
     }
 
-    static func answer(
-        _ open: OpenPrompt<RegisterDevicePrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "DEVICE_REGISTERED", open.isMeant(by: command) else { return .badState }
-        switch command.object("apiResponse") {
-        case .missing: open.refuse(command, "apiResponse cannot be undefined")
-        case .value(let response) where response.bytes.count <= maximumCount: open.answer(response)
-        case .value, .invalid: open.refuse(command, "Invalid apiResponse")
+    func answer(in call: Call) throws(Failure) -> JSON {
+        guard call.name == "DEVICE_REGISTERED" else { throw .badState }
+        let form = "an object of at most \(Self.maximumCount) bytes"
+        return try call.arguments.required("apiResponse", form) { value in
+            value.members == nil || value.bytes.count > Self.maximumCount ? nil : value
         }
-        return .answered
     }
 }
 

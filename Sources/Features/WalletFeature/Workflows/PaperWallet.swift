@@ -9,7 +9,7 @@ final class PaperWallet: Sendable {
     /// What BIP-32 derives from the words.
     let wallet: KeycardWallet
 
-    /// Derives the keys of the words; not on the thread of the server, since it takes milliseconds.
+    /// Derives the keys of the words. Runs off the loop, because the derivation takes milliseconds.
     @concurrent static func derived(from mnemonic: consuming Mnemonic) async throws(KeycardError) -> PaperWallet {
         try PaperWallet(mnemonic)
     }

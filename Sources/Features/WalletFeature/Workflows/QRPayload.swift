@@ -7,7 +7,7 @@ package enum QRPayload: Sendable, Equatable {
     case authorizeDevice(EthereumAddress)
     case revokeDevice(EthereumAddress)
     case transaction(Transaction)
-    case authorizeSession(Session)
+    case authorizeSession(DappSession)
 
     package struct Transaction: Sendable, Equatable {
         package var ruleName: String
@@ -24,7 +24,7 @@ package enum QRPayload: Sendable, Equatable {
         package var details: String?
     }
 
-    package struct Session: Sendable, Equatable {
+    package struct DappSession: Sendable, Equatable {
         package var device: EthereumAddress
         package var session: EthereumAddress
         /// Decimal digits.
@@ -82,7 +82,7 @@ package enum QRPayload: Sendable, Equatable {
                 let signature = signature(data["sig"]?.string)
             else { return nil }
             return .authorizeSession(
-                Session(
+                DappSession(
                     device: device,
                     session: address,
                     spendingLimit: limit,
@@ -127,7 +127,7 @@ package enum QRPayload: Sendable, Equatable {
             let signature = signature(parts[6].hasPrefix("0x") ? parts[6] : "0x" + parts[6])
         else { return nil }
         return .authorizeSession(
-            Session(
+            DappSession(
                 device: device,
                 session: session,
                 spendingLimit: limit,

@@ -11,7 +11,7 @@ import Server
 import Store
 import Text
 
-/// SETUP_DEVICE: gives a new card its PIN, PUK and keys, and registers it.
+/// SETUP_DEVICE: initialises a new card with PIN, PUK and keys, and registers it.
 struct SetupDevice: WalletWorkflow {
     let wordCount: Int
     let drawsPUK: Bool
@@ -19,21 +19,21 @@ struct SetupDevice: WalletWorkflow {
     /// The number of words that are asked back.
     private static let checkedWords = 3
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
         let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
         try await setup.requireStore()
-        try await dialogue.run { card throws(KeycardStop) in
+        try await dialogue.run { card throws(Failure) in
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
             try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card returned no keys") }
+        guard let device = setup.device else { throw .noKeys }
         return try await register(device, flow)
     }
 
     /// Lets the card draw the words, has the user write them down, and loads their keys.
-    @Loop private func makeKeys(_ setup: CardSetup, _ card: HeldKeycard) async throws(KeycardStop) {
+    @Loop private func makeKeys(_ setup: CardSetup, _ card: HeldKeycard) async throws(Failure) {
         let words: PaperWallet
         if let known = setup.words, let owner = setup.wordsOwner, owner == card.identity {
             // The user has written them down and typed them for this card already.
@@ -53,7 +53,7 @@ struct SetupDevice: WalletWorkflow {
         try await setup.load(words, card)
     }
 
-    @Loop private func drawWords(_ setup: CardSetup, _ card: HeldKeycard) async throws(KeycardStop) -> PaperWallet {
+    @Loop private func drawWords(_ setup: CardSetup, _ card: HeldKeycard) async throws(Failure) -> PaperWallet {
         try await setup.dialogue.step("GENERATE MNEMONIC", card) { () throws(KeycardError) in
             try await PaperWallet.derived(from: try await card.applet.generateMnemonic(words: wordCount))
         }
@@ -63,37 +63,36 @@ struct SetupDevice: WalletWorkflow {
     @Loop private func register(
         _ device: CardSetup.Device,
         _ flow: WalletFlow
-    ) async throws(WalletFailure) -> ContextEntity {
+    ) async throws(Failure) -> ContextEntity {
         let parameters = [
             JSON.Member("address", .string(device.address)), JSON.Member("api_signer_address", .string(device.signer)),
             JSON.Member("updated_timestamp", .number(String(time(nil)))), JSON.Member("status", .string("CREATED")),
         ]
-        let response = try await flow.ask(
+        let response = try await flow.workflow.ask(
             RegisterDevicePrompt(parameters: parameters, userID: flow.request.userID)
         )
         guard Self.addresses(in: response).contains(device.address.lowercased()) else {
-            throw WalletFailure(.wrongDeviceAddress, "The registered device is not \(device.address)")
-        }
-        do throws(StoreError) {
-            let name =
-                Hex.encode(device.keyUID) + " "
-                + Hex.encode(
-                    Array((try? DigestAlgorithm.sha256.hash(Array(flow.request.userID.utf8))) ?? [])
-                )
-            try await flow.services.store.required().set(
-                name,
-                in: Self.devices,
-                to: SecretBox(Secret(response.bytes))
+            throw Failure(
+                .wrongDeviceAddress,
+                "The app has registered another device than \(device.address): start again, and register this one"
             )
-        } catch {
-            throw WalletFailure(error)
         }
+        let name =
+            Hex.encode(device.keyUID) + " "
+            + Hex.encode(
+                Array((try? DigestAlgorithm.sha256.hash(Array(flow.request.userID.utf8))) ?? [])
+            )
+        try await flow.services.store.required().set(
+            name,
+            in: Self.devices,
+            to: SecretBox(Secret(response.bytes))
+        )
         let entity = device.entity(flow, status: "REGISTERED")
         flow.workflow.session.push(RequestAcknowledgedMessage(context: flow.context, entity: entity))
         return entity
     }
 
-    /// The registered devices: the key UID and the hash of the user give the answer of the app.
+    /// The registered devices: the answer of the app, by the key UID and the hash of the user.
     static let devices = StoreSpace("wallet devices")
 
     /// The addresses in an answer of the app, in lower case: at its top, in `device`, or in `data`.
@@ -111,41 +110,41 @@ struct AuthorizeDevice: WalletWorkflow {
     /// The keys that the words must belong to; nil: any.
     let keyUID: [UInt8]?
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
         let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
         try await setup.requireStore()
         let words = try await askForWords(flow)
         setup.words = words
-        try await dialogue.run { card throws(KeycardStop) in
-            try await setup.unlock(card)
-            if let uid = card.info.keyUID {
-                guard uid == words.wallet.keyUID else {
-                    throw .failed(
-                        WalletFailure(.differentOwnerDevice, "The card has other keys than the words: use another card")
-                    )
-                }
-            } else {
-                try await setup.load(words, card)
+        try await dialogue.run { card throws(Failure) in
+            // The answer to SELECT has the key UID, so a wrong card is refused before its PIN is asked.
+            if let uid = card.info.keyUID, uid != words.wallet.keyUID {
+                throw Failure(
+                    .differentOwnerDevice,
+                    "The card has other keys than the words: use another card, or destroy the keys of this one"
+                        + " (RESET_CARD, badgectl wallet reset-card)"
+                )
             }
+            try await setup.unlock(card)
+            if card.info.keyUID == nil { try await setup.load(words, card) }
             try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw WalletFailure(.cardFailed, "The card returned no keys") }
+        guard let device = setup.device else { throw .noKeys }
         return device.entity(flow, status: "CREATED")
     }
 
     /// Asks for the words until they fit together and belong to the keys that were named.
-    @Loop private func askForWords(_ flow: WalletFlow) async throws(WalletFailure) -> PaperWallet {
+    @Loop private func askForWords(_ flow: WalletFlow) async throws(Failure) -> PaperWallet {
         var error: String?
         while true {
-            let typed = try await flow.ask(
+            let typed = try await flow.workflow.ask(
                 WordsPrompt(count: wordCount, userID: flow.request.userID, error: error)
             )
             let words: PaperWallet
             do throws(KeycardError) {
                 words = try await PaperWallet.derived(from: typed)
             } catch {
-                throw WalletFailure(error, at: "BIP-32")
+                throw Failure(error, at: "BIP-32")
             }
             if keyUID == nil || keyUID == words.wallet.keyUID { return words }
             error = "The words are those of another wallet"
@@ -191,16 +190,12 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 
     /// Fails before any card is used if nothing can be kept.
-    func requireStore() async throws(WalletFailure) {
-        do throws(StoreError) {
-            _ = try await flow.services.store.required()
-        } catch {
-            throw WalletFailure(error)
-        }
+    func requireStore() async throws(Failure) {
+        _ = try await flow.services.store.required()
     }
 
     /// Opens a card with its PIN; a new card gets PIN and PUK first.
-    func unlock(_ card: HeldKeycard) async throws(KeycardStop) {
+    func unlock(_ card: HeldKeycard) async throws(Failure) {
         if card.info.isInitialized {
             try await dialogue.openChannel(card)
             try await dialogue.unlock(card)
@@ -209,7 +204,7 @@ struct AuthorizeDevice: WalletWorkflow {
         }
     }
 
-    private func initialize(_ card: HeldKeycard) async throws(KeycardStop) {
+    private func initialize(_ card: HeldKeycard) async throws(Failure) {
         switch card.info.generation {
         case .certificate:
             // A foreign card is refused before the user types a PIN for it.
@@ -217,44 +212,52 @@ struct AuthorizeDevice: WalletWorkflow {
                 try await card.applet.openWithCertificate()
             }
         case .pairing:
+            // This also shows the version, which decides the form of INIT.
             try await dialogue.checkCertificate(card)
+            card.profile.info = await card.applet.info
         }
         let pin = try await dialogue.ask(.newPIN, card)
         let puk = SecretBox(try await newPUK(card))
         let newPIN = SecretBox(pin.clone())
         dialogue.workflow.workBegins()
+        dialogue.change = .initializing
         try await dialogue.step("INIT", card) { () throws(KeycardError) in
             guard let pin = newPIN.take(), let puk = puk.take() else { throw .wrongForm }
-            try await card.applet.initialize(pin: pin, puk: puk)
+            do throws(KeycardError) {
+                try await card.applet.initialize(pin: pin, puk: puk)
+            } catch {
+                if case .status = error { dialogue.change = nil }
+                throw error
+            }
         }
+        dialogue.change = .initialized
         card.profile.info = await card.applet.info
+        guard card.info.isSupported else { throw .otherVersion(card.info) }
         try await dialogue.openChannel(card)
         // The user has typed this PIN for this card and this insertion, so the card must accept it.
         guard try await dialogue.verify(pin, card) else {
-            throw .failed(WalletFailure(.cardFailed, "The card does not accept the PIN that was set", at: "INIT"))
+            throw Failure(.malformed("it refuses the PIN that it has taken"), at: "INIT")
         }
     }
 
     /// Asks for the PUK of a new card, or generates and shows it.
-    private func newPUK(_ card: HeldKeycard) async throws(KeycardStop) -> Secret {
+    private func newPUK(_ card: HeldKeycard) async throws(Failure) -> Secret {
         guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
         let drawn: PUKPrompt.Drawn
         do throws(CryptoError) {
             drawn = PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount))
         } catch {
-            throw .failed(WalletFailure(.crypto(error), at: "new PUK"))
+            throw Failure(.crypto(error), at: "new PUK")
         }
         _ = try await dialogue.ask(PUKPrompt(puk: drawn, lease: card.lease, userID: flow.request.userID))
         return drawn.digits.clone()
     }
 
     /// Loads the keys of words into a card without keys, and compares what the card derives.
-    func load(_ words: PaperWallet, _ card: HeldKeycard) async throws(KeycardStop) {
+    func load(_ words: PaperWallet, _ card: HeldKeycard) async throws(Failure) {
         // Kept before LOAD KEY: if its answer is lost, the key UID still identifies the public key that the card must
         // have.
-        try await dialogue.keeping { () throws(StoreError) in
-            try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
-        }
+        try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
         dialogue.workflow.workBegins()
         hasLoaded = true
         let uid = try await dialogue.step("LOAD KEY", card) { () throws(KeycardError) in
@@ -264,12 +267,10 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 
     /// Reads the device, and checks that the card derives what BIP-32 derives, as far as badged knows the wallet.
-    func readDevice(_ card: HeldKeycard) async throws(KeycardStop) {
-        guard let uid = card.info.keyUID else { throw .failed(.noKeys) }
+    func readDevice(_ card: HeldKeycard) async throws(Failure) {
+        guard let uid = card.info.keyUID else { throw .noKeys }
         let key = try await exportKey(.firstEthereumAddress, card)
-        let known = try await dialogue.keeping { () throws(StoreError) in
-            try await flow.services.wallets.firstKey(of: uid)
-        }
+        let known = try await flow.services.wallets.firstKey(of: uid)
         let isOwn = hasLoaded && words?.wallet.keyUID == uid
         if let expected = words?.wallet.keyUID == uid ? words?.wallet.firstKey : known, key != expected {
             if isOwn {
@@ -278,12 +279,10 @@ struct AuthorizeDevice: WalletWorkflow {
                 }
                 card.profile.info.keyUID = nil
             }
-            throw .failed(WalletFailure(.wrongWallet, at: "EXPORT KEY"))
+            throw Failure(.wrongWallet, at: "EXPORT KEY")
         }
         if known == nil, let wallet = words?.wallet, wallet.keyUID == uid {
-            try await dialogue.keeping { () throws(StoreError) in
-                try await flow.services.wallets.keep(wallet.firstKey, of: uid)
-            }
+            try await flow.services.wallets.keep(wallet.firstKey, of: uid)
         }
         let signer = try await exportKey(.ethereumSigner, card)
         device = Device(
@@ -294,7 +293,7 @@ struct AuthorizeDevice: WalletWorkflow {
         )
     }
 
-    private func exportKey(_ path: DerivationPath, _ card: HeldKeycard) async throws(KeycardStop) -> PublicKey {
+    private func exportKey(_ path: DerivationPath, _ card: HeldKeycard) async throws(Failure) -> PublicKey {
         try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
             try await card.applet.exportPublicKey(path)
         }

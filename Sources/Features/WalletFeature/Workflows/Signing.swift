@@ -34,33 +34,33 @@ struct Signing: Sendable, Equatable {
     }
 
     /// Reads `message`, `typedData` or `preimage` of RUN_WALLET, of which there must be one.
-    static func read(_ command: Command) throws(WalletFailure) -> Signing {
-        let count = [command.isPresent("message"), command.isPresent("typedData"), command.isPresent("preimage")]
+    static func read(_ arguments: Arguments) throws(Failure) -> Signing {
+        let count = [arguments.has("message"), arguments.has("typedData"), arguments.has("preimage")]
             .count { $0 }
         guard count == 1 else {
-            throw WalletFailure(.insufficientData, "One of typedData, message and preimage must say what to sign")
+            throw Failure(.insufficientData, "One of typedData, message and preimage must say what to sign")
         }
-        if let text = try command.text("message", 1...maximumCount, .invalidDataDefinition) {
+        if let text = try arguments.optionalText("message", 1...maximumCount) {
             return Signing(content: .message(text))
         }
-        if let digits = try command.text("preimage", 4...2 * maximumCount + 2, .invalidDataDefinition) {
-            guard digits.hasPrefix("0x"), let bytes = Hex.decode(digits.dropFirst(2), limit: maximumCount),
-                bytes.count >= 3, bytes[0] == 0x19
-            else {
-                throw WalletFailure(
-                    .invalidDataDefinition,
-                    "preimage must be 0x and hexadecimal digits of 3 to \(maximumCount) bytes, the first of them 19"
-                )
+        let preimage = "0x and hexadecimal digits of 3 to \(maximumCount) bytes, the first of them 19"
+        if let bytes = try arguments.optional(
+            "preimage",
+            preimage,
+            { value -> [UInt8]? in
+                guard let digits = value.string, digits.hasPrefix("0x"),
+                    let bytes = Hex.decode(digits.dropFirst(2), limit: maximumCount), bytes.count >= 3, bytes[0] == 0x19
+                else { return nil }
+                return bytes
             }
+        ) {
             return Signing(content: .preimage(bytes))
         }
-        guard case .value(let json) = command.object("typedData") else {
-            throw WalletFailure(.invalidDataDefinition, "typedData must be an object")
-        }
+        let json = try arguments.required("typedData", "an object") { $0.members == nil ? nil : $0 }
         do throws(TypedDataError) {
             return Signing(content: .typedData(try TypedData(json)))
         } catch {
-            throw WalletFailure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)")
+            throw Failure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)")
         }
     }
 
@@ -81,21 +81,22 @@ struct Signing: Sendable, Equatable {
 
     /// Signs with the key m/44'/60'/0'/0/0 of an open card.
     /// - Returns: `signer` and `signature`.
-    @Loop func sign(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(KeycardStop) -> [JSON.Member] {
+    @Loop func sign(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(Failure) -> [JSON.Member] {
         let path = DerivationPath.firstEthereumAddress
         let digest = digest
         let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
             try await card.applet.exportPublicKey(path)
         }
         let signature: KeycardSignature
-        do throws(KeycardStop) {
+        do throws(Failure) {
             signature = try await dialogue.step("SIGN", card) { () throws(KeycardError) in
                 try await card.applet.sign(digest, with: path, expecting: key)
             }
         } catch {
-            guard case .failed(var failure) = error else { throw error }
-            failure.code = .signatureFailed
-            throw .failed(failure)
+            guard error.code != .cardLost, error.code != .cancelled else { throw error }
+            var failure = error
+            failure.code = Failure.Code(WalletCode.signatureFailed.rawValue)
+            throw failure
         }
         let bytes = signature.signature.compact + [27 + signature.recoveryID]
         return [

@@ -15,11 +15,11 @@ struct SignData: WalletWorkflow {
     let entity: ContextEntity
     let signing: Signing
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
-        _ = try await flow.ask(VerifyDataPrompt(context: flow.context, entity: entity, signing: signing))
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
+        _ = try await flow.workflow.ask(VerifyDataPrompt(context: flow.context, entity: entity, signing: signing))
         let dialogue = flow.dialogue()
         let result = SignatureResult()
-        try await dialogue.run { card throws(KeycardStop) in
+        try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
             result.members = try await signing.sign(dialogue, card)
         }
@@ -33,16 +33,16 @@ struct AddSession: WalletWorkflow {
     let spendingLimit: String
     let expirationTime: Int
 
-    func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let key: SessionKey
         do throws(CryptoError) {
             key = SessionKey(try PrivateKey.generate())
         } catch {
-            throw WalletFailure(.crypto(error), at: "SESSION KEY")
+            throw Failure(.crypto(error), at: "SESSION KEY")
         }
         let dialogue = flow.dialogue()
         let result = SignatureResult()
-        try await dialogue.run { card throws(KeycardStop) in
+        try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
             let device = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
                 try await card.applet.exportPublicKey(.firstEthereumAddress)
@@ -59,8 +59,10 @@ struct AddSession: WalletWorkflow {
                 signed + [JSON.Member("payload", .string("\(line)|\(signature.dropFirst(2))"))]
             )
         }
-        guard let entity = result.entity else { throw WalletFailure(.signatureFailed, "Nothing was signed") }
-        _ = try await flow.ask(SessionKeyPrompt(key: key, userID: flow.request.userID))
+        guard let entity = result.entity else {
+            throw Failure(.signatureFailed, "Nothing was signed: start again")
+        }
+        _ = try await flow.workflow.ask(SessionKeyPrompt(key: key, userID: flow.request.userID))
         return entity
     }
 
@@ -97,10 +99,8 @@ struct AddSession: WalletWorkflow {
 /// The members of RUN_WALLET for workflows that sign.
 extension SignData {
     /// ACTIVATE_USER
-    static func activateUser(_ command: Command, _ request: WalletRequest) throws(WalletFailure) -> SignData {
-        guard let challenge = try command.text("challenge", 1...Signing.maximumCount) else {
-            throw WalletFailure(.insufficientData, "challenge cannot be undefined")
-        }
+    static func activateUser(_ arguments: Arguments, _ request: WalletRequest) throws(Failure) -> SignData {
+        let challenge = try arguments.text("challenge", 1...Signing.maximumCount)
         let token = request.tokenID.map { [JSON.Member("token_id", .string($0))] } ?? []
         return SignData(
             entity: ContextEntity(
@@ -114,23 +114,21 @@ extension SignData {
     }
 
     /// PERFORM_QR_ACTION, or one of its parts.
-    static func qrAction(_ command: Command, _ request: inout WalletRequest) throws(WalletFailure) -> SignData {
-        guard let text = try command.text("payload", 1...QRPayload.maximumCount, .invalidQRCode) else {
-            throw WalletFailure(.insufficientData, "payload cannot be undefined")
-        }
+    static func qrAction(_ arguments: Arguments, _ request: inout WalletRequest) throws(Failure) -> SignData {
+        let text = try arguments.text("payload", 1...QRPayload.maximumCount)
         guard let payload = QRPayload(text) else {
-            throw WalletFailure(.invalidQRCode, "The payload is not one of AD, RD, TX and AS, or is damaged")
+            throw Failure(.invalidQRCode, "The payload is not one of AD, RD, TX and AS, or is damaged")
         }
         guard request.type == "PERFORM_QR_ACTION" || request.type == payload.workflow else {
-            throw WalletFailure(.invalidQRCode, "The payload is for \(payload.workflow)")
+            throw Failure(.invalidQRCode, "The payload is for \(payload.workflow)")
         }
         if case .transaction(let transaction) = payload, let token = request.tokenID, token != transaction.tokenID {
-            throw WalletFailure(.invalidTokenID, "The payload is for another token")
+            throw Failure(.invalidTokenID, "The payload is for another token")
         }
         request.type = payload.workflow
-        let signing = try Signing.read(command)
+        let signing = try Signing.read(arguments)
         if case .typedData(let data) = signing.content, !payload.addresses.allSatisfy(data.mentions) {
-            throw WalletFailure(.invalidDataDefinition, "typedData does not have the addresses of the payload")
+            throw Failure(.invalidDataDefinition, "typedData does not have the addresses of the payload")
         }
         var user = [JSON.Member("user_id", .string(request.userID))]
         if let token = request.tokenID { user.append(JSON.Member("token_id", .string(token))) }
@@ -139,13 +137,13 @@ extension SignData {
 }
 
 extension AddSession {
-    init(_ command: Command) throws(WalletFailure) {
-        guard let limit = try command.text("spendingLimit", 1...78, .invalidSpendingLimit),
-            limit.utf8.allSatisfy({ (0x30...0x39).contains($0) })
-        else { throw WalletFailure(.invalidSpendingLimit, "spendingLimit must be a text of decimal digits") }
-        guard case .value(let time) = command.int("expirationTime"), let time, time > 0 else {
-            throw WalletFailure(.invalidExpirationTime, "expirationTime must be a whole number above 0")
+    init(_ arguments: Arguments) throws(Failure) {
+        let limit = try arguments.required("spendingLimit", "a text of 1 to 78 decimal digits") { value -> String? in
+            guard let digits = value.string, (1...78).contains(digits.utf8.count),
+                digits.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+            else { return nil }
+            return digits
         }
-        self.init(spendingLimit: limit, expirationTime: time)
+        self.init(spendingLimit: limit, expirationTime: try arguments.number("expirationTime", 1...Int.max))
     }
 }

@@ -6,6 +6,7 @@ import Keycard
 import Secp256k1
 import Secrets
 package import Server
+package import Text
 
 extension WalletFeature: SealingKeySource {
     /// Reads the key m/43'/60'/1581'/1836083566'/0 of a Keycard, the only kind of private key that leaves the card.
@@ -13,7 +14,7 @@ extension WalletFeature: SealingKeySource {
         for workflow: Workflow,
         keyUID: [UInt8]?,
         readerName: String?
-    ) async throws(SealingKeyFailure) -> SealingKey {
+    ) async throws(Failure) -> SealingKey {
         let dialogue = KeycardDialogue(
             services,
             workflow,
@@ -22,23 +23,21 @@ extension WalletFeature: SealingKeySource {
             keyUID: keyUID.map { .sealed($0) }
         )
         let result = TokenKeyResult()
-        do throws(WalletFailure) {
-            try await dialogue.run { card throws(KeycardStop) in
+        do throws(Failure) {
+            try await dialogue.run { card throws(Failure) in
                 // The profile may be older than this answer of the card, and the PIN is for one card alone.
-                if let keyUID, card.info.keyUID != keyUID { throw .failed(.otherSeal) }
+                if let keyUID, card.info.keyUID != keyUID { throw .otherSeal }
                 try await dialogue.openWallet(card)
-                guard let cardUID = card.info.keyUID else { throw .failed(.noKeys) }
+                guard let cardUID = card.info.keyUID else { throw .noKeys }
                 let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
                     SecretBox(try await card.applet.exportPrivateKey(.mpinTokens).scalar.clone())
                 }
                 result.key = SealingKey(keyUID: cardUID, key: key)
             }
         } catch {
-            switch error.code {
-            case .userCanceled: throw .cancelled
-            case .requestTimedOut: throw .timedOut
-            default: throw .failed("\(error.code.rawValue): \(error.message)")
-            }
+            guard error.change != nil || error.code != .cancelled && error.code != .timedOut else { throw error }
+            let text = "the card returned no key: \(error.walletCode.rawValue): \(error.walletText)"
+            throw Failure(.init("SealingKey"), text)
         }
         guard let key = result.key else { throw .cancelled }
         return key
@@ -50,8 +49,8 @@ extension WalletFeature: SealingKeySource {
     var key: SealingKey?
 }
 
-extension WalletFailure {
-    static let otherSeal = WalletFailure(
+extension Failure {
+    static let otherSeal = Failure(
         .wrongWallet,
         "The card is not the one that seals the token of the user: put in that card"
     )

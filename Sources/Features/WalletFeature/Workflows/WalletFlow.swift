@@ -10,7 +10,7 @@ import Wire
 /// One workflow of RUN_WALLET, with its members already checked.
 protocol WalletWorkflow: Sendable {
     /// Runs the workflow. The result is the entity of FLOW_COMPLETE.
-    @Loop func run(_ flow: WalletFlow) async throws(WalletFailure) -> ContextEntity
+    @Loop func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity
 }
 
 /// The members of RUN_WALLET that do not depend on the workflow.
@@ -44,15 +44,6 @@ struct WalletRequest: Sendable {
         )
     }
 
-    /// Asks the client for something that belongs to no card.
-    func ask<P: Prompt>(_ prompt: P) async throws(WalletFailure) -> P.Answer {
-        do throws(Interruption) {
-            return try await workflow.ask(prompt)
-        } catch {
-            throw error == .timedOut ? .requestTimedOut : .userCanceled
-        }
-    }
-
     /// `user_id` and `token_id` of an entity.
     var userMembers: [JSON.Member] {
         [JSON.Member("user_id", .string(request.userID))]
@@ -62,46 +53,31 @@ struct WalletRequest: Sendable {
 
 /// RUN_WALLET.
 extension WalletFeature {
-    func runWallet(_ session: Session, _ command: Command) -> CommandOutcome {
-        guard session.workflow == nil else { return .badState }
-        var type: String?
-        if case .value(let name) = command.string("workflow") { type = name }
-        do throws(WalletFailure) {
-            let (request, body) = try WalletRequest.read(command)
-            if let refusal = session.workflowRefusal() { throw WalletFailure(.tooManyWorkflows, refusal) }
-            if case .value(let flag) = command.bool("status") { session.wantsStatus = flag }
-            start(request, body, in: session)
+    func runWallet(_ call: Call) throws(Failure) -> Reply {
+        let request: WalletRequest
+        let body: any WalletWorkflow
+        do throws(Failure) {
+            (request, body) = try WalletRequest.read(call.arguments)
         } catch {
-            let context = WorkflowContext(id: nil, type: type)
-            session.answer(FlowInterruptedMessage(context: context, failure: error), to: command)
-        }
-        return .answered
-    }
-
-    private func start(_ request: WalletRequest, _ body: any WalletWorkflow, in session: Session) {
-        let context = WorkflowContext(id: Self.uuid(), type: request.type)
-        let started = FlowStartedMessage(context: context, userID: request.userID)
-        session.start(request.type, announcedBy: started) { [services] workflow in
-            let flow = WalletFlow(workflow, services, request, context)
-            do throws(WalletFailure) {
-                let entity = try await body.run(flow)
-                session.server.log(.info, "\(session.name): \(request.type) ended, success")
-                return FlowCompleteMessage(context: context, entity: entity)
-            } catch {
-                session.server.log(
-                    error.code == .userCanceled ? .info : .notice,
-                    "\(session.name): \(request.type) ended, \(error.code.rawValue) \(error.internalCode)"
-                )
-                return FlowInterruptedMessage(context: context, failure: error)
+            var error = error
+            if let type = call.arguments["workflow"]?.string {
+                error.details.append(JSON.Member("workflow", .string(type)))
             }
+            throw error
         }
-    }
-
-    /// A random UUID. RFC 9562 5.4.
-    private static func uuid() -> String {
-        var bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
-        bytes[6] = bytes[6] & 0x0F | 0x40
-        bytes[8] = bytes[8] & 0x3F | 0x80
-        return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { Hex.encode(bytes[$0]) }.joined(separator: "-")
+        let context = WorkflowContext(id: UUIDText.random(), type: request.type)
+        let started = FlowStartedMessage(context: context, userID: request.userID)
+        let services = services
+        func refusal(_ failure: Failure) -> Reply {
+            // A workflow that has not started has no id.
+            let id = failure.code == .tooManyWorkflows ? nil : context.id
+            return Reply(FlowInterruptedMessage(context: WorkflowContext(id: id, type: request.type), failure: failure))
+        }
+        return .workflow(request.type, announcedBy: started, refusal: refusal) { workflow throws(Failure) in
+            try services.refuseOtherVersions(in: request.readerName)
+            let entity = try await body.run(WalletFlow(workflow, services, request, context))
+            workflow.session.log(.info, "\(workflow.session.name): \(request.type) ended, success")
+            return Reply(FlowCompleteMessage(context: context, entity: entity))
+        }
     }
 }

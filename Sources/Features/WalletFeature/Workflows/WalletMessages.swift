@@ -74,14 +74,15 @@ struct FlowCompleteMessage: FlowEntityMessage {
 struct FlowInterruptedMessage: Message {
     static let name: StaticString = "FLOW_INTERRUPTED"
     let context: WorkflowContext
-    let failure: WalletFailure
+    let failure: Failure
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         context.write(to: &object)
         object.object("error") { error in
-            error.member("code", failure.code.rawValue)
+            error.member("code", failure.walletCode.rawValue)
             error.member("internalCode", failure.internalCode)
-            error.member("message", failure.message)
+            error.member("message", failure.walletText)
+            if let change = failure.change { error.member("change", change) }
         }
     }
 }

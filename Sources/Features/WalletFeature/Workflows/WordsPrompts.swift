@@ -50,19 +50,11 @@ struct WordsCheckPrompt: Prompt {
         EnterWordsMessage(userID: userID, positions: positions, count: nil, question: number, error: error)
     }
 
-    static func answer(
-        _ open: OpenPrompt<WordsCheckPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "SET_WORDS", open.isMeant(by: command) else { return .badState }
-        guard let typed = open.words(of: command) else { return .answered }
-        if open.prompt.words.matches(typed, at: open.prompt.positions) {
-            open.answer(())
-        } else {
-            open.refuse(command, "The words do not match")
+    func answer(in call: Call) throws(Failure) {
+        guard call.name == "SET_WORDS" else { throw .badState }
+        guard words.matches(try call.words(), at: positions) else {
+            throw Failure(.wrongArgument, "The words do not match")
         }
-        return .answered
     }
 }
 
@@ -90,21 +82,16 @@ struct WordsPrompt: Prompt {
         EnterWordsMessage(userID: userID, positions: nil, count: count, question: number, error: error ?? self.error)
     }
 
-    static func answer(
-        _ open: OpenPrompt<WordsPrompt>,
-        with command: Command,
-        named name: String
-    ) -> CommandOutcome {
-        guard name == "SET_WORDS", open.isMeant(by: command) else { return .badState }
-        guard let typed = open.words(of: command) else { return .answered }
+    func answer(in call: Call) throws(Failure) -> Typed {
+        guard call.name == "SET_WORDS" else { throw .badState }
+        let typed = try call.words()
         do throws(MnemonicError) {
             let mnemonic = try Mnemonic(words: typed)
-            guard mnemonic.count == open.prompt.count else { throw .wrongCount(mnemonic.count) }
-            open.answer(Typed(mnemonic))
+            guard mnemonic.count == count else { throw .wrongCount(mnemonic.count) }
+            return Typed(mnemonic)
         } catch {
-            open.refuse(command, text(error, open.prompt.count))
+            throw Failure(.wrongArgument, Self.text(error, count))
         }
-        return .answered
     }
 
     private static func text(_ error: MnemonicError, _ count: Int) -> String {
@@ -117,16 +104,10 @@ struct WordsPrompt: Prompt {
     }
 }
 
-extension OpenPrompt {
+extension Call {
     /// Takes `value` of SET_WORDS.
-    /// - Returns: nil if the command was refused.
-    fileprivate func words(of command: Command) -> Secret? {
-        switch command.secret("value") {
-        case .missing: refuse(command, "Value cannot be undefined")
-        case .invalid: refuse(command, "Invalid value")
-        case .value(let typed): return typed
-        }
-        return nil
+    fileprivate func words() throws(Failure) -> Secret {
+        try arguments.sdkSecret { (typed: consuming Secret) throws(Failure) in typed }
     }
 }
 

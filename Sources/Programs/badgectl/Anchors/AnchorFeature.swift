@@ -1,24 +1,60 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
 import CountryAuthorities
 import EID
 import Host
 
 /// The commands about the country authorities that badged trusts.
-let anchorFeature = Feature(commands: [AnchorsCommand.spec])
+let anchorFeature = FeatureCommands(commands: [AnchorsCommand.spec])
 
 extension Invocation {
-    /// The folder of the trust anchors: that of `--folder`, else that of badged.conf.
-    func anchorFolder() throws(Failure) -> String {
+    /// The folder of the trust anchors: that of `--folder`, else that of the badged at the socket, else that of
+    /// badged.conf, with a note.
+    func anchorFolder() async throws -> String {
         if let folder = value(of: "--folder") { return folder }
-        do throws(StartError) {
-            return try Configuration(path: nil).trustAnchors
+        var reason = "badged does not say which folder it uses"
+        do throws(ClientError) {
+            // --json is for the certificates, so the messages of badged are not shown.
+            let connection = try await DaemonConnection.connect(to: socket, keepsEvents: false)
+            defer { connection.close() }
+            let checks = try await connection.health()
+            if let folder = checks.compactMap(\.trustAnchors?.folder).first, folder.hasPrefix("/") { return folder }
         } catch {
-            throw Failure(.failed, error.message, hint: error.hint)
+            // A badged that is named must be there.
+            guard !has("--socket") else { throw error }
+            reason = error.text
         }
+        let folder = try Configuration(path: nil).trustAnchors
+        Output.note("\(reason); this is about the folder of badged.conf: \(folder)".printable)
+        return folder
     }
 }
 
 extension CVCertificate {
     /// The first and the last day.
     var validity: String { "\(effectiveDate.text) to \(expirationDate.text)" }
+}
+
+/// Warns before an authentication that badged trusts no country authority, because no authentication can succeed then.
+enum TrustAnchorAdvice {
+    static func check(_ workflow: WorkflowRun) async throws {
+        let checks: [BadgedClient.HealthCheck]
+        do throws(ClientError) {
+            checks = try await workflow.connection.health()
+        } catch {
+            // A user may authenticate without the permission to see the health, and an older badged has no such check.
+            switch error {
+            case .accessDenied, .unknownCommand: return
+            default: throw error
+            }
+        }
+        guard let anchors = checks.first(where: { $0.trustAnchors != nil }), anchors.trustAnchors?.newest == nil else {
+            return
+        }
+        throw CommandFailure(
+            .failed,
+            "badged trusts no country authority, so no authentication can succeed",
+            hint: "import the certificates of the authority: sudo badgectl anchors import"
+        )
+    }
 }

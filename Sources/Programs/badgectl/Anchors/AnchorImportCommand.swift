@@ -7,8 +7,8 @@ import Text
 
 /// `badgectl anchors import`.
 enum AnchorImportCommand {
-    static func run(_ invocation: Invocation) throws(Failure) -> ExitStatus {
-        let folder = try invocation.anchorFolder()
+    static func run(_ invocation: Invocation) async throws {
+        let folder = try await invocation.anchorFolder()
         let known = try knownFingerprints(invocation)
         let sources = try read(invocation)
         let present = access(folder, F_OK) == 0 ? TrustAnchors(folder: folder) : TrustAnchors()
@@ -19,7 +19,7 @@ enum AnchorImportCommand {
                 try AnchorWriter(folder: folder).write(taken)
             } catch {
                 let isDenied = error.code == EACCES || error.code == EPERM
-                throw Failure(
+                throw CommandFailure(
                     isDenied ? .denied : .failed,
                     "cannot write \(error.text)",
                     hint: isDenied ? "run badgectl as root: sudo badgectl anchors import" : "nothing was changed"
@@ -32,7 +32,7 @@ enum AnchorImportCommand {
             if case .present = $0.verdict { true } else { false }
         }
         guard !taken.isEmpty || here > 0 else {
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "no certificate of a known country authority was found",
                 hint: "badgectl anchors --known lists the certificates that badgectl knows"
@@ -40,19 +40,44 @@ enum AnchorImportCommand {
         }
         if !invocation.wantsJSON {
             Output.line("\(taken.count) taken, \(here) already there; badged uses what is in \(folder).")
-            AnchorsCommand.showNewest(TrustAnchors(folder: folder))
         }
-        return .done
+        try report(selection, TrustAnchors(folder: folder), invocation)
     }
 
-    private static func knownFingerprints(_ invocation: Invocation) throws(Failure) -> [String: AuthorityUse] {
+    /// Says until when the certificates of the folder are valid. Productive ones that are all over are a failure, and so
+    /// are test ones if nothing else came.
+    private static func report(
+        _ selection: AnchorSelection,
+        _ anchors: TrustAnchors,
+        _ invocation: Invocation
+    ) throws {
+        let today = CVDate.today
+        let uses = AuthorityUse.allCases.filter { use in
+            selection.decisions.contains { decision in
+                switch decision.verdict {
+                case .taken(use, _), .present(use): true
+                default: false
+                }
+            }
+        }
+        let newest = uses.compactMap { AuthoritySummary.newest($0, in: anchors) }
+        if !invocation.wantsJSON { for one in newest { AnchorsCommand.show(one, on: today) } }
+        guard let first = newest.first, first.lastDay < today else { return }
+        throw CommandFailure(
+            .failed,
+            "no certificate came that is valid today: the one of \(first.name) was valid until \(first.lastDay.text)",
+            hint: KnownAuthority.advice(after: first.name, first.use, on: today)
+        )
+    }
+
+    private static func knownFingerprints(_ invocation: Invocation) throws -> [String: AuthorityUse] {
         var known = Dictionary(
             KnownAuthority.all.map { ($0.fingerprint, $0.use) },
             uniquingKeysWith: { first, _ in first }
         )
         if let text = invocation.value(of: "--fingerprint") {
             guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
-                throw Failure(
+                throw CommandFailure(
                     .usage,
                     "--fingerprint needs the 64 hexadecimal digits of a SHA-256",
                     hint: "sha256sum FILE shows it for a certificate in DER"
@@ -63,16 +88,16 @@ enum AnchorImportCommand {
         return known
     }
 
-    private static func read(_ invocation: Invocation) throws(Failure) -> AnchorSources {
+    private static func read(_ invocation: Invocation) throws -> AnchorSources {
         var paths = invocation.others
         if paths.isEmpty {
             paths = AnchorSources.installedPrograms(home: getenv("HOME").map { String(cString: $0) })
             guard !paths.isEmpty else {
-                throw Failure(
+                throw CommandFailure(
                     .failed,
                     "no AusweisApp is installed here, which would have the certificates",
-                    hint: "install it (Debian: apt install ausweisapp2), or name a file, folder or zip archive: "
-                        + "badgectl anchors import SOURCE"
+                    hint: "name a file, folder or zip archive: "
+                        + KnownAuthority.advice(after: nil, .productive, on: CVDate.today)
                 )
             }
         }

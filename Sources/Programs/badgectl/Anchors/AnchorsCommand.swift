@@ -6,13 +6,13 @@ import Text
 
 /// `badgectl anchors`: lists the trusted country authorities, or imports their certificates.
 enum AnchorsCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "anchors",
         summary: "list the country authorities that badged trusts, or import their certificates",
         operand: ValueSpec("import", .words(["import"]), isOptional: true),
         others: ValueSpec("SOURCE", .files),
         options: [
-            OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged.conf"),
+            OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged"),
             OptionSpec("--fingerprint", ValueSpec("SHA256"), "import: also trust the certificate with this SHA-256"),
             OptionSpec("--known", "list the certificates that badgectl knows, with their SHA-256"),
         ],
@@ -25,20 +25,20 @@ enum AnchorsCommand {
             import looks into each SOURCE: a file, a folder, a zip archive, or - for standard input. The certificates
             may be in DER or in hexadecimal digits, also inside other data. Without SOURCE it looks into an installed
             AusweisApp. It takes the certificates whose SHA-256 it knows, and those that one of these has signed, along
-            the chain, and says why it leaves others. It needs root. A running badged uses the certificates at once.
+            the chain, and says why it leaves others. It needs root. A running badged uses the certificates at once. Ends
+            with 1 if no certificate is valid today.
             """,
         ],
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        if !invocation.operand.isEmpty { return try AnchorImportCommand.run(invocation) }
+    @Sendable private static func run(_ invocation: Invocation) async throws {
+        if !invocation.operand.isEmpty { return try await AnchorImportCommand.run(invocation) }
         if invocation.has("--known") {
             listKnown(invocation)
         } else {
-            try list(invocation)
+            try await list(invocation)
         }
-        return .done
     }
 
     // MARK: Lists
@@ -64,15 +64,15 @@ enum AnchorsCommand {
         }
     }
 
-    private static func list(_ invocation: Invocation) throws(Failure) {
-        let folder = try invocation.anchorFolder()
+    private static func list(_ invocation: Invocation) async throws {
+        let folder = try await invocation.anchorFolder()
         let anchors = TrustAnchors(folder: folder)
         let groups: [(AuthorityUse, [CVCertificate])] = [
             (.productive, TrustAnchors.connected(anchors.productive, anchors.links)),
             (.test, TrustAnchors.connected(anchors.test, anchors.links)),
         ]
         guard !anchors.productive.isEmpty || !anchors.test.isEmpty else {
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "\(folder) has no certificate of a country authority",
                 hint: "import the certificates: sudo badgectl anchors import"
@@ -91,17 +91,19 @@ enum AnchorsCommand {
             }
         }
         Output.line(Help.columns(rows, indentation: ""))
-        showNewest(anchors)
+        let today = CVDate.today
+        for use in AuthorityUse.allCases {
+            guard let newest = AuthoritySummary.newest(use, in: anchors) else { continue }
+            show(newest, on: today)
+            if newest.lastDay < today { Output.note(KnownAuthority.advice(after: newest.name, use, on: today)) }
+        }
     }
 
     /// Says how long the newest certificate is valid.
-    static func showNewest(_ anchors: TrustAnchors) {
-        guard let newest = AuthoritySummary(anchors, learnt: []).newest else { return }
-        let isOver = newest.lastDay < CVDate.today
-        Output.line(
-            "The newest certificate, of \(newest.name), \(isOver ? "was" : "is") valid until \(newest.lastDay.text)."
-        )
-        if isOver { Output.line("Newer ones are needed, for example those of a newer AusweisApp.") }
+    static func show(_ newest: AuthoritySummary.Newest, on today: CVDate) {
+        let use = newest.use == .test ? " for tests" : ""
+        let verb = newest.lastDay < today ? "was" : "is"
+        Output.line("The newest certificate\(use), of \(newest.name), \(verb) valid until \(newest.lastDay.text).")
     }
 
     // MARK: Texts

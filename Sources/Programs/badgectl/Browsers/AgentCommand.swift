@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// The commands for browsers.
-let browserFeature = Feature(commands: [AgentCommand.spec])
+let browserFeature = FeatureCommands(commands: [AgentCommand.spec])
 
 /// `badgectl agent`: runs the authentications that browsers start.
 enum AgentCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "agent",
         summary: "ask you here when a browser starts an authentication",
         options: [.reader, .pinentry],
@@ -26,15 +25,18 @@ enum AgentCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         var workflow = try await WorkflowRun(invocation, notDone: notDone, waits: true)
         while true {
-            do throws(Failure) {
+            do {
                 let current = workflow
-                return try await current.run { () throws(Failure) in try await serve(current) }
+                return try await current.run { try await serve(current) }
             } catch {
                 guard workflow.user.ending == nil, workflow.connection.hasEnded else { throw error }
                 await Terminal.finish()
+                if !workflow.user.isIdle {
+                    workflow.user.say("The authentication has ended: \(workflow.user.notDone).")
+                }
                 workflow.user.say(Invocation.waiting)
                 workflow = try await workflow.reconnected(invocation, notDone: notDone)
             }
@@ -43,20 +45,20 @@ enum AgentCommand {
 
     private static let notDone = "browsers cannot ask you any more"
 
-    private static func serve(_ workflow: WorkflowRun) async throws(Failure) {
+    private static func serve(_ workflow: WorkflowRun) async throws {
         let (connection, user) = (workflow.connection, workflow.user)
-        try await workflow.ask { () throws(ClientError) in try await connection.setUserInterface(true) }
+        try await connection.setUserInterface(true)
         while true {
             user.reset(notDone: notDone, isIdle: true)
             user.say("Waiting for browsers. Press Ctrl-C to end.")
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await connection.authenticateForBrowser(user: user)
-            }
-            do throws(Failure) {
+            let result = try await connection.authenticateForBrowser(user: user)
+            do {
                 try AuthCommand.show(result, to: user, hasBrowser: true)
             } catch {
                 if Task.isCancelled { throw error }
-                user.announce(([error.text] + (error.hint.map { ["hint: \($0)"] } ?? [])).joined(separator: "\n"))
+                let failure = workflow.failure(error)
+                let hint = failure.hint.map { "\nhint: \($0)" } ?? ""
+                user.announce(failure.text + hint)
             }
             await Terminal.finish()
             if Task.isCancelled, let ending = user.ending { throw ending }
@@ -69,7 +71,7 @@ extension CommandLineUser {
     func other(_ event: Event) async {
         switch event.message {
         case let message as AuthenticationMessage where message.outcome == nil && isIdle:
-            reset(notDone: AuthCommand.notDone, isIdle: false)
+            reset(notDone: SentText.nothing, isIdle: false)
             source.begin()
             announce("A browser asks you to prove your identity.")
         case let message as UserInterface:

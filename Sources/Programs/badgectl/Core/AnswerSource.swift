@@ -2,7 +2,6 @@
 import Glibc
 import Secrets
 
-/// The form of a secret.
 struct SecretForm: Sendable {
     enum Content: Sendable {
         case digits(ClosedRange<Int>)
@@ -54,7 +53,7 @@ struct SecretForm: Sendable {
 }
 
 /// The result of a question.
-enum Reply {
+enum TypedAnswer {
     /// A secret of the right form.
     case secret(SecretBox)
     /// The user pressed Return.
@@ -76,15 +75,15 @@ enum Reply {
 protocol AnswerSource: Sendable {
     /// Begins a dialogue, which ends with the program or with `Terminal.end`.
     func begin()
-    func ask(_ form: SecretForm) async -> Reply
+    func ask(_ form: SecretForm) async -> TypedAnswer
     /// Waits until the user presses Return.
-    func askToContinue() async -> Reply
+    func askToContinue() async -> TypedAnswer
     /// Asks for an answer that is no secret.
-    func ask(_ prompt: String) async -> Reply
+    func ask(_ prompt: String) async -> TypedAnswer
     /// Asks with buttons; nil: there are none, so `ask` must do.
     func choose(_ choice: Choice) async -> Choice.Answer?
     /// Shows a text that no one else may see, until the user has written it down.
-    func reveal(_ text: String) async -> Reply
+    func reveal(_ text: String) async -> TypedAnswer
 }
 
 extension AnswerSource {
@@ -122,7 +121,7 @@ final class TerminalSource: AnswerSource {
     func say(_ text: String) { Terminal.say(Layout.wrapped(text, for: descriptor), on: descriptor) }
 
     /// Asks until the value has the right form.
-    private func value(_ prompt: String, _ form: SecretForm) async -> Reply {
+    private func value(_ prompt: String, _ form: SecretForm) async -> TypedAnswer {
         while true {
             switch await line(prompt) {
             case .text(let box):
@@ -136,7 +135,7 @@ final class TerminalSource: AnswerSource {
         }
     }
 
-    func ask(_ form: SecretForm) async -> Reply {
+    func ask(_ form: SecretForm) async -> TypedAnswer {
         while true {
             let first = await value(form.name.prefix(1).uppercased() + form.name.dropFirst() + ": ", form)
             guard form.isTypedTwice, case .secret(let firstBox) = first else { return first }
@@ -149,9 +148,9 @@ final class TerminalSource: AnswerSource {
         }
     }
 
-    func askToContinue() async -> Reply { await askToContinue("Press Return to continue: ") }
+    func askToContinue() async -> TypedAnswer { await askToContinue("Press Return to continue: ") }
 
-    private func askToContinue(_ prompt: String) async -> Reply {
+    private func askToContinue(_ prompt: String) async -> TypedAnswer {
         switch await line(prompt) {
         case .text, .tooLong: .confirmed
         case .ended: .ended
@@ -159,7 +158,7 @@ final class TerminalSource: AnswerSource {
         }
     }
 
-    func reveal(_ text: String) async -> Reply {
+    func reveal(_ text: String) async -> TypedAnswer {
         begin()
         say(text)
         let reply = await askToContinue("Press Return when you have written it down: ")
@@ -172,9 +171,9 @@ final class TerminalSource: AnswerSource {
         return reply
     }
 
-    func ask(_ prompt: String) async -> Reply {
+    func ask(_ prompt: String) async -> TypedAnswer {
         switch await line(prompt, echoes: true) {
-        case .text(let box): .text(box.take()?.withBytes { String(decoding: $0, as: UTF8.self) } ?? "")
+        case .text(let box): .text(box.take()?.withBytes { String(validating: $0, as: UTF8.self) ?? "" } ?? "")
         case .tooLong: .text("")
         case .ended: .ended
         case .cancelled: .cancelled
@@ -196,7 +195,7 @@ actor StreamSource: AnswerSource {
         if isatty(STDIN_FILENO) == 1 { Terminal.begin(on: STDIN_FILENO, input) }
     }
 
-    func ask(_ form: SecretForm) async -> Reply {
+    func ask(_ form: SecretForm) async -> TypedAnswer {
         let line = await input.next()
         lines += 1
         switch line {
@@ -209,17 +208,17 @@ actor StreamSource: AnswerSource {
         }
     }
 
-    func askToContinue() async -> Reply { await terminal?.askToContinue() ?? .noTerminal }
+    func askToContinue() async -> TypedAnswer { await terminal?.askToContinue() ?? .noTerminal }
 
-    func ask(_ prompt: String) async -> Reply { await terminal?.ask(prompt) ?? .noTerminal }
+    func ask(_ prompt: String) async -> TypedAnswer { await terminal?.ask(prompt) ?? .noTerminal }
 
-    func reveal(_ text: String) async -> Reply { await terminal?.reveal(text) ?? .noTerminal }
+    func reveal(_ text: String) async -> TypedAnswer { await terminal?.reveal(text) ?? .noTerminal }
 }
 
 /// No answers: there is neither a terminal nor `--pin-stdin`.
 struct NoSource: AnswerSource {
-    func ask(_ form: SecretForm) async -> Reply { .noTerminal }
-    func askToContinue() async -> Reply { .noTerminal }
-    func ask(_ prompt: String) async -> Reply { .noTerminal }
-    func reveal(_ text: String) async -> Reply { .noTerminal }
+    func ask(_ form: SecretForm) async -> TypedAnswer { .noTerminal }
+    func askToContinue() async -> TypedAnswer { .noTerminal }
+    func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
+    func reveal(_ text: String) async -> TypedAnswer { .noTerminal }
 }

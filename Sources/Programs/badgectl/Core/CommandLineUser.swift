@@ -7,8 +7,8 @@ import Text
 /// Each feature answers its own questions in an extension.
 final class CommandLineUser: WorkflowUser {
     private struct State {
-        /// How the program ends; set when the workflow is given up.
-        var ending: Failure?
+        /// How the program ends, from `notDone`; set when the workflow is given up.
+        var ending: (@Sendable (_ notDone: String) -> CommandFailure)?
         var lastText = ""
         var insertions = 0
         /// What an early end means, such as `the PIN was not changed`.
@@ -17,6 +17,8 @@ final class CommandLineUser: WorkflowUser {
         var isIdle = false
         /// Whether a new PIN was sent to the card and there is no result yet.
         var isChangingPIN = false
+        /// The rights that the user has granted to a service; nil before the consent.
+        var granted: [String]?
         /// Ends the wait for a card after `--timeout`.
         var timer: Task<Void, Never>?
     }
@@ -54,18 +56,20 @@ final class CommandLineUser: WorkflowUser {
         state = Mutex(State(notDone: notDone))
     }
 
-    private var spec: CommandSpec? {
+    private var spec: ShellCommand? {
         if case .run(let command) = invocation.request { command } else { nil }
     }
 
-    /// The name of the command.
     var command: String { spec?.name ?? "" }
 
     /// The card that the user puts on the reader, such as `ID card`.
     var card: String { spec?.card ?? "card" }
 
     /// What an early end means, such as `the PIN was not changed`.
-    var notDone: String { state.withLock { $0.notDone } }
+    var notDone: String {
+        get { state.withLock { $0.notDone } }
+        set { state.withLock { $0.notDone = newValue } }
+    }
 
     /// Whether no workflow runs.
     var isIdle: Bool { state.withLock { $0.isIdle } }
@@ -75,8 +79,14 @@ final class CommandLineUser: WorkflowUser {
         set { state.withLock { $0.isChangingPIN = newValue } }
     }
 
-    /// Why the workflow was given up; nil when it was not.
-    var ending: Failure? { state.withLock { $0.ending } }
+    /// The rights that the user has granted to a service; nil before the consent.
+    var granted: [String]? {
+        get { state.withLock { $0.granted } }
+        set { state.withLock { $0.granted = newValue } }
+    }
+
+    /// Why the workflow was given up, with what is known now of its effect; nil when it was not.
+    var ending: CommandFailure? { state.withLock { $0.ending?($0.notDone) } }
 
     /// Prepares for the next workflow. `isIdle`: whether that has not begun yet.
     func reset(notDone: String, isIdle: Bool) {
@@ -86,7 +96,7 @@ final class CommandLineUser: WorkflowUser {
     /// Notes a signal. Returns true when the workflow is to be cancelled, false when the program is to end at once.
     func interrupt(_ number: Int32) -> Bool {
         let (isFirst, isIdle) = state.withLock { state in
-            defer { state.ending = Failure(.interrupted(number), "interrupted: \(state.notDone)") }
+            defer { state.ending = { CommandFailure(.interrupted(number), "interrupted: \($0)") } }
             return (state.ending == nil, state.isIdle)
         }
         if isFirst, !isIdle {
@@ -151,18 +161,24 @@ final class CommandLineUser: WorkflowUser {
 
     func cardLeft(reader: String) async { say("The card has left the reader.") }
 
-    func progress(_ percent: Int) async { if percent > 0 { say("\(percent) %", isPassing: true) } }
+    func progress(_ percent: Int) async {
+        noteService(at: percent)
+        guard percent > 0 else { return }
+        let words = spec?.progress[percent].map { ": \($0)" } ?? ""
+        say("\(percent) %\(words)", isPassing: true)
+    }
 
     /// Begins the time that `--timeout` gives the user for putting a card on the reader, unless it runs.
     private func startTimer() {
         guard let seconds = invocation.seconds(of: "--timeout") else { return }
         state.withLock { state in
             guard state.timer == nil else { return }
-            let text = "no usable card came within \(invocation.value(of: "--timeout") ?? "") s: \(state.notDone)"
+            let text = "no usable card came within \(invocation.value(of: "--timeout") ?? "") s"
             state.timer = Task { [weak self] in
                 try? await Task.sleep(for: .seconds(seconds))
                 guard !Task.isCancelled, let self else { return }
-                giveUp(Failure(.failed, text, hint: "put the \(card) on the reader, and try again"))
+                let hint = "put the \(card) on the reader, and try again"
+                giveUp { CommandFailure(.failed, "\(text): \($0)", hint: hint) }
                 cancel.withLock { $0 }?()
             }
         }
@@ -188,27 +204,33 @@ final class CommandLineUser: WorkflowUser {
 
     /// Notes why a question has no answer.
     func giveUp(
-        _ reply: Reply,
+        _ reply: TypedAnswer,
         wanted form: String = "an answer",
         noTerminal: String? = nil,
         hint: String? = nil
     ) {
         switch reply {
         case .ended:
-            giveUp(Failure(.failed, "no more input: \(notDone)", hint: "run badgectl \(command) again"))
+            let hint = "run badgectl \(command) again"
+            giveUp { CommandFailure(.failed, "no more input: \($0)", hint: hint) }
         case .malformed(let line):
             let text = "line \(line) of standard input is not \(form)"
-            giveUp(Failure(.failed, text, hint: "\(notDone); correct the line and try again"))
+            giveUp { CommandFailure(.failed, text, hint: "\($0); correct the line and try again") }
         case .noTerminal:
             let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
-            giveUp(Failure(.failed, noTerminal ?? "there is no terminal to ask on", hint: hint))
+            giveUp(CommandFailure(.failed, noTerminal ?? "there is no terminal to ask on", hint: hint))
         case .noPinentry: giveUp(.noPinentry)
         case .cancelled, .confirmed, .secret, .text: return
         }
     }
 
     /// Notes how the program ends. The first reason counts.
-    func giveUp(_ failure: Failure) { state.withLock { if $0.ending == nil { $0.ending = failure } } }
+    func giveUp(_ failure: CommandFailure) { giveUp { _ in failure } }
+
+    /// Notes how the program ends, from what an early end means.
+    func giveUp(_ ending: @escaping @Sendable (_ notDone: String) -> CommandFailure) {
+        state.withLock { if $0.ending == nil { $0.ending = ending } }
+    }
 
     // MARK: Readers
 

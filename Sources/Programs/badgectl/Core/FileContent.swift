@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 
-/// Reads files that the command line names.
+/// Reads files that the command line names. They may be pipes.
 enum FileContent {
     /// Reads a file of at most `limit` bytes.
-    static func read(_ path: String, limit: Int) throws(Failure) -> [UInt8] {
+    static func read(_ path: String, limit: Int) throws -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw cannotRead(path) }
+        guard descriptor >= 0 else { throw cannotRead(path, errorText()) }
         defer { close(descriptor) }
-        var (content, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
-        while content.count <= limit {
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw cannotRead(path) }
-            if count == 0 { return content }
-            content += chunk[..<count]
+        switch PlainFile.read(descriptor, limit: limit) {
+        case .bytes(let bytes): return bytes
+        case .tooLong:
+            let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
+            throw CommandFailure(.failed, "\(path) is longer than \(size)", hint: "name another file")
+        case .missing: throw cannotRead(path, "there is no such file")
+        case .failed(let reason): throw cannotRead(path, reason)
         }
-        let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
-        throw Failure(.failed, "\(path) is longer than \(size)", hint: "name another file")
     }
 
-    private static func cannotRead(_ path: String) -> Failure {
-        Failure(.failed, "cannot read \(path): \(String(cString: strerror(errno)))", hint: "name another file")
+    private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
+        CommandFailure(.failed, "cannot read \(path): \(reason)", hint: "name another file")
+    }
+}
+
+extension Invocation {
+    /// A text, or the content of the file with this path.
+    static func textOrFile(_ argument: String) -> String {
+        guard case .bytes(let bytes) = PlainFile.read(argument, limit: 65_536), !bytes.isEmpty,
+            let text = String(validating: bytes, as: UTF8.self)
+        else { return argument }
+        return text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }
 }

@@ -7,7 +7,7 @@ enum Help {
         ("3", "badged cannot be reached"), ("4", "access denied"), ("130", "interrupted with Ctrl-C"),
     ]
 
-    static func text(for command: CommandSpec?) -> String {
+    static func text(for command: ShellCommand?) -> String {
         command.map(text(of:)) ?? program
     }
 
@@ -29,7 +29,7 @@ enum Help {
         """
     }
 
-    private static func text(of command: CommandSpec) -> String {
+    private static func text(of command: ShellCommand) -> String {
         let options = command.options + CommandTable.global
         let actions = command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0, $1) }))\n"
         let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
@@ -44,7 +44,7 @@ enum Help {
             """
     }
 
-    private static func usage(_ command: CommandSpec) -> String {
+    private static func usage(_ command: ShellCommand) -> String {
         let operand = command.operand.map { " \($0.usage)" } ?? ""
         let others = command.others.map { " [\($0.name)...]" } ?? ""
         return command.name + operand + others

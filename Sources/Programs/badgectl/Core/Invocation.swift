@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// A command line after parsing.
 struct Invocation: Sendable {
     enum Request: Sendable {
-        case run(CommandSpec)
+        case run(ShellCommand)
         /// nil: the help of the program.
-        case help(CommandSpec?)
+        case help(ShellCommand?)
         case version
     }
 
@@ -23,17 +24,19 @@ struct Invocation: Sendable {
 
     func value(of option: String) -> String? { options[option] }
 
-    /// The names of the options that are given.
     var given: Dictionary<String, String>.Keys { options.keys }
 
     var wantsJSON: Bool { has("--json") }
 
+    /// Writes a line for people, unless `--json` writes the messages.
+    func tell(_ line: String) { if !wantsJSON { Output.line(line.printable) } }
+
     /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the
     /// same as `--option VALUE`.
-    static func parse(_ arguments: [String]) throws(Failure) -> Invocation {
+    static func parse(_ arguments: [String]) throws -> Invocation {
         let (words, given) = try split(arguments)
         let names = CommandTable.commands.map(\.name)
-        var command: CommandSpec?
+        var command: ShellCommand?
         if let name = words.first {
             command = CommandTable.commands.first { $0.name == name }
             if command == nil { throw usage("unknown command \(name)", nil, names, name) }
@@ -49,7 +52,7 @@ struct Invocation: Sendable {
             }
             if spec.value?.name == ValueSpec.seconds.name, seconds(value) == nil {
                 let text = "\(option) needs a number of seconds from 0 to 86400"
-                throw Failure(.usage, text, hint: "for example: \(option) 2.5")
+                throw CommandFailure(.usage, text, hint: "for example: \(option) 2.5")
             }
             result.options[option] = value
         }
@@ -70,7 +73,7 @@ struct Invocation: Sendable {
     /// Separates the options from the other words.
     private static func split(
         _ arguments: [String]
-    ) throws(Failure) -> (words: [String], options: [(option: String, value: String)]) {
+    ) throws -> (words: [String], options: [(option: String, value: String)]) {
         var rest = arguments[...]
         var words: [String] = []
         var options: [(option: String, value: String)] = []
@@ -113,8 +116,8 @@ struct Invocation: Sendable {
 
     private static func operands(
         _ words: ArraySlice<String>,
-        of command: CommandSpec
-    ) throws(Failure) -> (operand: String, others: [String]) {
+        of command: ShellCommand
+    ) throws -> (operand: String, others: [String]) {
         var rest = words
         var operand = ""
         if let needed = command.operand {
@@ -139,10 +142,10 @@ struct Invocation: Sendable {
         _ command: String?,
         _ words: [String] = [],
         _ word: String = ""
-    ) -> Failure {
+    ) -> CommandFailure {
         let known = CommandTable.commands.first { $0.name == command }
         let help = "badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible"
-        return Failure(.usage, text, hint: Suggestion.question(word, among: words) + help)
+        return CommandFailure(.usage, text, hint: Suggestion.question(word, among: words) + help)
     }
 }
 
@@ -154,43 +157,30 @@ extension Invocation {
     ///   - showsEvents: whether `--json` writes events, too; nil: as `keepsEvents`.
     /// - Returns: the connection.
     /// - Throws: the failure with which the program ends.
-    func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws(Failure) -> DaemonConnection {
+    func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws -> DaemonConnection {
         let show = show(events: showsEvents ?? keepsEvents)
-        return try await Self.ask { () throws(ClientError) in
-            try await DaemonConnection.connect(to: socket, keepsEvents: keepsEvents, onMessage: show)
-        }
+        return try await DaemonConnection.connect(to: socket, keepsEvents: keepsEvents, onMessage: show)
     }
 
     /// Connects as soon as badged can be reached again, for a command that goes on when badged is restarted.
-    func reconnect() async throws(Failure) -> DaemonConnection {
+    func reconnect() async throws -> DaemonConnection {
         let retry = RetryPolicy(longestPause: .seconds(2))
-        return try await Self.ask { () throws(ClientError) in
-            let connections = DaemonConnection.connections(to: socket, retry: retry, onMessage: show(events: true))
-            var iterator = connections.makeAsyncIterator()
-            guard let connection = try await iterator.next() else { throw .cancelled }
-            return connection
-        }
+        let connections = DaemonConnection.connections(to: socket, retry: retry, onMessage: show(events: true))
+        var iterator = connections.makeAsyncIterator()
+        guard let connection = try await iterator.next() else { throw ClientError.cancelled }
+        return connection
     }
 
     /// What a command says before `reconnect`.
     static let waiting = "badged has closed the connection. Waiting until it runs again."
 
-    private var socket: String { value(of: "--socket") ?? SocketPath.standard }
+    var socket: String { value(of: "--socket") ?? SocketPath.standard }
 
     /// Writes messages for `--json`.
     private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
         guard wantsJSON else { return nil }
         // The words of a wallet are for the terminal alone.
         return { if events || $0.isAnswer, !$0.tellsSecret { Output.message($0.text) } }
-    }
-
-    /// Calls the library; its errors become failures of the program.
-    static func ask<Value>(_ body: () async throws(ClientError) -> Value) async throws(Failure) -> Value {
-        do throws(ClientError) {
-            return try await body()
-        } catch {
-            throw Failure(error)
-        }
     }
 }
 

@@ -15,7 +15,7 @@ enum Output {
         }
     }
 
-    static func error(_ failure: Failure) {
+    static func error(_ failure: CommandFailure) {
         note("badgectl: error: \(failure.text.printable)")
         if let hint = failure.hint { note("hint: \(hint.printable)") }
     }

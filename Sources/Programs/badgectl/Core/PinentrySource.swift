@@ -18,7 +18,7 @@ final class PinentrySource: AnswerSource {
         }
     }
 
-    func ask(_ form: SecretForm) async -> Reply {
+    func ask(_ form: SecretForm) async -> TypedAnswer {
         let description = takeNotes()
         var error: String?
         while true {
@@ -41,7 +41,7 @@ final class PinentrySource: AnswerSource {
         }
     }
 
-    func askToContinue() async -> Reply {
+    func askToContinue() async -> TypedAnswer {
         let settings = [Pinentry.Setting("SETDESC", takeNotes()), Pinentry.Setting("SETOK", "Continue")]
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
@@ -50,9 +50,9 @@ final class PinentrySource: AnswerSource {
         }
     }
 
-    func ask(_ prompt: String) async -> Reply { .noTerminal }
+    func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
 
-    func reveal(_ text: String) async -> Reply {
+    func reveal(_ text: String) async -> TypedAnswer {
         switch await choose(Choice(text: text, yes: "I have written it down")) {
         case .yes: .confirmed
         case .cancelled: .cancelled

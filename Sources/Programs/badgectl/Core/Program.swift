@@ -7,11 +7,10 @@ import Host
         ProcessHardening.apply()
         let signals = Signals.block()
         let invocation: Invocation
-        do throws(Failure) {
-            invocation = try Invocation.parse(Array(CommandLine.arguments.dropFirst()))
+        do {
+            invocation = try Invocation.parse(try arguments())
         } catch {
-            Output.error(error)
-            Output.quit(error.status)
+            Output.quit(status(error))
         }
         switch invocation.request {
         case .help(let command):
@@ -23,18 +22,41 @@ import Host
         case .run(let command):
             // Detached: the main actor's thread waits for signals.
             Task.detached {
-                let status: ExitStatus
-                do throws(Failure) {
-                    status = try await command.run(invocation)
+                var status = ExitStatus.done
+                do {
+                    try await command.run(invocation)
                 } catch {
-                    Output.error(error)
-                    status = error.status
+                    status = Self.status(error)
                 }
-                Signals.handle { _ in Output.quit(status) }
+                Signals.handle { [status] _ in Output.quit(status) }
                 if !status.isInterruption { await Terminal.finish() }
                 Output.quit(status)
             }
             Signals.serve(signals)
         }
+    }
+
+    /// Writes the failure, and returns the status with which the program ends.
+    private static func status(_ error: any Error) -> ExitStatus {
+        if let status = error as? ExitStatus { return status }
+        let failure = CommandFailure(error)
+        Output.error(failure)
+        return failure.status
+    }
+
+    /// The arguments. `CommandLine.arguments` replaces bytes that are not UTF-8, so that another text would be signed.
+    private static func arguments() throws -> [String] {
+        var arguments: [String] = []
+        for index in 1..<max(1, Int(CommandLine.argc)) {
+            guard let raw = CommandLine.unsafeArgv[index], let text = String(validatingCString: raw) else {
+                throw CommandFailure(
+                    .usage,
+                    "argument \(index) is not UTF-8",
+                    hint: "use a UTF-8 locale and encode it again"
+                )
+            }
+            arguments.append(text)
+        }
+        return arguments
     }
 }

@@ -14,9 +14,11 @@ struct SecretTexts {
         (self.form, self.work, self.explanation) = (form, work, explanation)
     }
 
-    /// The texts for a question about a card of any kind.
-    static func of(_ question: SecretQuestion) -> SecretTexts {
-        question.userID == nil ? EIDTexts.texts(of: question) : WalletTexts.texts(of: question)
+    /// The texts for a question about the card in the reader. The workflows of wallet cards name a user, and their
+    /// operations do not.
+    static func of(_ question: SecretQuestion, takesTransportPIN: Bool) -> SecretTexts {
+        question.userID == nil && question.reader.card?.keycard == nil
+            ? EIDTexts.texts(of: question, takesTransportPIN: takesTransportPIN) : WalletTexts.texts(of: question)
     }
 }
 
@@ -37,7 +39,7 @@ extension SecretKind {
 extension CommandLineUser: CardUser {
     func answer(_ question: SecretQuestion) async -> SecretBox? {
         cardIsThere()
-        let texts = SecretTexts.of(question)
+        let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
         let reply = await source.ask(texts.form)
         guard case .secret(let secret) = reply else {
@@ -51,13 +53,19 @@ extension CommandLineUser: CardUser {
 
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool {
         cardIsThere()
-        let texts = SecretTexts.of(question)
+        let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
         say("Enter the \(texts.form.name) on the keypad of the reader \(question.reader.name).".printable)
         isChangingPIN = question.kind == .newPIN
         return true
+    }
+
+    /// RUN_AUTH takes no transport PIN.
+    private var takesTransportPIN: Bool {
+        guard case .run(let command) = invocation.request else { return true }
+        return command.name != "auth"
     }
 
     /// Says what happened to the last value, and what to know before the next one.
@@ -71,7 +79,8 @@ extension CommandLineUser: CardUser {
         case .accepted: if last?.kind == .puk { say("The PIN is unblocked and has 3 tries again.") }
         case nil: break
         }
-        if last?.kind != question.kind || question.kind == .pin || question.kind == .puk && question.userID != nil,
+        if last?.kind != question.kind || question.kind == .pin
+            || question.kind == .puk && (question.userID != nil || question.reader.card?.keycard != nil),
             let text = texts.explanation
         {
             say(text)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// A command that runs workflows: a connection, the user, and the signals that cancel.
 ///
@@ -20,7 +21,7 @@ struct WorkflowRun: Sendable {
     ///   - notDone: what an early end means, such as `the PIN was not changed`.
     ///   - waits: whether the command first waits for something else, so that the dialogue begins later.
     /// - Throws: why badged or pinentry cannot be used.
-    init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws(Failure) {
+    init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws {
         let isScript = invocation.has("--pin-stdin")
         let pinentry = try invocation.pinentry()
         // A script without questions does not use the terminal.
@@ -49,16 +50,27 @@ struct WorkflowRun: Sendable {
     }
 
     /// The same user with a new connection, as soon as badged can be reached again.
-    func reconnected(_ invocation: Invocation, notDone: String) async throws(Failure) -> WorkflowRun {
+    func reconnected(_ invocation: Invocation, notDone: String) async throws -> WorkflowRun {
         // A signal now ends the program.
         Signals.handle(nil)
         let connection = try await invocation.reconnect()
         return WorkflowRun(connection, CommandLineUser(user, connection, notDone: notDone))
     }
 
+    /// Connects, and runs `body` with the reader of the command line.
+    static func run(
+        _ invocation: Invocation,
+        notDone: String,
+        _ body: @escaping @Sendable (WorkflowRun) async throws -> Void
+    ) async throws {
+        let workflow = try await WorkflowRun(invocation, notDone: notDone)
+        try await workflow.checkReader(invocation)
+        try await workflow.run { try await body(workflow) }
+    }
+
     /// Checks that the reader of `--reader` is there, before the user is asked anything. With `--timeout` the workflow
     /// waits for the reader instead.
-    func checkReader(_ invocation: Invocation) async throws(Failure) {
+    private func checkReader(_ invocation: Invocation) async throws {
         guard let name = invocation.value(of: "--reader"), !invocation.has("--timeout") else { return }
         var names: [String] = []
         // A badged that has just started finds its readers one after the other.
@@ -70,7 +82,7 @@ struct WorkflowRun: Sendable {
             if names.contains(name) { return }
         }
         let list = names.isEmpty ? "no reader is connected" : "readers: \(names.joined(separator: ", "))"
-        throw Failure(
+        throw CommandFailure(
             .failed,
             "there is no reader \(name)",
             hint: Suggestion.question(name, among: names) + list + "; --timeout waits for a reader"
@@ -78,48 +90,41 @@ struct WorkflowRun: Sendable {
     }
 
     /// Runs `body`. A first signal cancels it, a second one ends the program without waiting for badged.
-    func run(_ body: @escaping @Sendable () async throws(Failure) -> Void) async throws(Failure) -> ExitStatus {
-        let task = Task { () -> Result<Void, Failure> in
-            do throws(Failure) {
-                return .success(try await body())
-            } catch {
-                return .failure(error)
-            }
-        }
+    func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let task = Task { try await body() }
         Signals.handle { [user, connection] number in
             if user.interrupt(number) { task.cancel() } else { connection.close() }
         }
         user.whenGivenUp { task.cancel() }
         // The time of --timeout may have ended before.
         if user.ending != nil { task.cancel() }
-        try await task.value.get()
-        return .done
+        do {
+            try await task.value
+        } catch {
+            throw failure(error)
+        }
     }
 
-    /// Calls the library. Its errors become failures, unless the user has given the workflow up before.
-    func ask<Value>(_ body: () async throws(ClientError) -> Value) async throws(Failure) -> Value {
-        do throws(ClientError) {
-            return try await body()
-        } catch {
-            throw user.ending ?? Failure(error)
-        }
+    /// The failure for an error of `body`. An error of the library means little after the user has given up.
+    func failure(_ error: any Error) -> CommandFailure {
+        error as? CommandFailure ?? user.ending ?? CommandFailure(error)
     }
 }
 
 extension Invocation {
     /// The source of `--pinentry`; nil without the option.
-    fileprivate func pinentry() throws(Failure) -> PinentrySource? {
+    fileprivate func pinentry() throws -> PinentrySource? {
         guard has("--pinentry") else { return nil }
         guard !has("--pin-stdin") else {
-            throw Failure(.usage, "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
+            throw CommandFailure(.usage, "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
         }
-        guard let program = ChildProcess.installed("pinentry") else { throw Failure.noPinentry }
+        guard let program = ChildProcess.installed("pinentry") else { throw CommandFailure.noPinentry }
         return PinentrySource(program)
     }
 
     /// Whether the command asks for a consent that the command line does not give.
     fileprivate var asksForConsent: Bool {
         guard case .run(let command) = request else { return false }
-        return command.options.contains { $0.name == "--yes" } && !has("--yes")
+        return command.options.contains { $0.name == "--yes" } && !has("--yes") && command.asksForConsent(self)
     }
 }

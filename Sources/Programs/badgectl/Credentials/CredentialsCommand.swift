@@ -3,7 +3,7 @@ import BadgedClient
 import Text
 
 /// The commands for credentials that people tap.
-let credentialFeature = Feature(
+let credentialFeature = FeatureCommands(
     commands: [CredentialsCommand.spec],
     describeCard: { card in
         guard let name = ["pkoc": "PKOC", "aliro": "Aliro"][card.kind] else { return nil }
@@ -14,31 +14,34 @@ let credentialFeature = Feature(
 
 /// `badgectl credentials`: shows what a card or phone shows that is put on a reader.
 enum CredentialsCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "credentials",
         summary: "show the credential of the next card or phone on a reader",
         options: [OptionSpec("--watch", "show every credential, until Ctrl-C")],
         details: [
             """
             Waits for a card or phone with PKOC or Aliro. Shows its 64-bit number in hexadecimal and decimal, or the
-            reason why there is no credential. A card that is on a reader already must be put there again. Needs the
-            permission credentials.
+            reason why there is no credential. A card that lies on a reader is read at once. Needs the permission
+            credentials.
             """,
             "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
         ],
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        _ = try await Invocation.ask { () throws(ClientError) in try await connection.startCredentials() }
+        _ = try await connection.startCredentials()
+        Output.note("Waiting for a card or phone. Put it on a reader; Ctrl-C ends.")
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
-            if !invocation.wantsJSON { Output.line(line(credential).printable) }
-            if !isWatching { return credential.key == nil ? .failed : .done }
+            invocation.tell(line(credential))
+            if isWatching { continue }
+            if credential.key == nil { throw ExitStatus.failed }
+            return
         }
-        throw Failure(connection.ending ?? .closed)
+        throw connection.ending ?? ClientError.closed
     }
 
     /// Such as `Desk: 3f1e4cc6d712764d (4548157090586326605), pkoc-se1`.

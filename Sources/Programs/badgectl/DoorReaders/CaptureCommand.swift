@@ -5,7 +5,7 @@ import Glibc
 
 /// `badgectl capture`: writes each advertisement to a btsnoop file.
 enum CaptureCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "capture",
         summary: "write the received advertisements to a file, until Ctrl-C",
         operand: ValueSpec("FILE", .files),
@@ -23,16 +23,16 @@ enum CaptureCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let path = invocation.operand
         let connection = try await invocation.connect(keepsEvents: true)
         let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
-        ScanCommand.warn(try await ScanCommand.start(connection, options))
+        ScanCommand.warn(try await connection.startScan(options))
         // The file is opened after the answer, so that a user without the permission does not lose the old file.
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else {
-            throw Failure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+            throw CommandFailure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
         }
         defer { close(file) }
         try append(BTSnoop.header, file, path)
@@ -51,7 +51,7 @@ enum CaptureCommand {
             default: continue
             }
         }
-        throw Failure(connection.ending ?? .closed)
+        throw connection.ending ?? ClientError.closed
     }
 
     private static var now: Int64 {
@@ -71,13 +71,13 @@ enum CaptureCommand {
     }
 
     /// Appends whole records, so that the file is readable when the program is interrupted.
-    private static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws(Failure) {
+    private static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                throw Failure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+                throw CommandFailure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
             }
             rest = rest.dropFirst(count)
         }

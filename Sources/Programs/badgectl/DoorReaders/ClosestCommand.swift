@@ -3,7 +3,7 @@ import BadgedClient
 
 /// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted way.
 enum ClosestCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "closest",
         summary: "show the closest door reader for a way of opening",
         operand: ValueSpec("TYPE", .openingTypes),
@@ -18,62 +18,60 @@ enum ClosestCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let type = invocation.operand
         let options = ScanCommand.options(try ScanCommand.filter(invocation))
         let connection = try await invocation.connect(keepsEvents: true, showsEvents: false)
-        var status = try await ScanCommand.start(connection, options)
-        let last = Task.detached { () -> Result<[DoorReader], Failure> in
+        var status = try await connection.startScan(options)
+        let last = Task.detached {
             // Closing ends the loop over the events.
             defer { connection.close() }
             try? await Task.sleep(for: ScanCommand.duration)
-            do throws(Failure) {
-                return .success(try await inReach(connection))
-            } catch {
-                return .failure(error)
-            }
+            return try await connection.doorReaders()
         }
         for await event in connection.events {
             if let change = event.message as? ScanStatus { status = change }
             guard let reader = event.message as? DoorReader, isOpenable(reader, type) else { continue }
-            if let closest = try await inReach(connection).first(where: { isOpenable($0, type) }) {
+            if let closest = try await connection.doorReaders().first(where: { isOpenable($0, type) }) {
                 return show(closest, invocation)
             }
         }
-        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
-        let readers = try await last.value.get()
+        if let ending = connection.ending, ending != .closed { throw ending }
+        let readers = try await last.value
         if let closest = readers.first(where: { isOpenable($0, type) }) { return show(closest, invocation) }
         if readers.isEmpty, let failure = ScanCommand.failure(status, hasReaders: false) { throw failure }
         throw failure(readers, type)
-    }
-
-    /// The readers in reach, the closest first.
-    private static func inReach(_ connection: DaemonConnection) async throws(Failure) -> [DoorReader] {
-        try await Invocation.ask { () throws(ClientError) in try await connection.doorReaders() }
     }
 
     private static func isOpenable(_ reader: DoorReader, _ type: String) -> Bool {
         reader.isActive && reader.inRange.contains(type) && !reader.isCoolingDown
     }
 
-    private static func show(_ reader: DoorReader, _ invocation: Invocation) -> ExitStatus {
+    private static func show(_ reader: DoorReader, _ invocation: Invocation) {
         if !invocation.wantsJSON { for line in DoorReaderTable.lines([reader]) { Output.line(line) } }
-        return .done
     }
 
     /// Why no reader can be opened now.
-    private static func failure(_ readers: [DoorReader], _ type: String) -> Failure {
+    private static func failure(_ readers: [DoorReader], _ type: String) -> CommandFailure {
         guard !readers.isEmpty else {
             let hint = "badgectl health shows what may be missing; --code 0 accepts any code"
-            return Failure(.failed, "no door reader is in reach", hint: hint)
+            return CommandFailure(.failed, "no door reader is in reach", hint: hint)
         }
         let suitable = readers.filter { $0.openingTypes.contains(type) }
         if suitable.isEmpty {
-            return Failure(.failed, "no door reader in reach can be opened that way", hint: "badgectl scan shows them")
+            return CommandFailure(
+                .failed,
+                "no door reader in reach can be opened that way",
+                hint: "badgectl scan shows them"
+            )
         }
         if suitable.contains(where: { $0.inRange.contains(type) }) {
-            return Failure(.failed, "the closest door reader was opened just now", hint: "wait a moment, and try again")
+            return CommandFailure(
+                .failed,
+                "the closest door reader was opened just now",
+                hint: "wait a moment, and try again"
+            )
         }
-        return Failure(.failed, "no door reader is near enough", hint: "go closer to the door")
+        return CommandFailure(.failed, "no door reader is near enough", hint: "go closer to the door")
     }
 }

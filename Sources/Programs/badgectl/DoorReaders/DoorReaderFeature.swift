@@ -2,7 +2,7 @@
 import DoorReaders
 
 /// The commands for door readers.
-let doorReaderFeature = Feature(
+let doorReaderFeature = FeatureCommands(
     commands: [ScanCommand.spec, ClosestCommand.spec, OpenCommand.spec, CaptureCommand.spec]
 )
 

@@ -9,7 +9,7 @@ enum DoorReaderTable {
             ($0.isActive ? 0 : 1, -$0.level, $0.id) < ($1.isActive ? 0 : 1, -$1.level, $1.id)
         }
         guard !sorted.isEmpty else { return ["no door reader"] }
-        let names = sorted.map { $0.name.map { "\($0.printable)  " } ?? "" }
+        let names = sorted.map { ($0.name ?? $0.beacon?.description).map { "\($0.printable)  " } ?? "" }
         let columns = isatty(STDOUT_FILENO) == 1 ? Layout.width(of: STDOUT_FILENO) : Int.max
         let (idWidth, nameWidth) = (width(sorted.map(\.id.printable)), width(names))
         return zip(sorted, names).map { reader, name in

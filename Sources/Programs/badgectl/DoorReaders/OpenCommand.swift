@@ -4,7 +4,7 @@ import DoorReaders
 
 /// `badgectl open`: opens a door reader with a key of the user.
 enum OpenCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "open",
         summary: "open a door reader with your key",
         operand: ValueSpec("READER", isOptional: true),
@@ -14,8 +14,8 @@ enum OpenCommand {
         ],
         details: [
             """
-            Opens the door reader READER, as badgectl scan names it; without READER the closest one, as soon as it is
-            near enough. Waits up to five seconds for the reader.
+            Opens the door reader READER, by its id or its name in badgectl scan. Without READER: the closest one, as soon
+            as it is near enough. Waits up to five seconds for the reader.
             """,
             """
             The reader says whether the door opens, but it cannot prove this. badgectl ends with 1 when access is denied
@@ -25,14 +25,14 @@ enum OpenCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let wanted = invocation.operand
         let type = invocation.value(of: "--type") ?? "proximity"
         let key = invocation.value(of: "--key")
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], updates: .milliseconds(200))
         let connection = try await invocation.connect(keepsEvents: true)
         defer { connection.close() }
-        var status = try await ScanCommand.start(connection, options)
+        var status = try await connection.startScan(options)
         // An opening ends by itself, so only the search has a limit.
         let limit = Task.detached {
             try? await Task.sleep(for: ScanCommand.duration)
@@ -44,12 +44,14 @@ enum OpenCommand {
         for await event in connection.events {
             switch event.message {
             case let reader as BadgedClient.DoorReader where token == nil:
-                guard wanted.isEmpty ? reader.inRange.contains(type) : reader.id == wanted else { continue }
-                let answer = try await Invocation.ask { () throws(ClientError) in
-                    wanted.isEmpty
-                        ? try await connection.triggerOpening(by: type, key: key)
-                        : try await connection.openDoorReader(wanted, by: type, key: key)
+                guard wanted.isEmpty ? reader.inRange.contains(type) : [reader.id, reader.name].contains(wanted) else {
+                    continue
                 }
+                if !wanted.isEmpty, reader.id != wanted { try await checkName(wanted, connection) }
+                let answer =
+                    wanted.isEmpty
+                    ? try await connection.triggerOpening(by: type, key: key)
+                    : try await connection.openDoorReader(reader.id, by: type, key: key)
                 switch answer {
                 case .begun(let opening):
                     token = opening.token
@@ -65,26 +67,39 @@ enum OpenCommand {
             default: continue
             }
         }
-        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        if let ending = connection.ending, ending != .closed { throw ending }
         if let failure = ScanCommand.failure(status, hasReaders: reason != nil) { throw failure }
         let none = wanted.isEmpty ? "no door reader is near enough" : "\(wanted) is not in reach"
-        throw Failure(.failed, (reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
+        throw CommandFailure(.failed, (reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
     }
 
-    private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws(Failure) -> ExitStatus {
+    /// Checks that only one reader in reach has the name. Names are not proven, and several readers may have the same.
+    private static func checkName(_ name: String, _ connection: DaemonConnection) async throws {
+        let readers = try await connection.doorReaders()
+        let ids = readers.filter { $0.name == name }.map(\.id)
+        guard ids.count < 2 else {
+            let list = ids.joined(separator: ", ").printable
+            throw CommandFailure(
+                .usage,
+                "\(ids.count) readers are called \(name)".printable,
+                hint: "use the id: \(list)"
+            )
+        }
+    }
+
+    private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws {
         guard result.status == "success" else {
             let hint = "badgectl open --help shows what is necessary"
             let text = "not opened: \(result.reason ?? result.status) (\(result.status))"
-            throw Failure(.failed, text.printable, hint: hint)
+            throw CommandFailure(.failed, text.printable, hint: hint)
         }
         let reader = result.readerID ?? "the reader"
         guard result.accessDecision != "denied" else {
-            throw Failure(.failed, "\(reader) denies access".printable, hint: "ask the owner of the door")
+            throw CommandFailure(.failed, "\(reader) denies access".printable, hint: "ask the owner of the door")
         }
         if !invocation.wantsJSON {
             let word = result.accessDecision == "granted" ? "grants access" : "does not say whether the door opens"
             Output.line("\(reader) \(word)".printable)
         }
-        return .done
     }
 }

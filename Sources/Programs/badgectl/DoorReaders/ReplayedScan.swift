@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import DoorReaders
-import Glibc
 import Text
 
 /// `badgectl scan --replay`: decodes a capture and tracks its readers, without badged.
@@ -9,8 +8,8 @@ enum ReplayedScan {
     /// In bytes.
     private static let longestFile = 256 << 20
 
-    static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool) throws(Failure) -> ExitStatus {
-        let file = try contents(of: path)
+    static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool) throws {
+        let file = try FileContent.read(path, limit: longestFile)
         let tracker = ReaderTracker()
         var fragments = FragmentAssembly()
         var (first, last): (Int64?, Milliseconds) = (nil, 0)
@@ -32,9 +31,9 @@ enum ReplayedScan {
         } catch {
             switch error {
             case .notBTSnoop:
-                throw Failure(.failed, "\(path) is not a btsnoop file", hint: "badgectl capture writes one")
+                throw CommandFailure(.failed, "\(path) is not a btsnoop file", hint: "badgectl capture writes one")
             case .unknownDataLink(let number):
-                throw Failure(
+                throw CommandFailure(
                     .failed,
                     "\(path) has the unknown data link \(number)",
                     hint: "badgectl reads 1001, 1002 and 2001"
@@ -51,7 +50,7 @@ enum ReplayedScan {
         }
         if asJSON {
             Output.message(list(found, at: last, clock: (first ?? 0) / 1000 + last))
-            return .done
+            return
         }
         let readers = found.map { reader in
             BadgedClient.DoorReader(
@@ -60,6 +59,7 @@ enum ReplayedScan {
                 name: reader.name,
                 lockServiceCode: reader.lockServiceCode,
                 lockServiceCodes: reader.lockServiceCodes,
+                beacon: reader.beacon.map { .init(uuid: $0.uuid, major: Int($0.major), minor: Int($0.minor)) },
                 openingTypes: reader.openingTypes.types.map(\.name),
                 inRange: reader.inRange.types.map(\.name),
                 level: reader.signal.level,
@@ -68,7 +68,6 @@ enum ReplayedScan {
             )
         }
         for line in DoorReaderTable.lines(readers) { Output.line(line) }
-        return .done
     }
 
     /// DOOR_READER_LIST, as badged would answer at the end of the capture.
@@ -82,22 +81,5 @@ enum ReplayedScan {
             }
         }
         return String(decoding: writer.bytes, as: UTF8.self)
-    }
-
-    private static func contents(of path: String) throws(Failure) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw Failure(.failed, "cannot read \(path): \(String(cString: strerror(errno)))")
-        }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = read(descriptor, &chunk, chunk.count)
-            if count == 0 { return bytes }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0, bytes.count < longestFile else { throw Failure(.failed, "cannot read all of \(path)") }
-            bytes += chunk[..<count]
-        }
     }
 }

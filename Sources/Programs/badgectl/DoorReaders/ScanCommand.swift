@@ -5,12 +5,13 @@ import Glibc
 
 /// `badgectl scan`: lists the door readers in reach.
 enum ScanCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "scan",
         summary: "list the door readers in reach, the strongest first",
         options: [
             .code,
             OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "readers that can be opened in this way"),
+            OptionSpec("--beacons", "iBeacons, too, with UUID, major and minor"),
             OptionSpec("--watch", "show every change, until Ctrl-C"),
             OptionSpec("--replay", ValueSpec("FILE", .files), "read a capture instead"),
         ],
@@ -32,14 +33,14 @@ enum ScanCommand {
     /// How long the command listens without `--watch`.
     static let duration = Duration.seconds(5)
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let filter = try filter(invocation)
         if let path = invocation.value(of: "--replay") {
             return try ReplayedScan.run(path, filter, asJSON: invocation.wantsJSON)
         }
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        var status = try await start(connection, options(filter))
+        var status = try await connection.startScan(options(filter))
         if isWatching { warn(status) }
         if !isWatching { end(connection, after: duration) }
 
@@ -61,15 +62,14 @@ enum ScanCommand {
             }
             if draws { draw(readers) }
         }
-        if isWatching { throw Failure(connection.ending ?? .closed) }
-        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        if isWatching { throw connection.ending ?? ClientError.closed }
+        if let ending = connection.ending, ending != .closed { throw ending }
         // Readers that were received before a fault are shown, too.
         if !invocation.wantsJSON, status.error == nil || !readers.isEmpty {
             for line in DoorReaderTable.lines(readers.values) { Output.line(line) }
         }
         if let failure = failure(status, hasReaders: !readers.isEmpty) { throw failure }
         warn(status)
-        return .done
     }
 
     /// Clears the screen and draws the table.
@@ -80,16 +80,11 @@ enum ScanCommand {
         )
     }
 
-    /// Starts the scan. The status says when the radio does not work now: badged goes on trying.
-    static func start(_ connection: DaemonConnection, _ options: ScanOptions) async throws(Failure) -> ScanStatus {
-        try await Invocation.ask { () throws(ClientError) in try await connection.startScan(options) }
-    }
-
     /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.
-    static func failure(_ status: ScanStatus, hasReaders: Bool) -> Failure? {
+    static func failure(_ status: ScanStatus, hasReaders: Bool) -> CommandFailure? {
         guard let error = status.error, !status.isListening || !hasReaders else { return nil }
         let text = status.isListening ? "no door reader was received: \(error)" : "no scan: \(error)"
-        return Failure(.failed, text, hint: "badgectl health shows what badged needs")
+        return CommandFailure(.failed, text, hint: "badgectl health shows what badged needs")
     }
 
     static func warn(_ status: ScanStatus) {
@@ -106,14 +101,15 @@ enum ScanCommand {
 
     // MARK: Options
 
-    static func filter(_ invocation: Invocation) throws(Failure) -> ScanFilter {
+    static func filter(_ invocation: Invocation) throws -> ScanFilter {
         var filter = ScanFilter()
         if let text = invocation.value(of: "--code") {
             guard let code = Int(text), code == 0 || LockServiceCode.range.contains(code) else {
-                throw Failure(.usage, "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
+                throw CommandFailure(.usage, "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
             }
             filter.lockServiceCodes = code == 0 ? [] : [code]
         }
+        if invocation.has("--beacons") { filter.profiles.insert(.ibeacon) }
         if let type = invocation.value(of: "--type").flatMap(OpeningType.init(name:)) {
             filter.openingTypes = OpeningTypes(type)
         }
@@ -124,7 +120,8 @@ enum ScanCommand {
         ScanOptions(
             mode: .performance,
             openingTypes: filter.openingTypes.types.map(\.name),
-            lockServiceCodes: filter.lockServiceCodes.sorted()
+            lockServiceCodes: filter.lockServiceCodes.sorted(),
+            profiles: filter.profiles == ReaderProfile.doors ? nil : filter.profiles.map(\.rawValue).sorted()
         )
     }
 }

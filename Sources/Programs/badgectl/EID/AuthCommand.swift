@@ -4,7 +4,7 @@ import Glibc
 
 /// `badgectl auth`: authenticates to a service.
 enum AuthCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "auth",
         summary: "prove your identity with an ID card to the service at URL",
         operand: ValueSpec("URL"),
@@ -18,9 +18,9 @@ enum AuthCommand {
         ] + ServiceVisit.options,
         details: [
             """
-            URL is the address of the service's TcToken: tcTokenURL in the link that starts an eID client. Shows who
-            asks, for what purpose and for which data; you can deny the optional data. Then asks for the PIN, and for
-            the CAN or the PUK when the card needs them. All of this is on the terminal; standard output has the address
+            URL is the link that starts an eID client, or the address of the service's TcToken: tcTokenURL in that link.
+            Put it in single quotes. Shows who asks, for what purpose and for which data; you can deny the optional
+            data. Then asks for the PIN, and for the CAN or the PUK when the card needs them. All of this is on the terminal; standard output has the address
             to open in the browser, and nothing else. --open also opens the address; --follow shows what the service
             answers there instead.
             """,
@@ -33,34 +33,36 @@ enum AuthCommand {
         run: run
     )
 
-    static let notDone = "the service got no data"
-
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         try ServiceVisit.check(invocation)
-        let workflow = try await WorkflowRun(invocation, notDone: notDone)
-        try await workflow.checkReader(invocation)
-        return try await workflow.run { () throws(Failure) in
+        let url = try ServiceLink.tcTokenURL(in: invocation.operand)
+        try await WorkflowRun.run(invocation, notDone: SentText.nothing) { workflow in
             try await TrustAnchorAdvice.check(workflow)
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await workflow.connection.authenticate(
-                    tcTokenURL: invocation.operand,
+            let result: AuthenticationResult
+            do {
+                result = try await workflow.connection.authenticate(
+                    tcTokenURL: url,
                     reader: invocation.value(of: "--reader"),
                     developerMode: invocation.has("--developer-mode"),
                     user: workflow.user
                 )
-            }
-            let failure: Failure?
-            do throws(Failure) {
-                try show(result, to: workflow.user, hasBrowser: invocation.has("--follow"))
-                failure = nil
             } catch {
-                failure = error
+                // The end of the connection says nothing about the data.
+                var failure = workflow.failure(error)
+                if failure.status == .unreachable { failure.text += ": \(workflow.user.notDone)" }
+                throw failure
             }
+            let shown = Result { try show(result, to: workflow.user, hasBrowser: invocation.has("--follow")) }
             // The service may show a page after an error, too.
             if let url = result.url, result.isSuccess || workflow.user.ending == nil {
-                try ServiceVisit.run(url, invocation, workflow.user)
+                do {
+                    try ServiceVisit.run(url, invocation, workflow.user, isSuccess: result.isSuccess)
+                } catch {
+                    guard case .failure = shown else { throw error }
+                    workflow.user.say(workflow.failure(error).text + ".")
+                }
             }
-            if let failure { throw failure }
+            try shown.get()
         }
     }
 
@@ -69,14 +71,15 @@ enum AuthCommand {
         _ result: AuthenticationResult,
         to user: CommandLineUser,
         hasBrowser: Bool = false
-    ) throws(Failure) {
-        if result.isSuccess { user.announce("The service has received the data.") }
-        if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
-            if isatty(STDOUT_FILENO) == 1 {
-                user.say(result.isSuccess ? "Continue in the browser at:" : "Return to the service at:")
-            }
-            user.tell(result: url)
+    ) throws {
+        user.note(result.sent)
+        if result.isSuccess {
+            let isRead = result.sent?.state != SentData.State.none
+            user.announce(isRead ? "The service has received the data." : "The service has read no data from the card.")
         }
-        if !result.isSuccess { throw user.ending ?? ConsentText.failure(result) }
+        if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
+            ServiceVisit.tell(url, user, isSuccess: result.isSuccess)
+        }
+        if !result.isSuccess { throw user.ending ?? ConsentText.failure(result, user.notDone) }
     }
 }

@@ -7,9 +7,9 @@ enum Browser {
     private static let program = "xdg-open"
 
     /// Hands the address to the browser. Waits for the end of xdg-open, but not for the browser that it may become.
-    static func open(_ url: String) throws(Failure) {
+    static func open(_ url: String) throws {
         guard let path = ChildProcess.installed(program) else {
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "there is no program xdg-open",
                 hint: "install it (Debian: apt install xdg-utils), or open the address yourself"
@@ -20,7 +20,7 @@ enum Browser {
         unsetenv("GNUTLS_NO_IMPLICIT_INIT")
         unsetenv("LIBDISPATCH_LOG")
         guard let child = ChildProcess.start(path, [url], descriptors: []) else {
-            throw Failure(.failed, "xdg-open cannot be started", hint: "open the address yourself")
+            throw CommandFailure(.failed, "xdg-open cannot be started", hint: "open the address yourself")
         }
         // Without a desktop environment xdg-open ends with the browser only, so the wait is bounded.
         for _ in 0..<50 {
@@ -31,7 +31,7 @@ enum Browser {
                 continue
             }
             guard ended == child, status != 0 else { return }
-            throw Failure(.failed, "xdg-open could not open the address", hint: "open the address yourself")
+            throw CommandFailure(.failed, "xdg-open could not open the address", hint: "open the address yourself")
         }
     }
 }

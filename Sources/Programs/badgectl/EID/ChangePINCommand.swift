@@ -3,7 +3,7 @@ import BadgedClient
 
 /// `badgectl change-pin`: changes the PIN of an eID card.
 enum ChangePINCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "change-pin",
         summary: "change the PIN of an ID card",
         options: [.reader, .timeout, .pinStdin, .pinentry],
@@ -22,23 +22,20 @@ enum ChangePINCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let workflow = try await WorkflowRun(invocation, notDone: "the PIN was not changed")
-        try await workflow.checkReader(invocation)
-        return try await workflow.run { () throws(Failure) in
+    @Sendable private static func run(_ invocation: Invocation) async throws {
+        try await WorkflowRun.run(invocation, notDone: "the PIN was not changed") { workflow in
             let result: ChangePINResult
-            do throws(Failure) {
-                result = try await workflow.ask { () throws(ClientError) in
-                    try await workflow.connection.changePIN(
-                        reader: invocation.value(of: "--reader"),
-                        user: workflow.user
-                    )
-                }
+            do {
+                result = try await workflow.connection.changePIN(
+                    reader: invocation.value(of: "--reader"),
+                    user: workflow.user
+                )
             } catch {
-                guard workflow.user.isChangingPIN else { throw error }
-                let cause = workflow.user.ending == nil ? error.text : "interrupted"
-                throw Failure(
-                    error.status,
+                let failure = workflow.failure(error)
+                guard workflow.user.isChangingPIN else { throw failure }
+                let cause = workflow.user.ending == nil ? failure.text : "interrupted"
+                throw CommandFailure(
+                    failure.status,
                     "\(cause) during the change; the card may have the old PIN or the new one",
                     hint: findOut
                 )
@@ -48,7 +45,7 @@ enum ChangePINCommand {
     }
 
     /// Says how a PIN change ended, and throws its failure.
-    private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws(Failure) {
+    private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws {
         // Other servers of the protocol report success together with a reason.
         if result.success, result.reason == nil { return user.tell(result: "The PIN has been changed.") }
         var failure = failure(reason: result.reason)
@@ -64,8 +61,8 @@ enum ChangePINCommand {
     private static let findOut = "run badgectl change-pin, and try each PIN once as the PIN, the new one first"
 
     /// Why the PIN was not changed. `reason` is one of the failure reasons of docs/protocol/eid.md.
-    static func failure(reason: String?) -> Failure {
-        func failure(_ text: String, _ hint: String) -> Failure { Failure(.failed, text, hint: hint) }
+    static func failure(reason: String?) -> CommandFailure {
+        func failure(_ text: String, _ hint: String) -> CommandFailure { CommandFailure(.failed, text, hint: hint) }
         let again = "run badgectl change-pin again"
         switch reason {
         case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled", "Change_Pin_User_Cancelled",
@@ -86,6 +83,11 @@ enum ChangePINCommand {
             return failure(
                 "badged could not open a secure channel to the card",
                 "take the card off, put it back, and try again; badgectl health checks the reader"
+            )
+        case "Access_Denied":
+            return failure(
+                "badged no longer gives this user the permission: the PIN was not changed",
+                "ask the administrator for the permission cards in [access] of badged.conf"
             )
         case "Prompt_Timeout":
             return failure("nothing was typed in time: the PIN was not changed", again)
@@ -108,9 +110,9 @@ enum ChangePINCommand {
                 "the old PIN is still valid; try again, perhaps with another new PIN"
             )
         case .some(let other):
-            return failure("the PIN was not changed (\(other))", Failure.seeLog)
+            return failure("the PIN was not changed (\(other))", CommandFailure.seeLog)
         case nil:
-            return failure("the PIN was not changed", Failure.seeLog)
+            return failure("the PIN was not changed", CommandFailure.seeLog)
         }
     }
 }

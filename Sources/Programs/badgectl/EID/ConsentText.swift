@@ -89,11 +89,11 @@ enum ConsentText {
     }
 
     /// Describes a right: `FamilyName` becomes `family name`.
-    static func describe(_ name: String, _ rights: AccessRights) -> String {
+    static func describe(_ name: String, _ rights: AccessRights? = nil) -> String {
         switch name {
         case "Address": return "postal address"
-        case "AgeVerification": return "age verification" + (rights.requiredAge.map { ": \($0) or older" } ?? "")
-        case "AddressVerification": return "address verification" + (rights.communityID.map { ": \($0)" } ?? "")
+        case "AgeVerification": return "age verification" + (rights?.requiredAge.map { ": \($0) or older" } ?? "")
+        case "AddressVerification": return "address verification" + (rights?.communityID.map { ": \($0)" } ?? "")
         case "CanAllowed": return "the CAN instead of the PIN"
         case "PinManagement": return "PIN management"
         case "CommunityID": return "municipality"
@@ -133,29 +133,37 @@ enum ConsentText {
         }
     }
 
-    /// Why an authentication has failed: the text of badged, and a hint for its reason.
-    static func failure(_ result: AuthenticationResult) -> Failure {
+    /// Why an authentication has failed, what the service has, and a hint for the reason.
+    static func failure(_ result: AuthenticationResult, _ known: String) -> CommandFailure {
         var text = result.message ?? result.description ?? "authentication failed"
         if text.hasSuffix(".") { text.removeLast() }
         text = text.prefix(1).lowercased() + text.dropFirst()
         if let reason = result.reason { text += " (\(reason))" }
-        return Failure(.failed, printable(text), hint: hint(result.reason))
+        return CommandFailure(.failed, printable("\(text): \(known)"), hint: hint(result))
     }
 
-    private static func hint(_ reason: String?) -> String {
-        switch reason {
+    private static func hint(_ result: AuthenticationResult) -> String {
+        switch result.reason {
         case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": "start the authentication again"
+        case "Access_Denied": "ask the administrator for the permission cards in [access] of badged.conf"
         case "Prompt_Timeout": "start the authentication again, and answer each question in time"
         case "Card_Removed": "leave the card on the reader until the end, and try again"
         case "Establish_Pace_Channel_Puk_Inoperative": "go to the office that issued the card: it can set a new PIN"
-        case "Get_TcToken_Network_Error", "Get_TcToken_Invalid_Url":
+        case "Get_TcToken_Invalid_Url":
+            "services have https addresses; http is for test services, with --developer-mode"
+        case "Get_TcToken_Invalid_Redirect_Url": "report this to the service, which must repair it"
+        case "Get_TcToken_Network_Error" where result.message?.contains("libcurl4") == true:
+            "install it: sudo apt install libcurl4"
+        case "Get_TcToken_Network_Error":
             "check the address, the network, and [eid] proxy in badged.conf(5)"
         case "Check_Refresh_Address_Proxy_Error": "check [eid] proxy in badged.conf(5)"
         case "Browser_Send_Failed": "start again on the page of the service"
         case "Pre_Verification_Invalid_Certificate_Chain":
-            "import newer certificates of the authority: sudo badgectl anchors import"
+            "badgectl health says which authority badged trusts, and where newer certificates are"
+        case "Pre_Verification_Certificate_Expired":
+            "check the date of this computer; badgectl health says whether newer certificates are needed"
         case "Pre_Verification_No_Test_Environment": "run badgectl auth without --developer-mode"
-        default: Failure.seeLog
+        default: CommandFailure.seeLog
         }
     }
 }

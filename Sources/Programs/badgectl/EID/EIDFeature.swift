@@ -2,7 +2,10 @@
 import BadgedClient
 
 /// The commands for eID cards.
-let eidFeature = Feature(commands: [ChangePINCommand.spec, AuthCommand.spec], describeCard: { $0.eid?.summary })
+let eidFeature = FeatureCommands(
+    commands: [ChangePINCommand.spec, AuthCommand.spec],
+    describeCard: { $0.eid?.summary }
+)
 
 extension OptionSpec {
     static let timeout = OptionSpec("--timeout", .seconds, "give up when no usable card comes for this long")
@@ -26,10 +29,11 @@ extension EIDCard {
 
 /// The questions about eID cards.
 enum EIDTexts {
-    static func texts(of question: SecretQuestion) -> SecretTexts {
+    /// A transport PIN has 5 digits. It can only be replaced.
+    static func texts(of question: SecretQuestion, takesTransportPIN: Bool = true) -> SecretTexts {
         let form: SecretForm
         switch question.kind {
-        case .pin: form = SecretForm(name: "PIN", digits: 5...6)
+        case .pin: form = SecretForm(name: "PIN", digits: takesTransportPIN ? 5...6 : 6...6)
         case .can: form = SecretForm(name: "CAN", digits: 6...6)
         case .newPIN: form = SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
         case .puk: form = SecretForm(name: "PUK", digits: 10...10)
@@ -68,6 +72,15 @@ enum EIDTexts {
 
 extension CommandLineUser: EIDUser {
     func agree(to request: ConsentRequest) async -> [String]? {
+        let granted = await choose(request)
+        if let granted {
+            grant(request.rights.required + granted.filter(request.rights.optional.contains))
+        }
+        return granted
+    }
+
+    /// Asks for the consent. Returns the rights to grant; nil: none of the request.
+    private func choose(_ request: ConsentRequest) async -> [String]? {
         var rights = request.rights
         say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo))
         say(ConsentText.rights(rights))
@@ -97,7 +110,7 @@ extension CommandLineUser: EIDUser {
     }
 
     private func refuse() {
-        giveUp(Failure(.failed, "not agreed: \(notDone)", hint: "to agree, start again and answer y"))
+        giveUp { CommandFailure(.failed, "not agreed: \($0)", hint: "to agree, start again and answer y") }
     }
 
     /// The rights that a button gives; nil: none.

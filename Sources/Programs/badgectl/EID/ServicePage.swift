@@ -17,10 +17,10 @@ struct ServicePage {
 
     /// Fetches the page as a browser does: follows redirects, keeps cookies until the end, and checks the certificates by
     /// the authorities of the system. The proxies of the environment are used.
-    static func fetch(_ url: String) throws(Failure) -> ServicePage {
+    static func fetch(_ url: String) throws -> ServicePage {
         let words = ccurl_load().map { String(cString: $0) }
         guard words == nil, let session = ccurl_session_new() else {
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "the page of the service cannot be fetched: \(words ?? "no memory is left")",
                 hint: "install libcurl (Debian: apt install libcurl4), or open the address yourself"
@@ -59,7 +59,7 @@ struct ServicePage {
         guard outcome.end == CCURL_DONE else {
             let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             let reason = answer.isTooLong ? "it is longer than 1 MiB" : words
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "the page of the service cannot be fetched: \(reason)",
                 hint: "open the address in a browser"

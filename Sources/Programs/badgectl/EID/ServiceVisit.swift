@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 
 /// The way back to the service after an authentication: `badgectl auth --follow` and `--open`.
 enum ServiceVisit {
@@ -8,32 +9,62 @@ enum ServiceVisit {
     ]
 
     /// The address often works once only.
-    static func check(_ invocation: Invocation) throws(Failure) {
+    static func check(_ invocation: Invocation) throws {
         guard invocation.has("--follow"), invocation.has("--open") else { return }
-        throw Failure(
+        throw CommandFailure(
             .usage,
             "--follow and --open exclude each other",
             hint: "the address at the end often works only once; choose one of them"
         )
     }
 
-    static func run(_ url: String, _ invocation: Invocation, _ user: CommandLineUser) throws(Failure) {
-        guard invocation.has("--follow") || invocation.has("--open") else { return }
+    /// Shows the address for the browser. On a terminal a line before it says what it is.
+    static func tell(_ url: String, _ user: CommandLineUser, isSuccess: Bool) {
+        if isatty(STDOUT_FILENO) == 1 {
+            user.say(isSuccess ? "Continue in the browser at:" : "Return to the service at:")
+        }
+        user.tell(result: url)
+    }
+
+    static func run(
+        _ url: String,
+        _ invocation: Invocation,
+        _ user: CommandLineUser,
+        isSuccess: Bool
+    ) throws {
+        let opens = invocation.has("--open")
+        guard opens || invocation.has("--follow") else { return }
+        // --open comes after the address. With --follow the page takes its place, but only if there is a page.
+        let showAddress: @Sendable () -> Void = { if !opens { tell(url, user, isSuccess: isSuccess) } }
         // badged only passes on such addresses; xdg-open would also start other programs.
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
-            throw Failure(.failed, "the address of the service is not a web address", hint: Failure.seeLog)
+            showAddress()
+            throw CommandFailure(
+                .failed,
+                "the address of the service is not a web address",
+                hint: CommandFailure.seeLog
+            )
         }
         // The authentication is over, so a signal ends the program at once.
-        Signals.handle { Output.quit(.interrupted($0)) }
-        if invocation.has("--open") { return try Browser.open(url) }
-        let page = try ServicePage.fetch(url)
+        Signals.handle { number in
+            showAddress()
+            Output.quit(.interrupted(number))
+        }
+        if opens { return try Browser.open(url) }
+        let page: ServicePage
+        do {
+            page = try ServicePage.fetch(url)
+        } catch {
+            showAddress()
+            throw error
+        }
         user.say("The service answers:")
         user.tell(result: page.text)
         guard (200...299).contains(page.status) else {
-            throw Failure(
+            throw CommandFailure(
                 .failed,
                 "the service answered with HTTP \(page.status)",
-                hint: "open the address in a browser"
+                hint: "open the address in a browser: \(url.printable)"
             )
         }
     }

@@ -2,7 +2,7 @@
 import BadgedClient
 
 /// The commands about badged itself and its readers.
-let generalFeature = Feature(
+let generalFeature = FeatureCommands(
     commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, HelpCommand.spec]
 )
 
@@ -24,5 +24,41 @@ extension Reader {
         if isRemote { parts.append("over the network") }
         if isBusy { parts.append("in use by another program") }
         return parts.joined(separator: ", ")
+    }
+}
+
+/// `badgectl help`: the same as `--help`. The parser does all of it.
+enum HelpCommand {
+    static let spec = ShellCommand(
+        name: "help",
+        summary: "show this help, or that of a command",
+        operand: ValueSpec("COMMAND", .commands, isOptional: true),
+        run: { _ in }
+    )
+}
+
+/// `badgectl status`: shows badged, its readers and its health.
+enum StatusCommand {
+    static let spec = ShellCommand(
+        name: "status",
+        summary: "show which badged runs, its readers and cards",
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws {
+        let connection = try await invocation.connect(keepsEvents: false)
+        let (info, readers, checks) = (
+            try await connection.info(), try await connection.readers(), try await connection.health()
+        )
+        if invocation.wantsJSON { return }
+        let version = info.protocolVersion.map { " (protocol \($0))" } ?? ""
+        Output.line("\(info.name) \(info.version)\(version)".printable)
+        var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
+        for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
+        if readers.isEmpty { rows.append(("reader", "none")) }
+        let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
+        let count = failed == 1 ? "1 check failed" : "\(failed) checks failed"
+        rows.append(("health", failed == 0 ? "good" : "\(count), see badgectl health"))
+        Output.line(Help.columns(rows))
     }
 }

@@ -3,32 +3,42 @@ import BadgedClient
 
 /// `badgectl health`: shows the checks of badged.
 enum HealthCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "health",
         summary: "show what badged needs, and what to do where it is missing",
-        details: ["Ends with 1 when a check fails."],
+        details: [
+            """
+            Ends with 1 when something is broken, and with 5 when only a part is missing that this host can do without,
+            such as Bluetooth.
+            """
+        ],
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
-        let checks = try await Invocation.ask { () throws(ClientError) in try await connection.health() }
-        let failed = checks.count { !$0.isOK && !$0.isUnknown }
+        let checks = try await connection.health()
+        let failed = checks.filter { !$0.isOK && !$0.isUnknown }
+        let (broken, missing) = (failed.count { !$0.isOptional }, failed.count(where: \.isOptional))
         if !invocation.wantsJSON {
             if checks.isEmpty { Output.line("good: no driver runs, so there is nothing to check") }
             for check in checks {
-                let mark = check.isOK ? "good" : check.isUnknown ? "?   " : "BAD "
+                let mark = check.isOK ? "good" : check.isUnknown ? "?   " : check.isOptional ? "none" : "BAD "
                 Output.line("\(mark) \(describe(check))".printable)
             }
         }
-        guard failed == 0 else {
-            throw Failure(
+        guard broken == 0 else {
+            throw CommandFailure(
                 .failed,
-                "\(failed) of \(checks.count) checks failed",
+                "\(broken) of \(checks.count) checks failed",
                 hint: "do what the lines marked BAD say, then run badgectl health again"
             )
         }
-        return .done
+        guard missing > 0 else { return }
+        if !invocation.wantsJSON {
+            Output.note("Nothing is broken. The lines marked none say how to get what is missing, if you need it.")
+        }
+        throw ExitStatus.incomplete
     }
 
     /// What a good check has found.

@@ -3,7 +3,7 @@ import BadgedClient
 
 /// `badgectl readers`: lists the readers, and with `--watch` every change.
 enum ReadersCommand {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "readers",
         summary: "list the card readers and their cards",
         options: [
@@ -14,26 +14,25 @@ enum ReadersCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         if invocation.has("--watch") { return try await watch(invocation) }
         let connection = try await invocation.connect(keepsEvents: false)
-        let readers = try await Invocation.ask { () throws(ClientError) in try await connection.readers() }
-        if invocation.wantsJSON { return .done }
+        let readers = try await connection.readers()
+        if invocation.wantsJSON { return }
         if invocation.has("--names") {
             for reader in readers { Output.line(reader.name.printable) }
-            return .done
+            return
         }
         let rows = readers.map { ($0.name, $0.summary) }
         Output.line(rows.isEmpty ? "no reader" : Help.columns(rows, indentation: ""))
-        return .done
     }
 
-    private static func watch(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    private static func watch(_ invocation: Invocation) async throws {
         var connection = try await invocation.connect(keepsEvents: true)
         var shown: [String: Reader] = [:]
         while true {
             try await follow(connection, &shown, invocation)
-            guard connection.hasEnded else { throw Failure(connection.ending ?? .closed) }
+            guard connection.hasEnded else { throw connection.ending ?? ClientError.closed }
             Output.note("badgectl: \(Invocation.waiting)")
             connection = try await invocation.reconnect()
         }
@@ -44,18 +43,18 @@ enum ReadersCommand {
         _ connection: DaemonConnection,
         _ shown: inout [String: Reader],
         _ invocation: Invocation
-    ) async throws(Failure) {
+    ) async throws {
         let request: RequestID
         do throws(ClientError) {
             // As an event, the list keeps its place among the changes.
             request = try await connection.askForReaders()
         } catch {
-            guard error == .closed else { throw Failure(error) }
+            guard error == .closed else { throw error }
             return
         }
         var hasList = false
         for await event in connection.events {
-            if event.answers(request), let refusal = event.message.refusal { throw Failure(refusal) }
+            if event.answers(request), let refusal = event.message.refusal { throw refusal }
             switch event.message {
             case let list as ReaderList where event.answers(request):
                 hasList = true
@@ -74,6 +73,6 @@ enum ReadersCommand {
     private static func show(_ reader: Reader, _ shown: inout [String: Reader], _ invocation: Invocation) {
         guard shown[reader.name] != reader else { return }
         shown[reader.name] = reader
-        if !invocation.wantsJSON { Output.line("\(reader.name): \(reader.summary)".printable) }
+        invocation.tell("\(reader.name): \(reader.summary)")
     }
 }

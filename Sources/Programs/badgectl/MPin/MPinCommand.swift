@@ -2,99 +2,61 @@
 import BadgedClient
 
 /// The command for M-Pin.
-let mpinFeature = Feature(commands: [MPinCommand.spec])
+let mpinFeature = FeatureCommands(commands: [MPinCommand.spec])
 
 /// `badgectl mpin`: registers users of M-Pin, logs them in, and signs documents.
 enum MPinCommand {
     private static let actions = [
-        Action(
-            name: "register",
-            arguments: "USER",
-            counts: 1...1,
+        CommandAction(
+            "register USER",
+            "register with a new PIN",
             options: ["--code", "--access-code", "--second-factor", "--card"],
-            summary: "register with a new PIN",
-            run: MPinUsers.register
+            run: MPinUserActions.register
         ),
-        Action(
-            name: "login",
-            arguments: "USER",
-            counts: 1...1,
+        CommandAction(
+            "login USER",
+            "log in; write what the service says",
             options: ["--access-number", "--access-code", "--second-factor"],
-            summary: "log in; write what the service says",
             run: MPinLogins.logIn
         ),
-        Action(
-            name: "otp",
-            arguments: "USER",
-            counts: 1...1,
+        CommandAction("otp USER", "write a one-time code", options: ["--second-factor"], run: MPinLogins.code),
+        CommandAction(
+            "regcode USER",
+            "write a code with which the user registers on another device",
             options: ["--second-factor"],
-            summary: "write a one-time code",
-            run: MPinLogins.code
-        ),
-        Action(
-            name: "regcode",
-            arguments: "USER",
-            counts: 1...1,
-            options: ["--second-factor"],
-            summary: "write a code with which the user registers on another device",
             run: MPinLogins.registrationCode
         ),
-        Action(name: "users", summary: "list the users", run: MPinUsers.list),
-        Action(name: "delete", arguments: "USER", counts: 1...1, summary: "delete a user", run: MPinUsers.delete),
-        Action(
-            name: "service",
-            arguments: "URL",
-            counts: 1...1,
-            summary: "show the login service of a page",
-            run: MPinSessions.service
+        CommandAction("users", "list the users", run: MPinUserActions.list),
+        CommandAction(
+            "logout USER",
+            "end the session of the browser that login --access-number has logged in",
+            run: MPinLogins.logOut
         ),
-        Action(
-            name: "access-code",
-            arguments: "URL",
-            counts: 1...1,
-            summary: "open a session at an authorization address; write its access code",
+        CommandAction("delete USER", "delete a user", options: ["--yes"], run: MPinUserActions.delete),
+        CommandAction("service URL", "show the login service of a page", run: MPinSessions.service),
+        CommandAction(
+            "access-code URL",
+            "open a session at an authorization address; write its access code",
             run: MPinSessions.accessCode
         ),
-        Action(
-            name: "session",
-            arguments: "CODE",
-            counts: 1...1,
-            summary: "show who asks for the login with this access code",
-            run: MPinSessions.session
-        ),
-        Action(
-            name: "abort",
-            arguments: "CODE",
-            counts: 1...1,
-            summary: "end the session with this access code",
-            run: MPinSessions.abort
-        ),
-        Action(
-            name: "register-dvs",
-            arguments: "USER",
-            counts: 1...1,
+        CommandAction("session CODE", "show who asks for the login with this access code", run: MPinSessions.session),
+        CommandAction("abort CODE", "end the session with this access code", run: MPinSessions.abort),
+        CommandAction(
+            "register-dvs USER",
+            "register a user for signing, with a PIN of its own",
             options: ["--token", "--second-factor"],
-            summary: "register a user for signing, with a PIN of its own",
             run: MPinDocuments.register
         ),
-        Action(
-            name: "sign",
-            arguments: "USER FILE",
-            counts: 2...2,
+        CommandAction(
+            "sign USER FILE",
+            "sign a document; write the signature as JSON",
             options: ["--time", "--authorization", "--second-factor"],
-            summary: "sign a document; write the signature as JSON",
             run: MPinDocuments.sign
         ),
-        Action(
-            name: "verify",
-            arguments: "FILE HASH",
-            counts: 2...2,
-            summary: "say whether a text has this SHA-256",
-            run: MPinDocuments.verify
-        ),
+        CommandAction("verify FILE HASH", "say whether a text has this SHA-256", run: MPinDocuments.verify),
     ]
 
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "mpin",
         summary: "register with M-Pin, log in, get a one-time code, or sign documents",
         actions: actions,
@@ -108,7 +70,8 @@ enum MPinCommand {
             OptionSpec("--access-number", ValueSpec("NUMBER"), "login: log in the browser that shows this number"),
             OptionSpec("--access-code", ValueSpec("CODE"), "register, login: the session that the user joins"),
             OptionSpec("--code", ValueSpec("CODE"), "register: the activation or registration code of the service"),
-            OptionSpec("--second-factor", "ask for a second factor, too"),
+            OptionSpec("--second-factor", "register, register-dvs: set a second factor, which each login then needs"),
+            Confirmation.option,
             OptionSpec("--card", "register: seal the token with a Keycard, which each login then needs"),
             OptionSpec("--token", ValueSpec("TOKEN", .files), "register-dvs: the token, or a file with it"),
             OptionSpec("--time", ValueSpec("TIME"), "sign: seconds since 1970; now"),
@@ -122,7 +85,7 @@ enum MPinCommand {
             """
             USER is a name such as an e-mail address. register asks for a new PIN of four digits; login, otp and regcode
             ask for this PIN. Only the service knows whether a PIN is right. If a service wants the identity confirmed,
-            for example by e-mail, register says so. Run it again after that.
+            for example by e-mail, register says so. Run it again after that, or with --code and the service's code.
             """,
             """
             With --client-id, register makes a user of MPinMFA, the service of MIRACL. Only such a user has access codes,

@@ -33,23 +33,21 @@ struct MPinDialogue: Sendable {
     static func run(
         _ invocation: Invocation,
         notDone: String,
-        _ body: @escaping @Sendable (MPinDialogue) async throws(Failure) -> Void
-    ) async throws(Failure) -> ExitStatus {
-        let workflow = try await WorkflowRun(invocation, notDone: notDone)
-        try await workflow.checkReader(invocation)
-        return try await workflow.run { () throws(Failure) in try await body(MPinDialogue(workflow, invocation)) }
+        _ body: @escaping @Sendable (MPinDialogue) async throws -> Void
+    ) async throws {
+        try await WorkflowRun.run(invocation, notDone: notDone) { try await body(MPinDialogue($0, invocation)) }
     }
 
     // MARK: Services
 
     /// Begins to use MPinMFA, for the customer of `--client-id`.
-    func beginMFA() async throws(Failure) -> MPinMFA {
+    func beginMFA() async throws -> MPinMFA {
         try await begin(.mfa(mfa), invocation.value(of: "--client-id") ?? "")
         return mfa
     }
 
     /// Begins to use the class that makes the users of this command line.
-    func beginChosen() async throws(Failure) -> Service {
+    func beginChosen() async throws -> Service {
         guard let client = invocation.value(of: "--client-id") else {
             try await begin(.mpin(mpin), "")
             return .mpin(mpin)
@@ -58,33 +56,33 @@ struct MPinDialogue: Sendable {
         return .mfa(mfa)
     }
 
-    private func begin(_ service: Service, _ customer: String) async throws(Failure) {
-        try check(await workflow.ask { () async throws(ClientError) in try await service.sdk.initSDK() })
+    private func begin(_ service: Service, _ customer: String) async throws {
+        try check(await service.sdk.initSDK())
         if case .mfa(let mfa) = service, !customer.isEmpty {
-            try check(await workflow.ask { () async throws(ClientError) in try await mfa.setClientId(customer) })
+            try check(await mfa.setClientId(customer))
         }
     }
 
     /// Chooses the backend of `--backend`.
-    func chooseBackend(_ service: Service) async throws(Failure) {
+    func chooseBackend(_ service: Service) async throws {
         guard let url = invocation.value(of: "--backend") else {
-            throw Failure(
+            throw CommandFailure(
                 .usage,
                 "mpin \(invocation.operand) needs --backend",
                 hint: "give the address of the service: --backend URL"
             )
         }
-        try check(await workflow.ask { () async throws(ClientError) in try await service.sdk.setBackend(url) })
+        try check(await service.sdk.setBackend(url))
     }
 
     // MARK: Users
 
     /// All users, of both classes.
-    func users() async throws(Failure) -> [(user: IUser, service: Service)] {
+    func users() async throws -> [(user: IUser, service: Service)] {
         var all: [(IUser, Service)] = []
         for service in [Service.mpin(mpin), .mfa(mfa)] {
             try await begin(service, "")
-            let users = try await workflow.ask { () async throws(ClientError) in try await service.sdk.listUsers() }
+            let users = try await service.sdk.listUsers()
             all += users.map { ($0, service) }
         }
         return all
@@ -98,16 +96,16 @@ struct MPinDialogue: Sendable {
     }
 
     /// The only user of this name that is wanted. Its class and its backend are then in use.
-    func known(_ name: String) async throws(Failure) -> (user: IUser, service: Service) {
+    func known(_ name: String) async throws -> (user: IUser, service: Service) {
         let found = try await users().filter { $0.user.identity == name && isWanted($0.user) }
         guard let one = found.first else {
-            throw Failure(.failed, "there is no user \(name)", hint: "badgectl mpin users lists them")
+            throw CommandFailure(.failed, "there is no user \(name)", hint: "badgectl mpin users lists them")
         }
         guard found.count == 1 else {
             let list = found.map { user, _ in
                 user.backend.url + (user.customerId.isEmpty ? "" : " --client-id \(user.customerId)")
             }
-            throw Failure(
+            throw CommandFailure(
                 .usage,
                 "\(name) is registered at several services",
                 hint: "use --backend: \(list.joined(separator: ", "))"
@@ -119,21 +117,27 @@ struct MPinDialogue: Sendable {
     }
 
     /// A user whose backend is chosen, too.
-    func ready(_ name: String) async throws(Failure) -> (user: IUser, service: Service) {
+    func ready(_ name: String) async throws -> (user: IUser, service: Service) {
         let (user, service) = try await known(name)
+        if user.state == .blocked { throw Self.blocked(user) }
+        guard user.state == .registered else {
+            throw CommandFailure(
+                .failed,
+                "\(name) is not registered yet",
+                hint: "badgectl mpin register \(name) --backend \(user.backend.url)"
+            )
+        }
         try check(
-            await workflow.ask { () async throws(ClientError) in
-                try await service.sdk.setBackend(user.backend.url, rpsPrefix: user.backend.rpsPrefix)
-            }
+            await service.sdk.setBackend(user.backend.url, rpsPrefix: user.backend.rpsPrefix)
         )
         return (user, service)
     }
 
     /// A user of MPinMFA.
-    func readyForMFA(_ name: String) async throws(Failure) -> (user: IUser, mfa: MPinMFA) {
+    func readyForMFA(_ name: String) async throws -> (user: IUser, mfa: MPinMFA) {
         let (user, service) = try await ready(name)
         guard case .mfa(let mfa) = service else {
-            throw Failure(
+            throw CommandFailure(
                 .usage,
                 "\(name) is not a user of MPinMFA",
                 hint: "to register such a user: badgectl mpin register USER --client-id ID --backend URL"
@@ -150,57 +154,116 @@ struct MPinDialogue: Sendable {
         fileprivate let second: SecretBox?
     }
 
-    /// Asks for the PIN, which is called `name`, and with `--second-factor` for that one, too. `isNew`: the user chooses
-    /// the values. `MPin` has no second factor.
-    func askForFactors(_ service: Service, _ name: String = "PIN", isNew: Bool = false) async throws(Failure) -> Factors
-    {
-        let wantsSecond = invocation.has("--second-factor")
-        if wantsSecond, case .mpin = service {
-            throw Failure(.usage, "only users of MPinMFA have a second factor", hint: "leave --second-factor out")
-        }
-        let prefix = isNew ? "new " : ""
-        let pin = try await ask(SecretForm(name: prefix + name, digits: 4...4, isTypedTwice: isNew))
-        guard wantsSecond else { return Factors(pin: pin, second: nil) }
-        var form = SecretForm(name: "\(prefix)second factor", content: .characters(1...64))
-        form.isTypedTwice = isNew
+    /// Asks the user to choose a PIN, which is called `name`, and with `--second-factor` a second factor, too. `MPin` has
+    /// no second factor.
+    func askForNewFactors(_ service: Service, _ name: String = "PIN") async throws -> Factors {
+        if invocation.has("--second-factor"), case .mpin = service { throw Self.noSecondFactor }
+        let pin = try await ask(SecretForm(name: "new \(name)", digits: 4...4, isTypedTwice: true))
+        guard invocation.has("--second-factor") else { return Factors(pin: pin, second: nil) }
+        var form = SecretForm(name: "new second factor", content: .characters(1...64))
+        form.isTypedTwice = true
         return Factors(pin: pin, second: try await ask(form))
     }
 
-    private func ask(_ form: SecretForm) async throws(Failure) -> SecretBox {
+    /// Asks for the PIN, which is called `name`, and for the second factor if the token needs one. `hasSecond` is what
+    /// badged knows about the token.
+    func askForFactors(
+        _ service: Service,
+        _ name: String = "PIN",
+        hasSecond: Bool? = nil
+    ) async throws -> Factors {
+        var hasSecond = hasSecond
+        if case .mpin = service { hasSecond = false }
+        if invocation.has("--second-factor"), hasSecond == false { throw Self.noSecondFactor }
+        let pin = try await ask(SecretForm(name: name, digits: 4...4))
+        // For the token of an earlier badged a script says with the option whether there is a second factor.
+        let isKnown = hasSecond != nil || invocation.has("--second-factor") || invocation.has("--pin-stdin")
+        guard hasSecond ?? (invocation.has("--second-factor") || !isKnown) else {
+            return Factors(pin: pin, second: nil)
+        }
+        if !isKnown { workflow.user.say("Press Return if the user has no second factor.") }
+        let second = try await ask(SecretForm(name: "second factor", content: .characters((isKnown ? 1 : 0)...64)))
+        guard let value = second.take(), value.withBytes({ !$0.isEmpty }) else { return Factors(pin: pin, second: nil) }
+        return Factors(pin: pin, second: SecretBox(value))
+    }
+
+    private static let noSecondFactor = CommandFailure(
+        .usage,
+        "the user has no second factor",
+        hint: "leave --second-factor out; only users of MPinMFA can have one"
+    )
+
+    private func ask(_ form: SecretForm) async throws -> SecretBox {
         let reply = await workflow.user.source.ask(form)
         if case .secret(let secret) = reply { return secret }
         workflow.user.giveUp(reply, wanted: "a \(form.name) of \(form.length)")
-        throw workflow.user.ending ?? Failure(.failed, "cancelled: \(workflow.user.notDone)", hint: "try again")
+        throw workflow.user.ending ?? CommandFailure(.failed, "cancelled: \(workflow.user.notDone)", hint: "try again")
     }
 
     /// Makes a call that needs factors.
     func finish<Value>(
         _ factors: Factors,
-        _ body: (consuming Secret, consuming Secret?) async throws(ClientError) -> Value
-    ) async throws(Failure) -> Value {
-        try await workflow.ask { () async throws(ClientError) in
-            guard let pin = factors.pin.take() else { throw ClientError.cancelled }
-            return try await body(pin, factors.second?.take())
-        }
+        _ body: (consuming Secret, consuming Secret?) async throws -> Value
+    ) async throws -> Value {
+        guard let pin = factors.pin.take() else { throw ClientError.cancelled }
+        return try await body(pin, factors.second?.take())
     }
 
     // MARK: Results
 
-    func check(_ status: MpinStatus) throws(Failure) {
+    func check(_ status: MpinStatus) throws {
         guard !status.isOK else { return }
         if let ending = workflow.user.ending { throw ending }
-        switch status.status {
-        case .incorrectPIN:
-            throw Failure(.failed, "the PIN is wrong", hint: "badgectl mpin users says whether the user is blocked now")
-        default:
-            throw Failure(.failed, "\(status.statusCodeAsString): \(status.errorMessage)", hint: Failure.seeLog)
+        throw CommandFailure(
+            .failed,
+            "\(status.errorMessage) (\(status.statusCodeAsString))",
+            hint: Self.hint(status.status)
+        )
+    }
+
+    /// Checks the status of a login or a signature of a user, whom a wrong PIN may have blocked.
+    func check(_ status: MpinStatus, of user: IUser, _ service: Service) async throws {
+        guard status.status == .incorrectPIN else { return try check(status) }
+        let users = try await service.sdk.listUsers()
+        let now = users.first { $0.identity == user.identity && $0.customerId == user.customerId }
+        if now?.state == .blocked { throw Self.blocked(user, "the PIN was wrong, and the service has blocked") }
+        let wrong = user.hasSecondFactor == true ? "the PIN or the second factor is wrong" : "the PIN is wrong"
+        throw CommandFailure(
+            .failed,
+            wrong,
+            hint: "try again; after further wrong PINs the service blocks \(user.identity)"
+        )
+    }
+
+    static func blocked(_ user: IUser, _ reason: String = "the service has blocked") -> CommandFailure {
+        let customer = user.customerId.isEmpty ? "" : " --client-id \(user.customerId)"
+        let delete = "badgectl mpin delete \(user.identity) --backend \(user.backend.url)\(customer)"
+        let register = "badgectl mpin register \(user.identity) --backend \(user.backend.url)\(customer)"
+        return CommandFailure(.failed, "\(reason) \(user.identity)", hint: "register again: \(delete); \(register)")
+    }
+
+    /// What the user can do. The text of badged says the rest.
+    private static func hint(_ status: MpinStatus.Code) -> String? {
+        switch status {
+        case .networkError, .httpServerError: "check the network and the address of --backend, and try again later"
+        case .requestExpired: "try again"
+        case .incorrectAccessNumber: "use the number that the browser shows now"
+        case .clientSecretExpired: "badgectl mpin delete, then badgectl mpin register"
+        case .untrustedDomainError: "see [mpin] in badged.conf(5)"
+        case .identityNotAuthorized: "ask the operator of the service; a code of the service goes to --code"
+        case .revoked: "ask the operator of the service"
+        case .flowError, .identityNotVerified: "badgectl mpin users shows the state of each user"
+        case .ok, .pinInputCanceled, .incorrectPIN: nil
+        case .cryptoError, .storageError, .responseParseError, .httpRequestError, .badUserAgent: CommandFailure.seeLog
         }
     }
 
     /// Checks a status, and returns what a call with this status must have returned.
-    func checked<Value>(_ status: MpinStatus, _ value: Value?) throws(Failure) -> Value {
+    func checked<Value>(_ status: MpinStatus, _ value: Value?) throws -> Value {
         try check(status)
-        guard let value else { throw Failure(.failed, "badged has answered without a result", hint: Failure.seeLog) }
+        guard let value else {
+            throw CommandFailure(.failed, "badged has answered without a result", hint: CommandFailure.seeLog)
+        }
         return value
     }
 

@@ -10,20 +10,18 @@ enum MPinDocuments {
     /// A document that is signed has at most so many bytes.
     private static let limit = 64 << 20
 
-    @Sendable static func register(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable static func register(_ invocation: Invocation) async throws {
         guard let token = invocation.value(of: "--token").map(Invocation.textOrFile) else {
             throw invocation.usage("mpin register-dvs needs --token TOKEN, which the service gives the app")
         }
         let (name, notDone) = (invocation.argument, "the user is not registered for signing")
-        return try await MPinDialogue.run(invocation, notDone: notDone) { dialogue throws(Failure) in
+        try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(name)
             try dialogue.check(
-                await dialogue.workflow.ask { () async throws(ClientError) in
-                    try await mfa.startRegistrationDVS(user, token: token)
-                }
+                await mfa.startRegistrationDVS(user, token: token)
             )
-            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN", isNew: true)
-            let status = try await dialogue.finish(factors) { pin, second async throws(ClientError) in
+            let factors = try await dialogue.askForNewFactors(.mfa(mfa), "signing PIN")
+            let status = try await dialogue.finish(factors) { pin, second in
                 try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
             }
             try dialogue.check(status)
@@ -31,20 +29,19 @@ enum MPinDocuments {
         }
     }
 
-    @Sendable static func sign(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        let document = try FileContent.read(invocation.others[1], limit: limit)
-        let hash: [UInt8]
-        do throws(CryptoError) {
-            hash = try DigestAlgorithm.sha256.hash(document)
-        } catch {
-            throw Failure(.failed, "the document cannot be hashed: \(error)", hint: Failure.seeLog)
-        }
+    @Sendable static func sign(_ invocation: Invocation) async throws {
+        let hash = try Self.hash(of: invocation.others[1])
         let time = try epochTime(invocation)
         let authorization = invocation.value(of: "--authorization").map(Invocation.textOrFile) ?? ""
-        return try await MPinDialogue.run(invocation, notDone: "nothing was signed") { dialogue throws(Failure) in
+        try await MPinDialogue.run(invocation, notDone: "nothing was signed") { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
-            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN")
-            let answer = try await dialogue.finish(factors) { pin, second async throws(ClientError) in
+            guard user.canSign else {
+                let hint = "badgectl mpin register-dvs \(user.identity) --token TOKEN"
+                throw CommandFailure(.failed, "\(user.identity) cannot sign yet", hint: hint)
+            }
+            let hasSecond = user.signerHasSecondFactor
+            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN", hasSecond: hasSecond)
+            let answer = try await dialogue.finish(factors) { pin, second in
                 try await mfa.sign(
                     user,
                     documentHash: hash,
@@ -54,35 +51,34 @@ enum MPinDocuments {
                     authZToken: authorization
                 )
             }
+            try await dialogue.check(answer.status, of: user, .mfa(mfa))
             let signature = try dialogue.checked(answer.status, answer.signature)
             dialogue.workflow.user.tell(result: json(signature))
         }
     }
 
-    @Sendable static func verify(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable static func verify(_ invocation: Invocation) async throws {
         let (path, digits) = (invocation.others[0], invocation.others[1])
         guard let hash = Hex.decode(digits), hash.count == 32 else {
             throw invocation.usage("\(digits) is not a SHA-256: a SHA-256 has 64 hexadecimal digits")
         }
-        // badged takes 64 KiB.
-        let bytes = try FileContent.read(path, limit: 64 << 10)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(.failed, "\(path) is not UTF-8 text", hint: "for other documents: sha256sum \(path)")
+        guard try Self.hash(of: path) == hash else {
+            throw CommandFailure(.failed, "\(path) has another hash", hint: "the service means another document")
         }
-        return try await MPinDialogue.run(invocation, notDone: "nothing was compared") { dialogue throws(Failure) in
-            let mfa = try await dialogue.beginMFA()
-            let isRight = try await dialogue.workflow.ask { () async throws(ClientError) in
-                try await mfa.verifyDocument(text, hash: hash)
-            }
-            guard isRight else {
-                throw Failure(.failed, "\(path) has another hash", hint: "the service means another document")
-            }
-            dialogue.workflow.user.tell(result: "The document has this hash.")
+        invocation.tell("The document has this hash.")
+    }
+
+    private static func hash(of path: String) throws -> [UInt8] {
+        let document = try FileContent.read(path, limit: limit)
+        do throws(CryptoError) {
+            return try DigestAlgorithm.sha256.hash(document)
+        } catch {
+            throw CommandFailure(.failed, "the document cannot be hashed: \(error)", hint: CommandFailure.seeLog)
         }
     }
 
     /// The value of `--time`, or now.
-    private static func epochTime(_ invocation: Invocation) throws(Failure) -> UInt32 {
+    private static func epochTime(_ invocation: Invocation) throws -> UInt32 {
         guard let text = invocation.value(of: "--time") else { return UInt32(clamping: Glibc.time(nil)) }
         guard let time = UInt32(text) else {
             throw invocation.usage("--time needs the seconds since 1970, not \(text)")

@@ -6,12 +6,10 @@ import BadgedMPin
 enum MPinSessions {
     private static let notDone = "nothing was changed"
 
-    @Sendable static func service(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await MPinDialogue.run(invocation, notDone: notDone) { dialogue throws(Failure) in
+    @Sendable static func service(_ invocation: Invocation) async throws {
+        try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let mfa = try await dialogue.beginMFA()
-            let answer = try await dialogue.workflow.ask { () async throws(ClientError) in
-                try await mfa.getServiceDetails(invocation.argument)
-            }
+            let answer = try await mfa.getServiceDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
             dialogue.tell([
                 ("name", details.name), ("backend", details.backendUrl), ("prefix", details.rpsPrefix),
@@ -20,24 +18,20 @@ enum MPinSessions {
         }
     }
 
-    @Sendable static func accessCode(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await MPinDialogue.run(invocation, notDone: "no session was opened") { dialogue throws(Failure) in
+    @Sendable static func accessCode(_ invocation: Invocation) async throws {
+        try await MPinDialogue.run(invocation, notDone: "no session was opened") { dialogue in
             let mfa = try await dialogue.beginMFA()
-            let answer = try await dialogue.workflow.ask { () async throws(ClientError) in
-                try await mfa.getAccessCode(invocation.argument)
-            }
+            let answer = try await mfa.getAccessCode(invocation.argument)
             try dialogue.check(answer.status)
             dialogue.workflow.user.tell(result: answer.accessCode.printable)
         }
     }
 
-    @Sendable static func session(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await MPinDialogue.run(invocation, notDone: notDone) { dialogue throws(Failure) in
+    @Sendable static func session(_ invocation: Invocation) async throws {
+        try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let mfa = try await dialogue.beginMFA()
             try await dialogue.chooseBackend(.mfa(mfa))
-            let answer = try await dialogue.workflow.ask { () async throws(ClientError) in
-                try await mfa.getSessionDetails(invocation.argument)
-            }
+            let answer = try await mfa.getSessionDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
             dialogue.tell([
                 ("user", details.prerollId), ("app", details.appName), ("app icon", details.appIconUrl),
@@ -47,14 +41,12 @@ enum MPinSessions {
         }
     }
 
-    @Sendable static func abort(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
-        try await MPinDialogue.run(invocation, notDone: "the session was not ended") { dialogue throws(Failure) in
+    @Sendable static func abort(_ invocation: Invocation) async throws {
+        try await MPinDialogue.run(invocation, notDone: "the session was not ended") { dialogue in
             let mfa = try await dialogue.beginMFA()
             try await dialogue.chooseBackend(.mfa(mfa))
             try dialogue.check(
-                await dialogue.workflow.ask { () async throws(ClientError) in
-                    try await mfa.abortSession(invocation.argument)
-                }
+                await mfa.abortSession(invocation.argument)
             )
             dialogue.workflow.user.tell(result: "The session is ended.")
         }

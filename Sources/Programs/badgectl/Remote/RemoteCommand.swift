@@ -2,29 +2,18 @@
 import BadgedClient
 
 /// The command for readers over the network.
-let remoteFeature = Feature(commands: [RemoteCommand.spec])
+let remoteFeature = FeatureCommands(commands: [RemoteCommand.spec])
 
 /// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
 enum RemoteCommand {
     private static let actions = [
-        Action(name: "list", summary: "show the devices", run: list),
-        Action(
-            name: "pair",
-            arguments: "[DEVICE]",
-            counts: 0...1,
-            summary: "use the reader of a phone, which shows four digits",
-            run: RemotePairing.pair
-        ),
-        Action(name: "forget", arguments: "DEVICE", counts: 1...1, summary: "remove a pairing", run: forget),
-        Action(
-            name: "share",
-            options: ["--pair"],
-            summary: "show who may use the readers of this host",
-            run: share
-        ),
+        CommandAction("list", "show the devices", run: list),
+        CommandAction("pair [DEVICE]", "use the reader of a phone, which shows four digits", run: RemotePairing.pair),
+        CommandAction("forget DEVICE", "remove a pairing", options: ["--yes"], run: forget),
+        CommandAction("share", "show who may use the readers of this host", options: ["--pair"], run: share),
     ]
 
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "remote",
         summary: "use a phone as card reader, or lend readers of this host",
         actions: actions,
@@ -33,7 +22,7 @@ enum RemoteCommand {
             OptionSpec("--timeout", .seconds, "list and pair: how long to listen for devices; 2 and 30"),
             .pinStdin, .pinentry,
         ],
-        options: [OptionSpec("--pair", "share: let one device pair, and show the code for it")],
+        options: [OptionSpec("--pair", "share: let one device pair, and show the code for it"), Confirmation.option],
         details: [
             """
             DEVICE is the name of a device, or the beginning of its fingerprint. Without it, pair takes the device that
@@ -47,13 +36,13 @@ enum RemoteCommand {
         ]
     )
 
-    @Sendable private static func share(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func share(_ invocation: Invocation) async throws {
         invocation.has("--pair") ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
     }
 
     // MARK: Lists
 
-    @Sendable private static func list(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func list(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
         var state = try await state(connection)
         if state.isEnabled {
@@ -61,15 +50,14 @@ enum RemoteCommand {
             try? await Task.sleep(for: .seconds(invocation.seconds(of: "--timeout") ?? 2))
             state = try await Self.state(connection)
         }
-        guard !invocation.wantsJSON else { return .done }
+        guard !invocation.wantsJSON else { return }
         let lines =
             state.lenders.map { line($0, "lends") }
             + state.borrowers.map { line($0, $0.isConnected && !state.used.isEmpty ? "uses a card" : "borrows") }
         for line in lines { Output.line(line.printable) }
-        guard lines.isEmpty else { return .done }
+        guard lines.isEmpty else { return }
         let off = "readers over the network are off: badged.conf(5), [remote]"
         Output.note(state.isEnabled || state.isShared ? "no device announces itself or is paired" : off)
-        return .done
     }
 
     private static func line(_ device: RemoteDevice, _ role: String) -> String {
@@ -81,55 +69,64 @@ enum RemoteCommand {
         var words = [device.isPaired ? "paired" : "not paired"]
         if device.isConnected { words.append("connected") }
         if device.isPairing == true { words.append("waits for a pairing") }
+        if device.isRefusing { words.append("refuses this host: forget it, then pair again") }
         return words.joined(separator: ", ")
     }
 
-    private static func showSharing(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    private static func showSharing(_ invocation: Invocation) async throws {
         let state = try await state(try await invocation.connect(keepsEvents: false))
         guard state.isShared else { throw notShared }
-        guard !invocation.wantsJSON else { return .done }
+        guard !invocation.wantsJSON else { return }
         if let fingerprint = state.fingerprint { Output.line("fingerprint of this host  \(fingerprint)".printable) }
         for reader in state.used { Output.line("in use  \(reader)".printable) }
         for device in state.borrowers { Output.line(line(device, "borrows").printable) }
         if state.borrowers.isEmpty { Output.note("no device is paired; to pair one: badgectl remote share --pair") }
-        return .done
     }
 
-    static let notShared = Failure(
+    static let notShared = CommandFailure(
         .failed,
         "this host lends no readers",
         hint: "set share = yes and readers in badged.conf(5), [remote], then restart badged"
     )
 
-    static func state(_ connection: DaemonConnection) async throws(Failure) -> RemoteReaders {
-        try await Invocation.ask { () throws(ClientError) in try await connection.remoteReaders() }
+    static func state(_ connection: DaemonConnection) async throws -> RemoteReaders {
+        try await connection.remoteReaders()
     }
 
     // MARK: Devices
 
-    @Sendable private static func forget(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func forget(_ invocation: Invocation) async throws {
         let wanted = invocation.argument
         let connection = try await invocation.connect(keepsEvents: false)
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
         guard let device = try find(wanted, among: paired) else {
-            throw Failure(.failed, "no device \(wanted) is paired", hint: "badgectl remote list shows the devices")
+            throw CommandFailure(
+                .failed,
+                "no device \(wanted) is paired",
+                hint: "badgectl remote list shows the devices"
+            )
         }
-        _ = try await Invocation.ask { () throws(ClientError) in
-            try await connection.removeRemote(device.fingerprint)
-        }
-        guard !invocation.wantsJSON else { return .done }
+        try await invocation.confirm(
+            "This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again.",
+            notDone: "the pairing was not removed"
+        )
+        _ = try await connection.removeRemote(device.fingerprint)
+        guard !invocation.wantsJSON else { return }
         Output.line("\(device.name) is forgotten. Remove the pairing there, too.".printable)
-        return .done
     }
 
     /// Finds a device by its name, or by the beginning of its fingerprint; nil: there is none.
-    static func find(_ wanted: String, among devices: [RemoteDevice]) throws(Failure) -> RemoteDevice? {
+    static func find(_ wanted: String, among devices: [RemoteDevice]) throws -> RemoteDevice? {
         let named = devices.filter { $0.name == wanted }
         let found = named.isEmpty ? devices.filter { !wanted.isEmpty && $0.fingerprint.hasPrefix(wanted) } : named
         guard Set(found.map(\.fingerprint)).count < 2 else {
             let list = found.map { $0.fingerprint.prefix(12) }.joined(separator: ", ")
-            throw Failure(.usage, "\(found.count) devices are called \(wanted)", hint: "use the fingerprint: \(list)")
+            throw CommandFailure(
+                .usage,
+                "\(found.count) devices are called \(wanted)",
+                hint: "use the fingerprint: \(list)"
+            )
         }
         return found.first
     }

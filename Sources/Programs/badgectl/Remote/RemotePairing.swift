@@ -11,14 +11,12 @@ enum RemotePairing {
 
     // MARK: The reader of another device
 
-    static func pair(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    static func pair(_ invocation: Invocation) async throws {
         let workflow = try await WorkflowRun(invocation, notDone: "the devices are not paired")
-        return try await workflow.run { () throws(Failure) in
+        try await workflow.run {
             let device = try await findDevice(workflow, invocation)
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await workflow.connection.pairReader(device.fingerprint) { question in
-                    await code(question, workflow.user)
-                }
+            let result = try await workflow.connection.pairReader(device.fingerprint) { question in
+                await code(question, workflow.user)
             }
             try check(result, workflow.user)
             let name = result.name ?? device.name
@@ -30,9 +28,9 @@ enum RemotePairing {
     private static func findDevice(
         _ workflow: WorkflowRun,
         _ invocation: Invocation
-    ) async throws(Failure) -> RemoteDevice {
+    ) async throws -> RemoteDevice {
         let connection = workflow.connection
-        let request = try await workflow.ask { () throws(ClientError) in try await connection.askForRemoteReaders() }
+        let request = try await connection.askForRemoteReaders()
         let seconds = invocation.seconds(of: "--timeout") ?? 30
         let limit = Task.detached {
             try? await Task.sleep(for: .seconds(seconds))
@@ -42,37 +40,41 @@ enum RemotePairing {
         defer { limit.cancel() }
         var announced: [RemoteDevice] = []
         for await event in connection.events {
-            if event.answers(request), let refusal = event.message.refusal { throw Failure(refusal) }
+            if event.answers(request), let refusal = event.message.refusal { throw refusal }
             guard let state = event.message as? RemoteReaders else { continue }
             guard state.isEnabled else {
                 let hint = "set enabled = yes in badged.conf(5), [remote], then restart badged"
-                throw Failure(.failed, "badged uses no readers of other devices", hint: hint)
+                throw CommandFailure(.failed, "badged uses no readers of other devices", hint: hint)
             }
             announced = state.lenders.filter { $0.isPairing != nil }
             if event.answers(request) { workflow.user.say("Waiting for the announcement of the device.") }
             if let device = try choose(invocation.others.first, announced) { return device }
         }
         if let ending = workflow.user.ending { throw ending }
-        if let ending = connection.ending, ending != .closed { throw Failure(ending) }
+        if let ending = connection.ending, ending != .closed { throw ending }
         throw notFound(invocation.others.first, announced)
     }
 
-    private static func choose(_ wanted: String?, _ announced: [RemoteDevice]) throws(Failure) -> RemoteDevice? {
+    private static func choose(_ wanted: String?, _ announced: [RemoteDevice]) throws -> RemoteDevice? {
         if let wanted { return try RemoteCommand.find(wanted, among: announced) }
         let waiting = announced.filter { $0.isPairing == true }
         guard waiting.count < 2 else {
             let list = waiting.map { "\($0.name) (\($0.fingerprint.prefix(12)))" }.joined(separator: ", ")
-            throw Failure(.usage, "\(waiting.count) devices wait for a pairing", hint: "name one of them: \(list)")
+            throw CommandFailure(
+                .usage,
+                "\(waiting.count) devices wait for a pairing",
+                hint: "name one of them: \(list)"
+            )
         }
         return waiting.first
     }
 
-    private static func notFound(_ wanted: String?, _ announced: [RemoteDevice]) -> Failure {
+    private static func notFound(_ wanted: String?, _ announced: [RemoteDevice]) -> CommandFailure {
         let names = announced.map(\.name).joined(separator: ", ")
         let text = wanted.map { "no device \($0) announces itself" } ?? "no device waits for a pairing"
         let others = names.isEmpty ? "" : "; devices that announce themselves: \(names)"
         let hint = "open the remote reader and its pairing mode on the phone; badgectl health checks the network"
-        return Failure(.failed, text, hint: hint + others)
+        return CommandFailure(.failed, text, hint: hint + others)
     }
 
     /// Asks for the digits that the other device shows.
@@ -98,32 +100,30 @@ enum RemotePairing {
 
     // MARK: The readers of this host
 
-    static func share(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    static func share(_ invocation: Invocation) async throws {
         let workflow = try await WorkflowRun(invocation, notDone: "no device is paired")
         guard try await RemoteCommand.state(workflow.connection).isShared else { throw RemoteCommand.notShared }
-        return try await workflow.run { () throws(Failure) in
+        try await workflow.run {
             let user = workflow.user
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await workflow.connection.openPairing { code in
-                    user.say(
-                        """
-                        Fingerprint of this host: \(code.fingerprint.printable)
-                        \(warning)
-                        Type this code at the other device within \(code.seconds) s:
-                        """
-                    )
-                    user.tell(result: code.code.printable)
-                }
+            let result = try await workflow.connection.openPairing { code in
+                user.say(
+                    """
+                    Fingerprint of this host: \(code.fingerprint.printable)
+                    \(warning)
+                    Type this code at the other device within \(code.seconds) s:
+                    """
+                )
+                user.tell(result: code.code.printable)
             }
             try check(result, user)
             user.say("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").".printable)
         }
     }
 
-    private static func check(_ result: PairingResult, _ user: CommandLineUser) throws(Failure) {
+    private static func check(_ result: PairingResult, _ user: CommandLineUser) throws {
         guard !result.success else { return }
         if let ending = user.ending { throw ending }
         let text = result.error ?? "the devices are not paired"
-        throw Failure(.failed, text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
+        throw CommandFailure(.failed, text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
     }
 }

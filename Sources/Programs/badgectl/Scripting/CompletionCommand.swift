@@ -4,7 +4,7 @@
 enum CompletionCommand {
     static let shells = ["bash", "zsh", "fish"]
 
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "completion",
         summary: "write the completions for a shell",
         operand: ValueSpec("SHELL", .words(shells)),
@@ -12,9 +12,8 @@ enum CompletionCommand {
         run: run
     )
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         Output.message(script(for: invocation.operand))
-        return .done
     }
 
     static func script(for shell: String) -> String {

@@ -6,7 +6,7 @@ import Secrets
 
 /// `badgectl send`: sends standard input to badged unchanged, and writes the messages to standard output.
 final class SendCommand: Sendable {
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "send",
         summary: "send JSON lines from standard input, write the messages to standard output",
         options: [
@@ -43,7 +43,7 @@ final class SendCommand: Sendable {
         (self.connection, self.feed) = (connection, feed)
     }
 
-    @Sendable private static func run(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable private static func run(_ invocation: Invocation) async throws {
         let seconds = invocation.seconds(of: "--for")
         let connection = try await invocation.connect(keepsEvents: true)
         let (inputs, feed) = AsyncStream.makeStream(of: Input.self)
@@ -68,7 +68,7 @@ final class SendCommand: Sendable {
                     progress.inputEnded(try await connection.send("GET_STATUS"))
                 } catch {
                     // The events that came before the end are still to be shown.
-                    guard error.isEnd else { throw Failure(error) }
+                    guard error.isEnd else { throw error }
                     continue
                 }
                 if let seconds {
@@ -78,16 +78,16 @@ final class SendCommand: Sendable {
                     }
                 }
             case .timeOut: progress.timeOut()
-            case .eventsEnded: throw Failure(connection.ending ?? .closed)
-            case .failed(let error): throw Failure(error)
+            case .eventsEnded: throw connection.ending ?? ClientError.closed
+            case .failed(let error): throw error
             }
             switch progress.ending {
             case nil: continue
-            case .done: return .done
+            case .done: return
             case .failed(let failure): throw failure
             }
         }
-        throw Failure(.closed)
+        throw ClientError.closed
     }
 
     /// Sends standard input, and adds a missing last line end.
@@ -130,3 +130,6 @@ final class SendCommand: Sendable {
         }
     }
 }
+
+/// The commands for scripts and shells.
+let scriptingFeature = FeatureCommands(commands: [SendCommand.spec, CompletionCommand.spec])

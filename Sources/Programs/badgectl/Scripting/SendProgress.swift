@@ -45,7 +45,7 @@ struct SendProgress {
 
     enum Ending: Equatable {
         case done
-        case failed(Failure)
+        case failed(CommandFailure)
     }
 
     /// How the command ends; nil: not yet.
@@ -54,7 +54,11 @@ struct SendProgress {
             if isAllAnswered, hasSeenWanted { return .done }
             guard isOutOfTime else { return nil }
             return .failed(
-                Failure(.failed, "no \(wanted) came in time", hint: "see the messages above, or wait longer with --for")
+                CommandFailure(
+                    .failed,
+                    "no \(wanted) came in time",
+                    hint: "see the messages above, or wait longer with --for"
+                )
             )
         }
         if hasTime { return isOutOfTime ? .done : nil }
@@ -62,6 +66,8 @@ struct SendProgress {
         guard isRunning else { return .done }
         guard let question, Event.isQuestion(question) else { return nil }
         let hint = "keep the input open until the workflow has ended, or end with --wait \(question)"
-        return .failed(Failure(.failed, "the workflow waits after \(question), but the input has ended", hint: hint))
+        return .failed(
+            CommandFailure(.failed, "the workflow waits after \(question), but the input has ended", hint: hint)
+        )
     }
 }

@@ -5,69 +5,62 @@ import Text
 /// `badgectl wallet`: sets up wallet cards, and signs with them.
 enum WalletCommand {
     private static let actions = [
-        Action(name: "status", summary: "show the wallet cards in the readers", run: WalletStatus.run),
-        Action(
-            name: "setup",
+        CommandAction("status", "show the wallet cards in the readers", run: WalletStatus.run),
+        CommandAction(
+            "setup",
+            "give a new card its PIN, PUK and keys, and show the words",
             options: ["--words", "--own-puk"],
-            summary: "give a new card its PIN, PUK and keys, and show the words",
             run: WalletFlows.setUp
         ),
-        Action(
-            name: "words",
+        CommandAction(
+            "words",
+            "restore a card from its words",
             options: ["--words", "--own-puk", "--key-uid"],
-            summary: "restore a card from its words",
             run: WalletFlows.restore
         ),
-        Action(name: "pin", summary: "change the PIN", run: WalletFlows.changePIN),
-        Action(name: "unblock", summary: "set a new PIN with the PUK", run: WalletFlows.unblock),
-        Action(
-            name: "sign",
-            arguments: "TEXT",
-            counts: 1...1,
+        CommandAction("pin", "change the PIN", run: WalletFlows.changePIN),
+        CommandAction("unblock", "set a new PIN with the PUK", run: WalletFlows.unblock),
+        CommandAction(
+            "sign TEXT",
+            "sign a text; write signature and public key",
             options: ["--account", "--yes"],
-            summary: "sign a text; write signature and public key",
             run: WalletOperations.sign
         ),
-        Action(
-            name: "transfer",
-            arguments: "FROM TO AMOUNT [MEMO]",
-            counts: 3...4,
+        CommandAction(
+            "transfer FROM TO AMOUNT [MEMO]",
+            "send tokens, such as \"1.3100 EOS\"; write the transaction id",
             options: ["--contract", "--decimals", "--permission", "--yes"],
-            summary: "send tokens, such as \"1.3100 EOS\"; write the transaction id",
             run: WalletOperations.transfer
         ),
-        Action(
-            name: "contract",
-            arguments: "FILE",
-            counts: 1...1,
+        CommandAction(
+            "contract FILE",
+            "send the actions in a JSON file; write the transaction id",
             options: ["--account", "--permission", "--yes"],
-            summary: "send the actions in a JSON file; write the transaction id",
             run: WalletOperations.contract
         ),
-        Action(
-            name: "prepare",
+        CommandAction(
+            "prepare",
+            "make a key for a pass; write the blob for the issuer",
             options: ["--label"],
-            summary: "make a key for a pass; write the blob for the issuer",
             run: PassCommand.prepare
         ),
-        Action(
-            name: "save",
-            arguments: "REFERENCE",
-            counts: 1...1,
+        CommandAction(
+            "save REFERENCE",
+            "save a pass: the issuer's file, or the thumbprint of its key",
             options: ["--label"],
-            summary: "save a pass: the issuer's file, or the thumbprint of its key",
             run: PassCommand.save
         ),
-        Action(name: "unpair", summary: "forget the pairing with this computer", run: WalletFlows.unpair),
-        Action(
-            name: "reset-card",
+        CommandAction("pair", "pair a card with this computer", run: WalletFlows.pair),
+        CommandAction("unpair", "forget the pairing with this computer", run: WalletFlows.unpair),
+        CommandAction(
+            "reset-card",
+            "destroy the PIN, PUK and keys of a card",
             options: ["--key-uid", "--yes"],
-            summary: "destroy the PIN, PUK and keys of a card",
             run: WalletFlows.reset
         ),
     ]
 
-    static let spec = CommandSpec(
+    static let spec = ShellCommand(
         name: "wallet",
         summary: "set up wallet cards (Keycard), and sign with them",
         actions: actions,

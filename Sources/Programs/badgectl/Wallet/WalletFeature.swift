@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// The commands for wallet cards.
-let walletFeature = Feature(commands: [WalletCommand.spec], describeCard: { $0.keycard?.summary })
+let walletFeature = FeatureCommands(commands: [WalletCommand.spec], describeCard: { $0.keycard?.summary })
 
 extension Keycard {
     /// A summary such as `Keycard 3.1, 2 PIN tries left`.
     var summary: String {
+        guard isSupported else { return "\(name), a version that badged does not support" }
         var parts = [name]
         if !isInitialised {
             parts.append("new")
@@ -28,10 +28,14 @@ extension Keycard {
     /// What `badgectl wallet status` shows, and what to do next.
     var rows: [(String, String)] {
         let state =
-            if !isInitialised {
+            if !isSupported {
+                "badged does not support this version, only 3.0, 3.1 and 4.0: use another card"
+            } else if !isInitialised {
                 "new: badgectl wallet setup, or badgectl wallet words"
             } else if pinTries == 0, pukTries == 0 {
-                "PIN and PUK used up: only badgectl wallet reset-card and the words help"
+                version == "3.0"
+                    ? "PIN and PUK used up, and this version cannot be reset: another card and badgectl wallet words"
+                    : "PIN and PUK used up: only badgectl wallet reset-card and the words help"
             } else if pinTries == 0 {
                 "PIN blocked: badgectl wallet unblock"
             } else if keyUID == nil {
@@ -41,7 +45,7 @@ extension Keycard {
             }
         var rows = [("card", name), ("state", state)]
         if let keyUID { rows.append(("key UID", keyUID)) }
-        if isInitialised {
+        if isInitialised, isSupported {
             rows.append(("PIN", pinTries.map(Self.tries) ?? "badged cannot know the tries left"))
             rows.append(("PUK", pukTries.map(Self.tries) ?? "badged cannot know the tries left"))
         }
@@ -52,7 +56,8 @@ extension Keycard {
         }
         switch isTrusted {
         case true: rows.append(("authority", "trusted"))
-        case false: rows.append(("authority", "not trusted: see [wallet] in badged.conf(5)"))
+        case false:
+            rows.append(("authority", "not trusted: any action names the line for badged.conf(5) that trusts the card"))
         case nil: break
         }
         return rows
@@ -82,6 +87,8 @@ enum WalletTexts {
             let tries =
                 switch left {
                 case nil: ""
+                case 1 where question.reader.card?.keycard?.version == "3.0":
+                    " This is the last try: after another wrong PUK only another card and the words help."
                 case 1: " This is the last try: after another wrong PUK only reset-card and the words help."
                 case .some(let left): " \(left) tries are left."
                 }
@@ -153,5 +160,32 @@ extension String {
         var text = self[...]
         while text.last == " " { text = text.dropLast() }
         return String(text)
+    }
+}
+
+/// `badgectl wallet status`: shows the wallet cards in the readers.
+enum WalletStatus {
+    @Sendable static func run(_ invocation: Invocation) async throws {
+        let connection = try await invocation.connect(keepsEvents: false)
+        let readers = try await connection.readers()
+        let wanted = invocation.value(of: "--reader")
+        if let wanted, !readers.contains(where: { $0.name == wanted }) {
+            throw CommandFailure(.failed, "there is no reader \(wanted)", hint: "badgectl readers lists the readers")
+        }
+        let cards = readers.compactMap { reader in
+            reader.card?.keycard.map { (reader: reader.name, card: $0) }
+        }.filter { wanted == nil || $0.reader == wanted }
+        guard !cards.isEmpty else {
+            throw CommandFailure(
+                .failed,
+                "no reader has a wallet card",
+                hint: "put the Keycard on the reader, and try again"
+            )
+        }
+        guard !invocation.wantsJSON else { return }
+        let tables = cards.map { reader, card in
+            reader.printable + "\n" + Help.columns(card.rows)
+        }
+        Output.line(tables.joined(separator: "\n"))
     }
 }

@@ -4,14 +4,14 @@ import Text
 
 /// The actions with which an account signs.
 enum WalletOperations {
-    @Sendable static func sign(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable static func sign(_ invocation: Invocation) async throws {
         let operation = WalletOperation.sign(invocation.others[0], account: invocation.value(of: "--account"))
-        return try await run(operation, invocation, notDone: "nothing was signed") { result, user in
+        try await run(operation, invocation, notDone: "nothing was signed") { result, user in
             user.tell(result: [result.signature, result.publicKey].compactMap { $0 }.joined(separator: "\n"))
         }
     }
 
-    @Sendable static func transfer(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable static func transfer(_ invocation: Invocation) async throws {
         let (from, to, quantity) = (invocation.others[0], invocation.others[1], invocation.others[2])
         let parts = quantity.split(separator: " ")
         guard parts.count == 2 else {
@@ -32,10 +32,10 @@ enum WalletOperations {
             memo: invocation.others.count > 3 ? invocation.others[3] : nil,
             options(invocation)
         )
-        return try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
+        try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
     }
 
-    @Sendable static func contract(_ invocation: Invocation) async throws(Failure) -> ExitStatus {
+    @Sendable static func contract(_ invocation: Invocation) async throws {
         let file = try ContractFile(path: invocation.others[0])
         var options = options(invocation)
         if options.permission == nil { options.permission = file.permission }
@@ -45,7 +45,7 @@ enum WalletOperations {
             account: invocation.value(of: "--account") ?? file.account,
             options
         )
-        return try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
+        try await run(operation, invocation, notDone: "nothing was sent", show: showTransaction)
     }
 
     private static func options(_ invocation: Invocation) -> WalletOperation.Options {
@@ -63,34 +63,34 @@ enum WalletOperations {
         _ invocation: Invocation,
         notDone: String,
         show: @escaping @Sendable (WalletResult, CommandLineUser) -> Void
-    ) async throws(Failure) -> ExitStatus {
-        let workflow = try await WorkflowRun(invocation, notDone: notDone)
-        try await workflow.checkReader(invocation)
-        return try await workflow.run { () throws(Failure) in
-            let result = try await workflow.ask { () throws(ClientError) in
-                try await workflow.connection.initWallet(WalletDapp(name: "badgectl"))
-                return try await workflow.connection.runWallet(
-                    operation,
-                    reader: invocation.value(of: "--reader"),
-                    user: workflow.user
-                )
-            }
+    ) async throws {
+        try await WorkflowRun.run(invocation, notDone: notDone) { workflow in
+            try await workflow.connection.initWallet(WalletDapp(name: "badgectl"))
+            let result = try await workflow.connection.runWallet(
+                operation,
+                reader: invocation.value(of: "--reader"),
+                user: workflow.user
+            )
             guard result.isSuccess else {
                 // badged does not know the reason of a cancellation by this program.
-                if result.isCancelled { throw workflow.user.ending ?? failure(result, notDone) }
+                if result.isCancelled, isPlain(result) { throw workflow.user.ending ?? failure(result, notDone) }
                 throw failure(result, notDone)
             }
             show(result, workflow.user)
         }
     }
 
+    /// Whether a cancelled operation has changed nothing on the card.
+    private static func isPlain(_ result: WalletResult) -> Bool { !result.message.contains(". ") }
+
     /// Why an operation has failed. `code` is one of docs/protocol/wallet.md.
-    static func failure(_ result: WalletResult, _ notDone: String) -> Failure {
+    static func failure(_ result: WalletResult, _ notDone: String) -> CommandFailure {
         var text = result.message.isEmpty ? "\(notDone) (code \(result.code))" : result.message
         while text.last == "." { text.removeLast() }
         let hint: String
         switch result.code {
-        case 0: (text, hint) = ("cancelled: \(notDone)", "run badgectl wallet again")
+        case 0 where isPlain(result): (text, hint) = ("cancelled: \(notDone)", "run badgectl wallet again")
+        case 0: hint = "look at the state of the card: badgectl wallet status"
         case 10002: hint = "put the Keycard on the reader"
         case 10003: hint = "badgectl wallet status shows the tries left; badgectl wallet unblock needs the PUK"
         case 10004: hint = "set the card up: badgectl wallet setup"
@@ -100,9 +100,9 @@ enum WalletOperations {
         case 10011: hint = "give the account this key, or name the right one: --permission NAME"
         case 10012: hint = "correct the arguments; badgectl wallet --help has examples"
         case 10013: hint = "send less"
-        default: hint = Failure.seeLog
+        default: hint = CommandFailure.seeLog
         }
-        return Failure(.failed, text, hint: hint)
+        return CommandFailure(.failed, text, hint: hint)
     }
 }
 
@@ -116,27 +116,27 @@ struct ContractFile {
     /// A command has at most 1 MiB.
     private static let limit = 1 << 20
 
-    init(path: String) throws(Failure) {
+    init(path: String) throws {
         let text = try FileContent.read(path, limit: Self.limit)
         let json: JSON
         do throws(JSONError) {
             json = try JSON(text)
         } catch {
-            throw Failure(.failed, "\(path) is not JSON: \(error.message)", hint: "correct the file")
+            throw CommandFailure(.failed, "\(path) is not JSON: \(error.message)", hint: "correct the file")
         }
         try self.init(json, path)
     }
 
-    init(_ json: JSON, _ path: String) throws(Failure) {
+    init(_ json: JSON, _ path: String) throws {
         let hint = "the file needs an array of objects with account, name and data; see badgectl wallet --help"
         guard let list = json.array ?? json["actions"]?.array, !list.isEmpty else {
-            throw Failure(.failed, "\(path) has no actions", hint: hint)
+            throw CommandFailure(.failed, "\(path) has no actions", hint: hint)
         }
         actions = []
         for (index, entry) in list.enumerated() {
             guard let account = entry["account"]?.string, let name = entry["name"]?.string,
                 let data = entry["data"], data.members != nil
-            else { throw Failure(.failed, "action \(index + 1) in \(path) is incomplete", hint: hint) }
+            else { throw CommandFailure(.failed, "action \(index + 1) in \(path) is incomplete", hint: hint) }
             actions.append(WalletAction(account: account, name: name, data: data, info: entry["info"]?.string))
         }
         (account, permission, info) = (json["account"]?.string, json["permission"]?.string, json["info"]?.string)

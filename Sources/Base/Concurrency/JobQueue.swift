@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+package import Dispatch
+import Synchronization
+import Threads
+
+/// Runs jobs one after the other. A job may block its thread. As an executor it runs an actor that blocks, such as an
+/// online authentication that waits for the network.
+package final class JobQueue: SerialExecutor {
+    /// A function that starts a named thread. It returns false if the system cannot start a thread.
+    package typealias Start = (String, @escaping @Sendable () -> Void) -> Bool
+
+    /// The result of a call of `serve`.
+    package enum Turn: Sendable {
+        case worked, timedOut
+        /// The queue is closed and empty.
+        case over
+    }
+
+    private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let wake = DispatchSemaphore(value: 0)
+
+    /// Makes a queue for a thread that calls `serve` again and again.
+    package init() {}
+
+    /// Makes a queue and starts a thread that serves the queue until its end.
+    ///
+    /// The result is nil if the system cannot start a thread.
+    /// - Parameters:
+    ///   - name: the name of the thread, of at most 15 bytes.
+    ///   - start: starts threads; tests pass their own function.
+    ///   - onEnd: runs last, on the thread.
+    package convenience init?(
+        thread name: String,
+        start: Start = startThread,
+        onEnd: @escaping @Sendable () -> Void = {}
+    ) {
+        self.init()
+        let isStarted = start(name) { [self] in
+            while serve() != .over {}
+            onEnd()
+        }
+        guard isStarted else { return nil }
+    }
+
+    /// Waits for the next job until `deadline` and runs it. Only threads of the queue call this.
+    package func serve(until deadline: DispatchTime = .distantFuture) -> Turn {
+        while true {
+            let (job, isClosed) = state.withLock { state in
+                (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isClosed)
+            }
+            if let job {
+                job()
+                return .worked
+            }
+            if isClosed { return .over }
+            if wake.wait(timeout: deadline) == .timedOut { return .timedOut }
+        }
+    }
+
+    /// Queues a job, unless the queue is closed.
+    /// - Returns: false if the queue is closed.
+    @discardableResult
+    package func async(_ job: @escaping @Sendable () -> Void) -> Bool {
+        let isQueued = state.withLock { state in
+            if !state.isClosed { state.jobs.append(job) }
+            return !state.isClosed
+        }
+        if isQueued { wake.signal() }
+        return isQueued
+    }
+
+    /// Queues a last job and closes the queue. Does nothing if the queue is closed.
+    package func finish(_ last: @escaping @Sendable () -> Void = {}) {
+        state.withLock { state in
+            if !state.isClosed { state.jobs.append(last) }
+            state.isClosed = true
+        }
+        wake.signal()
+    }
+
+    /// Runs a job and waits for its result.
+    /// - Returns: nil if the queue is closed.
+    package func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value? {
+        await withCheckedContinuation { continuation in
+            if !async({ continuation.resume(returning: job()) }) { continuation.resume(returning: nil) }
+        }
+    }
+
+    /// Runs the next part of an actor, which closes the queue at its own end only.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}
+
+/// Starts a detached thread that runs `body`. Tools such as top show the first 15 bytes of its name.
+/// - Returns: false if the system cannot start a thread; then `body` does not run.
+package func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+    Threads.startThread {
+        clinux_set_thread_name(name)
+        body()
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+extension Failure {
+    /// Cryptography of badged itself has failed, which no client can cause.
+    package static func crypto(_ error: CryptoError) -> Failure {
+        Failure(.internalError, "the cryptography failed", cause: "\(error)")
+    }
+}
+
+/// Runs cryptography whose failure no client can cause.
+package func cryptography<Value: ~Copyable>(
+    _ body: () throws(CryptoError) -> Value
+) throws(Failure) -> Value {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
+        throw .crypto(error)
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why something has failed, as the person at the client is told. It never has a secret.
+///
+/// This is the only error type above Card. Card, Text and Wire have typed errors of their own, whose callers switch over
+/// every case.
+package struct Failure: Error, Sendable, Equatable {
+    /// The word for the reason, as clients see it: the feature that answers may have its own word for it.
+    package struct Code: RawRepresentable, Hashable, Sendable {
+        package let rawValue: String
+
+        package init(rawValue: String) { self.rawValue = rawValue }
+        package init(_ rawValue: String) { self.init(rawValue: rawValue) }
+    }
+
+    package var code: Code
+    /// What happened.
+    package var text: String
+    /// What to do next; nil if `text` says it, or if there is nothing to do.
+    package var advice: String?
+    /// What has changed, or may have changed, although it failed.
+    package var change: String?
+    /// The error below, for the log alone.
+    package var cause: String?
+    /// Further members of the message.
+    package var details: [JSON.Member]
+
+    package init(
+        _ code: Code,
+        _ text: String,
+        advice: String? = nil,
+        cause: String? = nil,
+        details: [JSON.Member] = []
+    ) {
+        (self.code, self.text, self.advice, self.cause, self.details) = (code, text, advice, cause, details)
+    }
+
+    /// What happened, what to do next, and what has changed.
+    package var message: String {
+        text + (advice.map { ": \($0)" } ?? "") + (change.map { ". \($0)" } ?? "")
+    }
+
+    /// A further member of the message.
+    package subscript(_ name: String) -> JSON? { JSON.object(details)[name] }
+
+    /// The line of the log.
+    package var logText: String {
+        "\(code.rawValue): \(message)" + (cause.map { " (\($0))" } ?? "")
+    }
+}
+
+extension Failure.Code {
+    /// A member of a command is wrong. The detail `member` has its name.
+    package static let wrongArgument = Self("InvalidParameter")
+    /// A member of a command is missing. The detail `member` has its name.
+    package static let missingArgument = Self("MissingParameter")
+    /// The command does not fit the state of the session.
+    package static let badState = Self("BAD_STATE")
+    /// CANCEL, a closed connection, or the end of the daemon.
+    package static let cancelled = Self("User_Cancelled")
+    /// The client has not answered a prompt in time.
+    package static let timedOut = Self("Prompt_Timeout")
+    /// The card has left, or does not answer.
+    package static let cardLost = Self("Card_Lost")
+    /// The client has lost a permission.
+    package static let accessDenied = Self("Access_Denied")
+    /// As many workflows run as may.
+    package static let tooManyWorkflows = Self("Too_Many_Workflows")
+    /// A fault of badged or of this host.
+    package static let internalError = Self("InternalError")
+}
+
+extension Failure {
+    /// The command does not fit the state of the session.
+    package static let badState = Failure(.badState, "the command does not fit the state")
+}

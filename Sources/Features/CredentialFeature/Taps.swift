@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Host
+import ISO7816
+import Readers
+import Server
+
+/// Reads cards for the clients that watch: once for each card that is put on a reader, and once more for a client that
+/// begins to watch while the card is in the field.
+///
+/// Without a client that watches, a card is only recognised: no key is read and nothing is signed.
+@Loop final class Taps: CardReading {
+    private let registry: ReaderRegistry
+    private let tapReaders: [any TapReader]
+    private let tell: @Loop (TapReport, _ reader: String, [Session]) -> Void
+    private var watchers: [ObjectIdentifier: Session] = [:]
+    private var readings: [Insertion: Reading] = [:]
+
+    /// The reading of one card.
+    @Loop private final class Reading {
+        /// The clients that receive the result. Without one the reading is cancelled.
+        var clients: Set<ObjectIdentifier>
+        var task: Task<Void, Never>?
+
+        init(_ clients: Set<ObjectIdentifier>) { self.clients = clients }
+    }
+
+    init(
+        _ registry: ReaderRegistry,
+        _ tapReaders: [any TapReader],
+        tell: @escaping @Loop (TapReport, _ reader: String, [Session]) -> Void
+    ) {
+        (self.registry, self.tapReaders, self.tell) = (registry, tapReaders, tell)
+        registry.reading = self
+    }
+
+    // MARK: Clients
+
+    func isWatching(_ session: Session) -> Bool { watchers[ObjectIdentifier(session)] != nil }
+
+    /// Reports taps to a client from now on, beginning with the cards that are on readers already.
+    func watch(_ session: Session) {
+        watchers[ObjectIdentifier(session)] = session
+        for tapReader in tapReaders { Task { await tapReader.prepare() } }
+        for reader in registry.readers { read(reader, for: [ObjectIdentifier(session)]) }
+    }
+
+    /// Ends what `watch` began; false: the client does not watch.
+    @discardableResult
+    func unwatch(_ session: Session) -> Bool {
+        let id = ObjectIdentifier(session)
+        guard watchers.removeValue(forKey: id) != nil else { return false }
+        for (insertion, reading) in readings where reading.clients.remove(id) != nil && reading.clients.isEmpty {
+            reading.task?.cancel()
+            // For a later client the card is read anew, after the end of this reading.
+            readings[insertion] = nil
+        }
+        return true
+    }
+
+    // MARK: Cards
+
+    func wants(_ profile: any CardProfile) -> Bool { !watchers.isEmpty && !readers(for: profile).isEmpty }
+
+    func cardRecognized(in reader: Reader, _ lease: CardLease?) {
+        if !watchers.isEmpty {
+            read(reader, for: Set(watchers.keys), lease)
+        } else if let lease {
+            // The last client has gone since the card was wanted.
+            Task { await lease.release(removingVirtualCard: false) }
+        }
+    }
+
+    private func readers(for profile: any CardProfile) -> [any TapReader] {
+        tapReaders.filter { $0.kinds.contains(profile.kind) }
+    }
+
+    /// Reads a card for clients, unless it is being read, which is then for them as well.
+    private func read(_ reader: Reader, for clients: Set<ObjectIdentifier>, _ lease: CardLease? = nil) {
+        guard let insertion = reader.insertion, case .known(let profile) = reader.card else { return }
+        if let reading = readings[insertion] { return reading.clients.formUnion(clients) }
+        let tapReaders = readers(for: profile)
+        guard !tapReaders.isEmpty else { return }
+        let reading = Reading(clients)
+        readings[insertion] = reading
+        reading.task = Task { @Loop in
+            let lent = if let lease { lease } else { await registry.lendForReading(reader, insertion) }
+            let report = if let lent { await report(of: lent, tapReaders) } else { TapReport?.none }
+            if readings[insertion] === reading { readings[insertion] = nil }
+            if let report { tell(report, reader.name, reading.clients.compactMap { watchers[$0] }) }
+        }
+    }
+
+    /// Reads a card once. At the end the card is reset, because a phone signs once per activation, and the reader is
+    /// free.
+    private func report(of lease: CardLease, _ tapReaders: [any TapReader]) async -> TapReport? {
+        var report: TapReport?
+        do throws(CardError) {
+            for tapReader in tapReaders {
+                guard let found = try await tapReader.read(WantedChannel(base: lease.connection)) else { continue }
+                report = found
+                guard case .refused = found.result else { break }
+            }
+        } catch {
+            report = nil
+            let isExpected = error == .removed || error == .cancelled
+            registry.log(isExpected ? .info : .notice, "card in '\(lease.reader.name)' could not be read: \(error)")
+        }
+        await lease.release(removingVirtualCard: false)
+        return report
+    }
+}
+
+/// A channel that sends nothing more when no client wants the result.
+private struct WantedChannel: CardChannel {
+    let base: any CardChannel
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        guard !Task.isCancelled else { throw .cancelled }
+        return try await base.transmit(command)
+    }
+}

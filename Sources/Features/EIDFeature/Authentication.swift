@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import CountryAuthorities
+import EID
+import EService
+import ISO7816
+import Server
+import Text
+
+/// The result of RUN_AUTH.
+struct AuthenticationResult: Equatable {
+    let result: ECardResult
+    /// The failure; nil if the authentication succeeded.
+    let reason: FailureCode?
+    /// The next address for the user's browser; nil if the service sent no address.
+    let url: String?
+    let sent: SentData
+    /// A text for the log.
+    let detail: String
+}
+
+/// Runs the dialogue of RUN_AUTH. TR-03124-1 2.4, TR-03112-7 3.6.4.
+///
+/// The service requests rights, and the user grants them. The card authenticates to the eID-Server of the service. The
+/// eID-Server then reads the card in a secure channel between both.
+@Loop final class Authentication {
+    private let registry: ReaderRegistry
+    private let workflow: Workflow
+    private let service: any EServiceConnection
+    private let readerName: String?
+    private let now: Now
+    private let today: CVDate
+    /// The first failure. Later failures result from it and are ignored.
+    private var failure: EServiceFailure?
+    private var sent = SentData()
+
+    init(
+        _ registry: ReaderRegistry,
+        _ workflow: Workflow,
+        _ service: any EServiceConnection,
+        readerName: String?,
+        now: @escaping Now,
+        today: CVDate
+    ) {
+        (self.registry, self.workflow, self.service) = (registry, workflow, service)
+        (self.readerName, self.now, self.today) = (readerName, now, today)
+    }
+
+    /// Runs the dialogue. At its end the server has the result, the reader is free and all channels are closed.
+    func run() async -> AuthenticationResult {
+        workflow.progress(0)
+        do throws(EServiceFailure) {
+            try await authenticate()
+        } catch {
+            if failure == nil { failure = error }
+            await service.fail(error.result)
+        }
+        if failure == nil { workflow.progress(80) }
+        let result = failure?.result ?? .ok
+        let refresh = await service.refreshAddress(after: result)
+        service.close()
+        let reason = failure ?? refresh.failure
+        return AuthenticationResult(
+            result: reason?.result ?? result,
+            reason: reason?.reason,
+            url: refresh.url,
+            sent: sent,
+            detail: reason?.detail ?? ""
+        )
+    }
+
+    private func authenticate() async throws(EServiceFailure) {
+        let request: AuthenticationRequest
+        do throws(EServiceFailure) {
+            request = try await service.request()
+        } catch {
+            // Report CANCEL to the client even if the service fails at the same time.
+            throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
+        }
+        let consent: Consent
+        do throws(Failure) {
+            consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
+        } catch {
+            throw EServiceFailure(error.reason, Self.status(of: error.reason))
+        }
+        let authorization = PACEAuthorization(
+            chat: CHAT(.terminal, consent.effective),
+            certificateDescription: request.description.encoded,
+            isByCAN: consent.isByCAN
+        )
+        let requirements = EIDRequirements(request, consent)
+        let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
+        do throws(Failure) {
+            try await dialogue.run { card throws(Failure) in
+                let pace = try await dialogue.open(card, for: authorization)
+                do throws(EServiceFailure) {
+                    try await serve(card, request, consent, authorization.chat, pace)
+                } catch {
+                    await card.destroyChannel()
+                    failure = failure ?? error
+                    throw Failure(error.reason)
+                }
+                await card.destroyChannel()
+            }
+        } catch {
+            throw failure ?? EServiceFailure(error.reason, Self.status(of: error.reason))
+        }
+        // A card whose status the service does not accept fails, although the server may report success.
+        if let failure { throw failure }
+    }
+
+    /// Returns the status for a failure of the dialogue before the eID-Server's part.
+    private static func status(of reason: FailureCode) -> FailureStatus {
+        switch reason {
+        case .userCancelled: .cancelledByUser
+        case .promptTimeout: .promptTimeout
+        case .establishPACEChannelUserCancelled: .cancelledOnReader
+        case .establishPACEChannelPUKInoperative: .pukInoperative
+        case .maintainCardConnectionPACEUnrecoverable: .cardProtocol
+        default: .unknown
+        }
+    }
+
+    // MARK: The card and the server
+
+    /// Runs the part from the open channel to the end of the server's commands.
+    private func serve(
+        _ card: HeldEIDCard,
+        _ request: AuthenticationRequest,
+        _ consent: Consent,
+        _ chat: CHAT,
+        _ pace: PACEResult
+    ) async throws(EServiceFailure) {
+        // EAC1
+        workflow.progress(20)
+        let challenge = try await command(card, .didAuthenticateEAC1CardCommandFailed, .cardCommunication) {
+            () throws(EIDError) in try await card.card.getChallenge()
+        }
+        let authorities = pace.certificationAuthorities
+        let references = [authorities.current, authorities.previous].compactMap { $0 }
+        let output = EAC1Output(
+            chat: chat,
+            authorityReferences: references,
+            efCardAccess: card.card.profile.cardAccess.bytes,
+            idPICC: pace.idPICC,
+            challenge: challenge
+        )
+        let answer = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC1(output) }
+
+        // EAC2
+        var signature = answer.signature ?? []
+        if answer.signature == nil {
+            signature = try await exchange(card) { service throws(EServiceFailure) in
+                try await service.sendChallenge(challenge)
+            }
+        }
+        guard let chain = answer.certificates.chain(startingAtFirstOf: references) else {
+            throw EServiceFailure(.processCertificatesFromEAC2CVCChainMissing, .noChainToCard)
+        }
+        let proof = TerminalProof(
+            chain: chain,
+            auxiliaryData: request.auxiliaryData?.encoded ?? [],
+            ephemeralKey: answer.ephemeralPublicKey,
+            signature: signature
+        )
+        workflow.progress(40)
+        let (security, chip) = try await command(card, .didAuthenticateEAC2CardCommandFailed, .terminalRefused) {
+            () throws(EIDError) in
+            try await card.card.authenticateTerminal(proof)
+            let security = try await card.card.readCardSecurity()
+            return (security, try await card.card.authenticateChip(security, ephemeralKey: proof.ephemeralKey))
+        }
+        let result = EAC2Output(
+            efCardSecurity: security.bytes,
+            authenticationToken: chip.token,
+            nonce: chip.nonce
+        )
+        var step = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC2(result) }
+
+        // Transmit
+        if case .transmit = step { workflow.progress(60) }
+        var count = 0
+        while case .transmit(let commands) = step {
+            count += commands.count
+            guard count <= Self.maximumCommands else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "too many commands")
+            }
+            let (answers, error) = try await transmit(commands, to: card)
+            guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
+            if !answers.isEmpty { sent.sending(consent) }
+            do throws(EServiceFailure) {
+                step = try await exchange(card) { service throws(EServiceFailure) in
+                    try await service.sendTransmit(answers, error: error)
+                }
+            } catch {
+                // An error that the eID-Server reports is an answer, too.
+                if !answers.isEmpty, error.serverResult != nil { sent.confirmed() }
+                throw error
+            }
+            if !answers.isEmpty { sent.confirmed() }
+        }
+    }
+
+    /// The largest number of commands of one server for one card. A server that reads all files in pieces of ten bytes
+    /// needs fewer.
+    private static let maximumCommands = 10_000
+
+    /// The largest number of bytes of the card's answers to one batch: a hundred times the files of a card.
+    private static let maximumAnswers = 4 << 20
+
+    /// Sends one batch of commands. A status that the server has not allowed ends the batch early.
+    private func transmit(
+        _ commands: [InputAPDU],
+        to card: HeldEIDCard
+    ) async throws(EServiceFailure) -> (answers: [[UInt8]], error: ECardResult?) {
+        var answers: [[UInt8]] = []
+        var size = 0
+        for input in commands {
+            guard let apdu = CommandAPDU(bytes: input.command) else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "no command APDU")
+            }
+            let answer = try await command(card, .transmitCardCommandFailed, .cardCommunication) {
+                () throws(EIDError) in try await card.card.passThrough(apdu)
+            }
+            answers.append(answer.bytes)
+            size += answer.bytes.count
+            guard size <= Self.maximumAnswers else {
+                throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "too much is read")
+            }
+            guard input.accepts(answer.status.value) else {
+                let status = FailureStatus.unexpectedTransmitStatus
+                failure = failure ?? EServiceFailure(.transmitCardCommandFailed, status, detail: "\(answer.status)")
+                return (answers, ECardResult(status))
+            }
+        }
+        return (answers, nil)
+    }
+
+    /// Sends commands to the card, which must stay in its reader.
+    private func command<T: Sendable>(
+        _ card: HeldEIDCard,
+        _ reason: FailureCode,
+        _ status: FailureStatus,
+        _ body: () async throws(EIDError) -> T
+    ) async throws(EServiceFailure) -> T {
+        guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
+        do throws(EIDError) {
+            return try await body()
+        } catch {
+            switch error {
+            case .card(.tooLong), .status(StatusWord(0x6700)):
+                throw EServiceFailure(reason, .wrongLength, detail: "\(error)")
+            case .card(.cancelled):
+                throw EServiceFailure(.userCancelled, .cancelledByUser)
+            case .card(.removed):
+                throw EServiceFailure(.cardRemoved, .cardRemoved)
+            case .card where !card.lease.isCurrent:
+                throw EServiceFailure(.cardRemoved, .cardRemoved)
+            case .card:
+                throw EServiceFailure(reason, .cardCommunication, detail: "\(error)")
+            case .status, .protocolViolation, .unsupported:
+                throw EServiceFailure(reason, status, detail: "\(error)")
+            }
+        }
+    }
+
+    /// Runs one round with the server, which ends at once if the card is removed.
+    private func exchange<T: Sendable>(
+        _ card: HeldEIDCard,
+        _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
+    ) async throws(EServiceFailure) -> T {
+        let service = service
+        let round = Task.immediate { @Loop () async -> Result<T, EServiceFailure> in
+            do throws(EServiceFailure) {
+                return .success(try await body(service))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let watch = Task.immediate { @Loop in
+            await card.lease.cardLeaves()
+            if !Task.isCancelled { round.cancel() }
+        }
+        let result = await withTaskCancellationHandler {
+            await round.value
+        } onCancel: {
+            round.cancel()
+        }
+        watch.cancel()
+        if !card.lease.isCurrent { throw EServiceFailure(.cardRemoved, .cardRemoved) }
+        return try result.get()
+    }
+}

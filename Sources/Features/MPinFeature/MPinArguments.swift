@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import MPin
+import Text
+import Wire
+
+/// The members of a command of this feature.
+extension Arguments {
+    /// A text; empty if it is missing.
+    func text(_ name: StaticString, orEmptyTo limit: Int) throws(Failure) -> String {
+        try optionalText(name, 0...limit) ?? ""
+    }
+
+    func identity() throws(Failure) -> String { try text("userId", 1...StoredUser.maximumIdentity) }
+
+    /// A SHA-256 hash in hexadecimal.
+    func documentHash(_ name: StaticString) throws(Failure) -> [UInt8] {
+        try required(name, "64 hexadecimal digits") { value in
+            guard let hash = value.string.flatMap({ Hex.decode($0, limit: 32) }), hash.count == 32 else { return nil }
+            return hash
+        }
+    }
+
+    /// A time in seconds since 1970.
+    func time(_ name: StaticString) throws(Failure) -> UInt32 {
+        UInt32(try number(name, 0...Int(UInt32.max)))
+    }
+
+    func accessCode() throws(Failure) -> String {
+        try text("accessCode", orEmptyTo: MPinConnection.maximumCode)
+    }
+
+    /// `url` and `rpsPrefix`.
+    func backend(_ flavour: Flavour = .mpin) throws(Failure) -> Backend {
+        let url = try text("url", 1...1024)
+        let usual = flavour == .mfa ? Backend.servicePrefix : Backend.defaultPrefix
+        let prefix = try optionalText("rpsPrefix", 0...128) ?? usual
+        guard let backend = Backend(url, prefix: prefix) else {
+            throw wrong("url", "an http or https address without a query, and rpsPrefix a path")
+        }
+        return backend
+    }
+
+    /// An object with texts, as headers; nil if it is missing.
+    func headers(_ name: StaticString) throws(Failure) -> [CustomHeader]? {
+        try optional(name, "an object with headers, none of them malformed or reserved for badged") { value in
+            guard let members = value.members else { return nil }
+            let headers = members.compactMap { member in member.value.string.flatMap { CustomHeader(member.key, $0) } }
+            return headers.count == members.count ? headers : nil
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Text
+
+/// One of the actions of a command, such as `sign` of `badgectl wallet`.
+struct CommandAction: Sendable {
+    /// The name, and the arguments as in the help; optional ones are in brackets.
+    let usage: String
+    let summary: String
+    /// The options that it takes beside those of every action.
+    let options: [String]
+    let run: @Sendable (Invocation) async throws -> Void
+
+    init(
+        _ usage: String,
+        _ summary: String,
+        options: [String] = [],
+        run: @escaping @Sendable (Invocation) async throws -> Void
+    ) {
+        (self.usage, self.summary, self.options, self.run) = (usage, summary, options, run)
+    }
+
+    private var words: [Substring] { usage.split(separator: " ") }
+    var name: String { words.first.map { String($0) } ?? "" }
+    var arguments: String { words.dropFirst().joined(separator: " ") }
+    /// How many arguments there may be.
+    var counts: ClosedRange<Int> { words.dropFirst().count { !$0.hasPrefix("[") }...words.count - 1 }
+}
+
+extension ShellCommand {
+    /// A command whose first argument is one of `actions`.
+    ///
+    /// - Parameters:
+    ///   - name: the name of the command.
+    ///   - summary: what the command does.
+    ///   - actions: in the order of the help.
+    ///   - usual: the action of a command line without one; nil: there must be one.
+    ///   - others: how a shell completes the arguments of the actions.
+    ///   - common: the options of every action.
+    ///   - options: the options of single actions.
+    ///   - details: paragraphs of the help.
+    ///   - card: the card that the user puts on the reader.
+    ///   - virtualCard: the virtual card that is new at the first insertion.
+    init(
+        name: String,
+        summary: String,
+        actions: [CommandAction],
+        usual: String? = nil,
+        others: ValueSpec,
+        common: [OptionSpec] = [],
+        options: [OptionSpec] = [],
+        details: [String],
+        card: String = "ID card",
+        virtualCard: @escaping @Sendable (Invocation) -> JSON? = { _ in nil }
+    ) {
+        let known = Set((common + CommandTable.global).map(\.name))
+        self.init(
+            name: name,
+            summary: summary,
+            operand: ValueSpec("ACTION", .words(actions.map(\.name)), isOptional: usual != nil),
+            others: others,
+            options: common + options,
+            actions: actions.map { ($0.usage, $0.summary) },
+            details: details,
+            card: card,
+            progress: [
+                60: "the card is open", 80: "badged sends the transaction to the node",
+                90: "badged reports the result to the callback",
+            ],
+            asksForConsent: { invocation in
+                actions.contains { $0.name == invocation.operand && $0.options.contains("--yes") }
+            },
+            virtualCard: virtualCard
+        ) { invocation in
+            let wanted = invocation.operand.isEmpty ? usual : invocation.operand
+            guard let action = actions.first(where: { $0.name == wanted }) else {
+                throw invocation.usage("unknown action \(invocation.operand)")
+            }
+            try Self.check(action, invocation, known)
+            try await action.run(invocation)
+        }
+    }
+
+    /// Checks that the action takes these arguments and options.
+    private static func check(_ action: CommandAction, _ invocation: Invocation, _ known: Set<String>) throws {
+        let command = "\(invocation.command) \(action.name)"
+        guard action.counts.contains(invocation.others.count) else {
+            if invocation.others.count > action.counts.upperBound {
+                throw invocation.usage("unexpected argument \(invocation.others[action.counts.upperBound])")
+            }
+            throw invocation.usage("\(command) needs \(action.arguments)")
+        }
+        if let option = invocation.given.filter({ !known.contains($0) && !action.options.contains($0) }).min() {
+            throw invocation.usage("\(command) has no option \(option)")
+        }
+    }
+}
+
+extension Invocation {
+    var command: String { if case .run(let spec) = request { spec.name } else { "" } }
+
+    /// The first argument of an action; empty if there is none.
+    var argument: String { others.first ?? "" }
+
+    func usage(_ text: String) -> CommandFailure {
+        CommandFailure(.usage, text, hint: "badgectl \(command) --help shows what is possible")
+    }
+}

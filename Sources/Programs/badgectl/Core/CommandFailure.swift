@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Host
+
+/// The exit status of the program; badgectl(1), EXIT STATUS.
+///
+/// A command that throws it alone ends the program without a message.
+struct ExitStatus: Error, Equatable {
+    var code: Int32
+
+    static let done = ExitStatus(code: 0)
+    /// badged carried out the command, but the goal was not reached.
+    static let failed = ExitStatus(code: 1)
+    static let usage = ExitStatus(code: 2)
+    /// badged cannot be reached, or has closed the connection.
+    static let unreachable = ExitStatus(code: 3)
+    static let denied = ExitStatus(code: 4)
+    /// health: an optional part is missing, and nothing is broken.
+    static let incomplete = ExitStatus(code: 5)
+
+    /// 130 for Ctrl-C.
+    static func interrupted(_ signal: Int32) -> ExitStatus { ExitStatus(code: 128 + signal) }
+
+    /// Whether a signal ended the command.
+    var isInterruption: Bool { code > 128 }
+}
+
+/// Why a command has failed, and what the user can do.
+struct CommandFailure: Error, Equatable {
+    var status: ExitStatus
+    /// What has happened, in lower case, without full stop.
+    var text: String
+    var hint: String?
+
+    static let noPinentry = CommandFailure(
+        .failed,
+        "pinentry cannot be used here",
+        hint: "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
+    )
+
+    /// The hint when there is no better one.
+    static let seeLog = "see badged's log: journalctl -u badged"
+
+    init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
+        (self.status, self.text, self.hint) = (status, text, hint)
+    }
+
+    init(_ error: ClientError) {
+        let status: ExitStatus
+        switch error {
+        case .invalidPath: status = .usage
+        case .notRunning, .unreachable, .notServed, .closed, .noAnswer, .malformed: status = .unreachable
+        case .permissionDenied, .accessDenied: status = .denied
+        case .unreadEvents, .workflowRunning, .eventsAreRead, .cancelled, .badState, .unknownCommand, .refused,
+            .unexpectedAnswer:
+            status = .failed
+        }
+        self.init(status, error.text, hint: Self.accessLine(error) ?? error.advice)
+    }
+
+    /// Any error that a command throws.
+    init(_ error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let error as ClientError: self.init(error)
+        case let failure as KeyFailure: self.init(.failed, failure.text, hint: Self.hint(failure))
+        case let error as StartError: self.init(.failed, error.message, hint: error.hint)
+        default: self.init(.failed, "\(error)", hint: Self.seeLog)
+        }
+    }
+
+    private static func hint(_ failure: KeyFailure) -> String? {
+        if failure.mayBeRepeated { return "try again later; an invitation can be used again" }
+        return switch failure.name {
+        case "Endpoint": "badgectl endpoint setup"
+        case "KeyNotFound": "badgectl keys list shows the keys"
+        case "InternalError", "DataStorageDecryptionFailed", "DeviceNotEligible": seeLog
+        default: nil
+        }
+    }
+
+    /// The line of badged.conf that allows the command to the own user; nil for other errors.
+    private static func accessLine(_ error: ClientError) -> String? {
+        // ACTIVATE is for the port for browsers alone, and has no word.
+        guard case .accessDenied(_, let missing, let granted) = error, !missing.isEmpty else { return nil }
+        let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
+        let line = "user:\(user) = \((granted + missing).joined(separator: ", "))"
+        return "in /etc/badged/badged.conf, below [access], write the line \"\(line)\"; then systemctl reload badged"
+    }
+}

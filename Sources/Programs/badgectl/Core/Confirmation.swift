@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// The question before something is deleted for good.
+enum Confirmation {
+    static let option = OptionSpec("--yes", "do not ask before something is deleted")
+
+    /// Asks until the user has decided. With `--yes` nothing is asked. `text` says what happens, and `notDone` what an early
+    /// end means, such as `the key was not deleted`. Returns when the user has agreed.
+    static func ask(
+        _ source: any AnswerSource,
+        _ invocation: Invocation,
+        _ text: String,
+        notDone: String,
+        say: (String) -> Void
+    ) async throws {
+        guard !invocation.has("--yes") else { return }
+        say(text.printable)
+        while true {
+            switch await source.ask("Delete? [y, n] ") {
+            case .text(let answer):
+                switch answer.lowercased().filter({ !$0.isWhitespace }) {
+                case "y", "yes": return
+                case "n", "no": throw CommandFailure(.failed, notDone, hint: "to go on, answer y")
+                default: say("Type y or n.")
+                }
+            case .noTerminal, .noPinentry, .secret, .confirmed, .malformed:
+                throw CommandFailure(
+                    .usage,
+                    "there is no terminal to ask on: \(notDone)",
+                    hint: "run badgectl in a terminal, or use --yes if you are sure"
+                )
+            case .ended, .cancelled: throw CommandFailure(.failed, "cancelled: \(notDone)", hint: "to go on, answer y")
+            }
+        }
+    }
+}
+
+extension Invocation {
+    /// Asks on the terminal before something is deleted.
+    func confirm(_ text: String, notDone: String) async throws {
+        let terminal = TerminalSource()
+        try await Confirmation.ask(terminal ?? NoSource(), self, text, notDone: notDone) { text in
+            if let terminal { terminal.say(text) } else { Output.note(text) }
+        }
+    }
+}
+
+extension CommandLineUser {
+    /// Asks during a workflow before something is deleted.
+    func confirm(_ text: String) async throws {
+        do {
+            try await Confirmation.ask(source, invocation, text, notDone: notDone) { say($0) }
+        } catch {
+            throw ending ?? error
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Text
+
+/// What a feature adds to badgectl.
+struct FeatureCommands: Sendable {
+    var commands: [ShellCommand]
+    /// Describes a card of the feature's kind; nil for any other card.
+    var describeCard: @Sendable (Card) -> String? = { _ in nil }
+}
+
+/// A value on the command line, and how a shell completes it.
+struct ValueSpec: Sendable {
+    enum Completion: Sendable, Equatable {
+        case nothing
+        case files
+        /// The names of the card readers that badged has now.
+        case readers
+        /// The names of the commands; no other value is valid.
+        case commands
+        /// These words; no other value is valid.
+        case words([String])
+    }
+
+    /// The name in the help, such as `NAME`.
+    var name: String
+    var completion = Completion.nothing
+    /// Whether the argument of a command may be missing.
+    var isOptional = false
+
+    init(_ name: String, _ completion: Completion = .nothing, isOptional: Bool = false) {
+        (self.name, self.completion, self.isOptional) = (name, completion, isOptional)
+    }
+
+    /// A time in seconds.
+    static let seconds = ValueSpec("SECONDS")
+
+    /// The only valid values; nil: any value.
+    var choices: [String]? {
+        switch completion {
+        case .words(let words): words
+        case .commands: CommandTable.commands.map(\.name)
+        case .nothing, .files, .readers: nil
+        }
+    }
+
+    /// The value in `Usage:`.
+    var usage: String {
+        var text = name
+        if case .words(let words) = completion {
+            let list = words.joined(separator: "|")
+            // A long list is in the details of the command.
+            if list.count <= 20 { text = list }
+        }
+        return isOptional ? "[\(text)]" : text
+    }
+}
+
+/// An option of one command or of all commands.
+struct OptionSpec: Sendable {
+    /// With its dashes.
+    var name: String
+    /// nil: the option takes no value.
+    var value: ValueSpec?
+    var summary: String
+
+    init(_ name: String, _ value: ValueSpec, _ summary: String) {
+        (self.name, self.value, self.summary) = (name, value, summary)
+    }
+
+    init(_ name: String, _ summary: String) { (self.name, self.summary) = (name, summary) }
+}
+
+/// A command. The parser, the help and the completions are made from this.
+struct ShellCommand: Sendable {
+    var name: String
+    var summary: String
+    /// The first argument of the command.
+    var operand: ValueSpec?
+    /// Any number of arguments after the operand; nil: there are none.
+    var others: ValueSpec?
+    var options: [OptionSpec] = []
+    /// The actions of a command whose first argument is one of several words: usage and summary.
+    var actions: [(usage: String, summary: String)] = []
+    /// Paragraphs of `badgectl COMMAND --help`.
+    var details: [String] = []
+    /// The card that the user puts on the reader.
+    var card = "ID card"
+    /// What happens from a progress in percent on: docs/protocol/eid.md, RUN_AUTH.
+    var progress = [
+        20: "the card is there", 40: "the card and the service prove who they are", 60: "the service reads the card",
+        80: "badged asks the service where to go on",
+    ]
+    /// Whether a command line asks for a consent, unless it has `--yes`.
+    var asksForConsent: @Sendable (Invocation) -> Bool = { _ in true }
+    /// The virtual card that is new at the first insertion; nil: the own card of the virtual reader.
+    var virtualCard: @Sendable (Invocation) -> JSON? = { _ in nil }
+    var run: @Sendable (Invocation) async throws -> Void
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// What a service has of the card's data, in words for the end of an authentication.
+enum SentText {
+    /// Before the user has agreed.
+    static let nothing = "the service got no data"
+    /// After the user has agreed.
+    static let notYet = "the service got none of the data that it asked for"
+
+    static func text(_ sent: SentData, hasAgreed: Bool) -> String {
+        switch sent.state {
+        case .none: hasAgreed ? notYet : nothing
+        case .possible: "the service may have received \(data(sent.rights))"
+        case .read: "the service has received \(data(sent.rights))"
+        }
+    }
+
+    private static func data(_ rights: [String]) -> String {
+        let names = rights.map { ConsentText.describe($0) }.joined(separator: ", ")
+        return names.isEmpty ? "answers of the card" : "data, at most: \(names)"
+    }
+}
+
+extension CommandLineUser {
+    /// Notes the consent to required and optional rights.
+    func grant(_ rights: [String]) {
+        granted = rights
+        notDone = SentText.notYet
+    }
+
+    /// Notes the progress of an authentication. badged reports 60 before it sends the first answer of the card. That
+    /// message may be lost with the connection; the one before cannot be, because the card and the eID-Server take
+    /// turns in between.
+    func noteService(at percent: Int) {
+        guard percent >= 40, let granted else { return }
+        let secret = ["CanAllowed", "PinManagement"]
+        let rights = granted.filter { !secret.contains($0) && !$0.hasPrefix("Write") }
+        notDone = SentText.text(SentData(.possible, rights: rights), hasAgreed: true)
+    }
+
+    /// Notes what badged reports at the end. Without a report the progress decides.
+    func note(_ sent: SentData?) {
+        if let sent { notDone = SentText.text(sent, hasAgreed: granted != nil) }
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Aliro
+import HTTP
+import Host
+import KeyFeature
+import MPin
+import PKOC
+import TPM
+import WalletFeature
+
+/// The configuration, and what it leads to: files, and values that need more than their form to be right.
+struct ConfiguredParts: Sendable {
+    let configuration: Configuration
+    /// The trust point of virtual cards; nil: the test authority that is built into them.
+    let trustPoint: [UInt8]?
+    /// nil: services are reached without a proxy.
+    let proxies: ProxySettings?
+    let antelope: AntelopeServices
+    let mpin: MPinConfiguration
+    let site: PKOCSite
+    /// nil: cards with Aliro are not read.
+    let aliro: AliroSite?
+    let issuer: IssuerSettings
+}
+
+extension ConfiguredParts {
+    /// - Throws: the first error.
+    init(_ configuration: Configuration) throws(StartError) {
+        var errors: [StartError] = []
+        guard let parts = Self.read(configuration, &errors) else {
+            throw errors.first ?? .inConfiguration("the configuration cannot be used", hint: "see badged.conf(5)")
+        }
+        self = parts
+    }
+
+    /// Reads all parts, and appends every error.
+    /// - Returns: nil if there was one.
+    static func read(_ configuration: Configuration, _ errors: inout [StartError]) -> ConfiguredParts? {
+        defer { errors = errors.map { configuration.placed($0) } }
+        // Only badged and root may change what badged trusts.
+        let anchors = configuration.trustAnchors
+        for folder in [anchors, anchors + "/test", systemEnvironment("STATE_DIRECTORY") ?? ""] {
+            take(&errors) { () throws(StartError) in try PlainFile.checkFolder(folder) }
+        }
+        for (file, name) in [
+            (configuration.node.authorityFile, "[wallet] node_ca"),
+            (configuration.keys.authorityFile, "[keys] issuer_ca"),
+        ] {
+            guard let file else { continue }
+            take(&errors) { () throws(StartError) in try PlainFile.check(file, of: name) }
+        }
+        let trustPoint = take(&errors) { () throws(StartError) in try configuration.readVirtualTrustPoint() }
+        let proxies = take(&errors) { () throws(StartError) in try ProxySettings.read(configuration) }
+        let antelope = take(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, proxies ?? nil)
+        }
+        let mpin = take(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, proxies ?? nil) }
+        let site = take(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
+        let aliro = take(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
+        let issuer = take(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, proxies ?? nil) }
+        guard errors.isEmpty, let trustPoint, let proxies, let antelope, let mpin, let site, let aliro, let issuer
+        else {
+            return nil
+        }
+        return ConfiguredParts(
+            configuration: configuration,
+            trustPoint: trustPoint,
+            proxies: proxies,
+            antelope: antelope,
+            mpin: mpin,
+            site: site,
+            aliro: aliro,
+            issuer: issuer
+        )
+    }
+
+    @discardableResult
+    private static func take<Part>(
+        _ errors: inout [StartError],
+        _ read: () throws(StartError) -> Part
+    ) -> Part? {
+        do throws(StartError) {
+            return try read()
+        } catch {
+            errors.append(error)
+            return nil
+        }
+    }
+}
+
+extension Configuration {
+    /// The TPM of `[keys] tpm` and `tpm_device`; nil: none may be used.
+    var tpm: TPM? { keys.tpm == .no ? nil : TPM(keys.tpmDevice, isRequired: keys.tpm == .yes) }
+}
+
+extension IssuerSettings {
+    /// Reads `[keys]`. The proxies are those of `[eid] proxy`.
+    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> IssuerSettings {
+        var issuer = IssuerSettings()
+        issuer.fingerprints = Set(configuration.keys.fingerprints)
+        issuer.proxies = proxies
+        if let file = configuration.keys.authorityFile { issuer.authorities = .file(file) }
+        guard let text = configuration.keys.issuer else { return issuer }
+        guard !text.hasPrefix("/") else {
+            issuer.place = .folder(text)
+            return issuer
+        }
+        // Without TLS an eavesdropper would see which user has which key.
+        guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
+            throw .inConfiguration(
+                "[keys] issuer cannot be '\(text)'",
+                hint: "allowed: a folder, https://HOST/PATH; http for this computer only"
+            )
+        }
+        issuer.place = .web(address)
+        return issuer
+    }
+}
+
+extension MPinConfiguration {
+    /// What the daemon uses for M-Pin servers.
+    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> MPinConfiguration
+    {
+        var mpin = MPinConfiguration(userAgent: "badged/\(Version.current)")
+        mpin.proxies = proxies
+        mpin.allowsPrivateServers = configuration.allowsPrivateMPinServers
+        for domain in configuration.trustedDomains where !mpin.domains.add(domain) {
+            throw .inConfiguration(
+                "[mpin] trusted_domains has '\(domain)'",
+                hint: "allowed: a comma-separated list of host names such as example.org"
+            )
+        }
+        return mpin
+    }
+}

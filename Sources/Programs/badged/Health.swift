@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import Server
+import Store
+import Text
+
+/// Reports in GET_HEALTH which records of the store cannot be read, and how a person deletes them.
+@Loop final class StoreHealth: Feature {
+    let commands: [CommandSpec] = []
+    private let store: StateStore
+    private let kinds: [RecordKind]
+    /// The maximum number of names in a report.
+    private static let shown = 5
+
+    init(_ store: StateStore, _ kinds: [RecordKind]) { (self.store, self.kinds) = (store, kinds) }
+
+    func health() async -> [HealthCheck] {
+        do throws(Failure) {
+            // A store that cannot be opened is a fault of the check `store`.
+            guard let store = try? await store.existing() else { return [] }
+            var (causes, remedies): ([String], [String]) = ([], [])
+            for kind in kinds {
+                let names = try await store.unreadable(kind)
+                guard !names.isEmpty else { continue }
+                let more = names.count > Self.shown ? " and \(names.count - Self.shown) more" : ""
+                causes.append(
+                    "\(kind.name) that cannot be read: \(names.prefix(Self.shown).joined(separator: ", "))\(more)"
+                )
+                remedies.append("\(kind.name): \(kind.remedy)")
+            }
+            if let fault = await store.wipeFault {
+                causes.append("copies of deleted values may still be in the store: \(fault.message)")
+                remedies.append("make room on the disk")
+            }
+            guard !causes.isEmpty else { return [HealthCheck("records", ok: true)] }
+            let advice =
+                "They are damaged, or a later version of badged wrote them: install that version, restore the store, or"
+                + " delete them; " + remedies.joined(separator: "; ")
+            return [HealthCheck("records", ok: false, cause: causes.joined(separator: "; "), advice: advice)]
+        } catch {
+            return [HealthCheck("records", ok: false, advice: "The store cannot be used: \(error.message)")]
+        }
+    }
+}
+
+/// Reports in GET_HEALTH whether browsers are served, if the configuration wants that.
+@Loop final class BrowserPortHealth: Feature {
+    let commands: [CommandSpec] = []
+    var port: BrowserPort?
+    /// Why there is no port.
+    var fault: (cause: String, advice: String)?
+
+    private static let name = "browserPort"
+
+    func health() async -> [HealthCheck] {
+        if let fault { return [HealthCheck(Self.name, ok: false, cause: fault.cause, advice: fault.advice)] }
+        guard let port else { return [] }
+        guard await !port.answers() else { return [HealthCheck(Self.name, ok: true)] }
+        return [
+            HealthCheck(
+                Self.name,
+                ok: false,
+                cause: "badged-activation did not answer for \(BrowserPort.answerTime / 1000) seconds, and was ended",
+                advice: "load the page again: the next connection starts it anew"
+            )
+        ]
+    }
+}
+
+/// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can give up their rights.
+@Loop final class ConfinementFeature: Feature {
+    let commands: [CommandSpec] = []
+    private let hasPrograms: Bool
+
+    init(_ configuration: Configuration) {
+        hasPrograms = configuration.isNFCEnabled || configuration.isActivationEnabled
+    }
+
+    /// Without seccomp the programs do not start, and report that. Without Landlock one of them keeps rights.
+    func health() async -> [HealthCheck] {
+        guard hasPrograms else { return [] }
+        guard !Landlock.isSupported else { return [HealthCheck("confinement", ok: true)] }
+        let advice =
+            "badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or "
+            + "later; lsm= must list landlock, and the unit must allow its system calls"
+        return [HealthCheck("confinement", ok: false, advice: advice)]
+    }
+}

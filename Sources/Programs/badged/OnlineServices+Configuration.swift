@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
+import EID
+import EIDFeature
+import EService
+import Glibc
+import HTTP
+import Host
+
+extension OnlineServices {
+    /// Makes the online services from the configuration. Each authentication uses the trust anchors that `anchors` has then.
+    init(
+        _ configuration: Configuration,
+        _ anchors: TrustAnchorFolder,
+        _ proxies: ProxySettings?,
+        environment: Environment = systemEnvironment
+    ) {
+        let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
+        var services = EServiceConfiguration(
+            userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (version[0], version[1], version[2]))
+        )
+        // systemd sets STATE_DIRECTORY to the folder that the unit may write to.
+        if let folder = environment("STATE_DIRECTORY"), !folder.isEmpty {
+            services.linkCertificates = LinkCertificateStore(folder: "\(folder)/link-certificates")
+        }
+        if let day = configuration.date, let date = CVDate(year: day.year, month: day.month, day: day.day) {
+            services.today = { date }
+            Log.notice("certificates are checked for the day of [eid] date, \(date.year)-\(date.month)-\(date.day)")
+        }
+        services.proxies = proxies
+        services.log = { text in Log.notice("\(text)") }
+        services.warn = { text in Log.warning("\(text)") }
+        let final = services
+        self.init(
+            allowsDeveloperMode: configuration.allowsDeveloperMode,
+            today: final.today,
+            authorities: {
+                AuthoritySummary(anchors.current(), learnt: final.linkCertificates?.load() ?? [])
+            },
+            anchorFolder: anchors.path,
+            transport: {
+                let fault = HTTPSession.installationFault
+                let advice = "install it: sudo apt install libcurl4; without it no service can be reached"
+                return HealthCheck("libcurl", ok: fault == nil, cause: fault, advice: fault == nil ? nil : advice)
+            },
+            connect: { url, isDeveloperMode in
+                var services = final
+                services.trustAnchors = anchors.current()
+                return EServiceSession(tcTokenURL: url, isDeveloperMode: isDeveloperMode, services)
+            }
+        )
+    }
+}

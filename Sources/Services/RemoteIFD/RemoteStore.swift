@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Secrets
+package import Store
+package import Text
+
+/// A device with which this one is paired.
+package struct RemoteDevice: Sendable, Equatable {
+    /// SHA-256 of the certificate: 64 lower-case digits.
+    package let fingerprint: String
+    /// The name that the device has given itself.
+    package var name: String
+
+    package init(fingerprint: String, name: String) { (self.fingerprint, self.name) = (fingerprint, name) }
+}
+
+/// The own key and the pairings. Only a user can remove a pairing.
+package actor RemoteStore {
+    /// Which half of the protocol the other device has.
+    package enum Partner: Sendable {
+        /// Lends readers to this host.
+        case lender
+        /// Borrows readers of this host.
+        case borrower
+
+        fileprivate var space: StoreSpace {
+            switch self {
+            case .lender: StoreSpace("remote lenders")
+            case .borrower: StoreSpace("remote borrowers")
+            }
+        }
+    }
+
+    private let store: StateStore
+    private var made: Task<Result<RemoteIdentity, Failure>, Never>?
+    private static let own = StoreSpace("remote")
+    package static let maximumDevices = 64
+
+    package init(_ store: StateStore) { self.store = store }
+
+    /// Returns the own key and certificate, which are made at the first call.
+    package func identity() async throws(Failure) -> RemoteIdentity {
+        let task =
+            made
+            ?? Task { () -> Result<RemoteIdentity, Failure> in
+                do throws(Failure) {
+                    return .success(try await loadIdentity())
+                } catch {
+                    // The next call tries again.
+                    made = nil
+                    return .failure(error)
+                }
+            }
+        made = task
+        return try await task.value.get()
+    }
+
+    private func loadIdentity() async throws(Failure) -> RemoteIdentity {
+        let store = try await store.required()
+        let key = try await store.value("key", in: Self.own)?.take()
+        let certificate = try await store.value("certificate", in: Self.own)?.take()
+        do throws(CryptoError) {
+            if let key, let certificate {
+                return try RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
+            }
+        } catch {
+            throw .storeDamaged("key")
+        }
+        let new: RemoteIdentity
+        let encodedKey: SecretBox
+        do throws(CryptoError) {
+            new = try await RemoteIdentity.generate()
+            encodedKey = SecretBox(try new.encodedKey())
+        } catch {
+            throw .crypto(error)
+        }
+        try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
+        return new
+    }
+
+    private func save(_ key: SecretBox, _ certificate: SecretBox, _ store: Store) async throws(Failure) {
+        try await store.transaction { values throws(Failure) in
+            try values.set("key", in: Self.own, to: key)
+            try values.set("certificate", in: Self.own, to: certificate)
+        }
+    }
+
+    /// Returns the paired devices with this half of the protocol.
+    package func devices(_ partner: Partner) async throws(Failure) -> [RemoteDevice] {
+        let store = try await store.required()
+        // A pairing that cannot be read is not trusted, and does not hide the others; GET_HEALTH names it.
+        return try await store.transaction { values throws(Failure) in
+            try values.records(in: partner.space) { name, content in Self.device(name, content) }.good.map(\.record)
+        }
+    }
+
+    private static func device(_ fingerprint: String, _ content: borrowing Secret) -> RemoteDevice? {
+        let name = content.withBytes { try? JSON(Array($0)) }?["name"]?.string
+        return name.map { RemoteDevice(fingerprint: fingerprint, name: $0) }
+    }
+
+    /// The pairings, for GET_HEALTH.
+    package static let recordKinds = [Partner.lender, .borrower].map { partner in
+        RecordKind(partner.space, "pairings with devices", remedy: "REMOVE_REMOTE with the fingerprint deletes one") {
+            device("", $0) != nil
+        }
+    }
+
+    /// Keeps a pairing, in place of an earlier one with the same fingerprint.
+    package func add(_ device: RemoteDevice, _ partner: Partner) async throws(Failure) {
+        let value = JSON.object([.init("name", .string(device.name))]).bytes
+        try await store.required().set(device.fingerprint, in: partner.space, to: SecretBox(Secret(value)))
+    }
+
+    /// Removes all pairings with a device, also those that cannot be read; false if there is none.
+    package func remove(_ fingerprint: String) async throws(Failure) -> Bool {
+        try await store.required().transaction { values throws(Failure) in
+            var isRemoved = false
+            for partner in [Partner.lender, .borrower] where try values.has(fingerprint, in: partner.space) {
+                try values.remove(fingerprint, in: partner.space)
+                isRemoved = true
+            }
+            return isRemoved
+        }
+    }
+}

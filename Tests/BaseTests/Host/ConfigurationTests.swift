@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Host
+
+private func read(_ text: String) throws(StartError) -> Configuration {
+    try Configuration(bytes: Array(text.utf8), file: "b.conf")
+}
+
+private func refusal(_ bytes: [UInt8]) -> StartError? {
+    do {
+        _ = try Configuration(bytes: bytes, file: "b.conf")
+        return nil
+    } catch { return error }
+}
+
+@Suite("badged.conf", .timeLimit(.minutes(5)))
+struct ConfigurationTests {
+    private static let allPermissions =
+        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, credentials, admin"
+
+    @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
+    func empty(text: String) throws {
+        #expect(try read(text) == Configuration())
+    }
+
+    /// A line of every key of every section.
+    private static let everyLine = """
+        [server]
+        socket = /run/x.sock
+        max_clients=7
+        max_clients_per_user = 6
+        max_workflows = 5
+        max_workflows_per_user = 4
+        prompt_timeout = 30
+        [virtual]
+        enabled = Yes
+        readers = 64
+        cvca = /etc/badged/card.cvcert
+        [eid]
+        trust_anchors = /etc/badged/anchors
+        developer_mode = yes
+        date = 2028-02-29
+        proxy = http://proxy.example:3128
+        proxy_credentials = /etc/badged/proxy
+        [wallet]
+        card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
+        cards = 03\(String(repeating: "00", count: 32))
+        node = https://eos.example.org
+        chain_id = \(String(repeating: "0f", count: 32))
+        node_ca = /etc/badged/node.pem
+        http_callbacks = yes
+        [mpin]
+        private_servers = yes
+        trusted_domains = login.example.org, example.net
+        [keys]
+        issuer = https://keys.example/acme
+        issuer_keys = \(String(repeating: "Ab", count: 32)), \(String(repeating: "00", count: 32))
+        issuer_ca = /etc/badged/issuer.pem
+        tpm = no
+        tpm_device = /run/tpm.sock
+        [pcsc]
+        enabled = off
+        [nfc]
+        enabled = no
+        devices = pn532_uart:/dev/ttyUSB0:9600 ,acr122_usb
+        [activation]
+        enabled = yes
+        port = 4711
+        permissions = readers
+        root_serves_all = yes
+        origins = https://App.example, http://localhost:3000
+        [remote]
+        enabled = yes
+        share = 1
+        readers = ACS ACR122U, Simulator
+        interfaces = eth0,wlan0
+        name = Reception
+        [ble]
+        enabled = false
+        backend = replay
+        replay = /var/lib/badged/capture.btsnoop
+        sensitivity = low
+        limit_proximity = -41
+        limit_motion = -42
+        limit_seamless = -43
+        limit_application = -44
+        limit_enhanced_tap = -45
+        code_encoding = decimal
+        silence = 60
+        may_disconnect = on
+        [log]
+        level = debug
+        [credentials]
+        site = 36cdb1b2-b9ea-cc47-7e7f-21e5fe1e14c3
+        location = 643F2D33306A82CC94FDBC1AF0519454
+        issuers = ABCDEFGHIJKLMN12:02\(String(repeating: "ab", count: 32)), ABCDEFGHIJKLMN13:7F4902aabb
+        validated = yes
+        aliro_key = /etc/badged/aliro.key
+        aliro_group = 00112233-4455-6677-8899-aabbccddeeff
+        aliro_subgroup = FFEEDDCCBBAA99887766554433221100
+        aliro_credentials = 02\(String(repeating: "Ab", count: 32)), 03\(String(repeating: "00", count: 32))
+        aliro_fast = no
+        [access]
+        user:alice = readers, cards, agent
+        group:kiosk=readers
+        default = none
+        """
+
+    @Test("every key is accepted, and sets its value")
+    func everyKey() throws {
+        let lines = INIFile(bytes: Array(Self.everyLine.utf8)).lines
+        var (section, named) = ("", [String: Set<String>]())
+        for line in lines {
+            switch line.content {
+            case .section(let name): section = name
+            case .value(let key, _): named[section, default: []].insert(key)
+            case .fault(let text, _): Issue.record("\(line.number): \(text)")
+            }
+        }
+        named["access"] = nil
+        #expect(named == Configuration.sections.mapValues { Set($0.keys) })
+        let configuration = try read(Self.everyLine)
+        #expect(configuration.socketPath == "/run/x.sock")
+        var limits = ServerLimits()
+        (limits.clients, limits.clientsPerUser, limits.workflows, limits.workflowsPerUser) = (7, 6, 5, 4)
+        limits.promptTimeout = .seconds(30)
+        #expect(configuration.limits == limits)
+        #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
+        #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
+        #expect(configuration.trustAnchors == "/etc/badged/anchors")
+        #expect(configuration.keys.issuer == "https://keys.example/acme")
+        #expect(configuration.keys.fingerprints.map(\.count) == [32, 32])
+        #expect(configuration.keys.authorityFile == "/etc/badged/issuer.pem")
+        #expect(configuration.proxy == .address("http://proxy.example:3128"))
+        #expect(configuration.proxyCredentials == "/etc/badged/proxy")
+        #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
+        #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
+        #expect(configuration.allowsDeveloperMode && configuration.allowsPrivateMPinServers)
+        #expect(configuration.trustedDomains == ["login.example.org", "example.net"])
+        #expect(configuration.pinnedCards == [[3] + [UInt8](repeating: 0, count: 32)])
+        #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)
+        #expect(configuration.activationPermissions == .readers && configuration.rootServesAll)
+        #expect(configuration.activationOrigins == ["https://app.example", "http://localhost:3000"])
+        #expect(!configuration.isPCSCEnabled && !configuration.isNFCEnabled)
+        #expect(configuration.nfcDevices == ["pn532_uart:/dev/ttyUSB0:9600", "acr122_usb"])
+        #expect(configuration.logLevel == .debug)
+        #expect(configuration.credentials.site.first == 0x36 && configuration.credentials.location.last == 0x54)
+        #expect(configuration.credentials.issuers.map(\.name) == ["ABCDEFGHIJKLMN12", "ABCDEFGHIJKLMN13"])
+        #expect(configuration.credentials.issuers.map(\.key.count) == [33, 5])
+        #expect(configuration.credentials.isValidated)
+        #expect(configuration.credentials.aliroKey == "/etc/badged/aliro.key")
+        #expect(configuration.credentials.aliroGroup?.last == 0xFF)
+        #expect(configuration.credentials.aliroSubgroup.first == 0xFF)
+        #expect(configuration.credentials.aliroCredentials.map(\.count) == [33, 33])
+        #expect(!configuration.credentials.allowsFastAliro)
+        #expect(
+            configuration.access == [
+                AccessRule(.user("alice"), [.readers, .cards, .agent]), AccessRule(.group("kiosk"), .readers),
+                AccessRule(.others, []),
+            ]
+        )
+        #expect(configuration.node.address == "https://eos.example.org" && configuration.node.allowsHTTPCallbacks)
+        #expect(configuration.node.chainID == [UInt8](repeating: 0x0F, count: 32))
+        #expect(configuration.node.authorityFile == "/etc/badged/node.pem")
+        #expect(configuration.keys.tpm == .no && configuration.keys.tpmDevice == "/run/tpm.sock")
+        #expect(configuration.remote.isEnabled && configuration.remote.isShared)
+        #expect(configuration.remote.readers == ["ACS ACR122U", "Simulator"])
+        #expect(configuration.remote.interfaces == ["eth0", "wlan0"] && configuration.remote.name == "Reception")
+        let radio = configuration.radio
+        #expect((radio.isEnabled, radio.backend, radio.sensitivity) == (false, .replay, .low))
+        #expect(radio.replay == "/var/lib/badged/capture.btsnoop")
+        #expect((radio.codeEncoding, radio.silence, radio.mayDisconnect) == (.decimal, 60, true))
+        #expect(
+            radio.limits == [
+                "proximity": -41, "motion": -42, "seamless": -43, "applicationSpecific": -44, "enhancedTap": -45,
+            ]
+        )
+    }
+
+    @Test(
+        "a wrong value is an error that names the line and the allowed values",
+        arguments: [
+            ("[server]\nmax_clients=0", "b.conf, line 2: [server] max_clients cannot be '0'", "1 to 100000"),
+            ("[server]\nmax_clients=many", "line 2", "1 to 100000"),
+            ("[server]\nmax_clients_per_user=0", "line 2", "1 to 100000"),
+            ("[server]\nmax_workflows=0", "line 2", "1 to 10000"),
+            ("[server]\nmax_workflows_per_user=-1", "line 2", "1 to 10000"),
+            ("[server]\nprompt_timeout=9", "line 2: [server] prompt_timeout cannot be '9'", "10 to 86400"),
+            ("[server]\nsocket=run", "line 2", "begins with /"),
+            ("[server]\nsocket=", "line 2", "begins with /"),
+            ("[virtual]\n\nreaders=65", "line 3", "1 to 64"),
+            ("[virtual]\nreaders=-1", "line 2", "1 to 64"),
+            ("[virtual]\nreaders=99999999999999999999", "line 2", "1 to 64"),
+            ("[virtual]\ncvca=card.cvcert", "line 2", "begins with /"),
+            ("[eid]\ntrust_anchors=anchors", "line 2", "begins with /"),
+            ("[eid]\ntrust_anchors=", "line 2", "begins with /"),
+            ("[eid]\nproxy=socks5://a:1", "line 2: [eid] proxy cannot be 'socks5://a:1'", "none, environment"),
+            ("[eid]\nproxy=", "line 2", "none, environment, http://HOST:PORT"),
+            ("[eid]\nproxy=http://me:secret@a:1", "line 2: [eid] proxy has a name or a password", "proxy_credentials"),
+            ("[eid]\nproxy_credentials=file", "line 2", "begins with /"),
+            ("[eid]\ndate=today", "line 2: [eid] date cannot be 'today'", "2026-11-21"),
+            ("[eid]\ndate=2027-02-29", "line 2", "2026-11-21"),
+            ("[eid]\ndate=1999-12-31", "line 2", "2026-11-21"),
+            ("[eid]\ndate=26-1-1", "line 2", "2026-11-21"),
+            (
+                "[wallet]\ncard_authorities=vendors", "line 2",
+                "none, or a comma-separated list of vendor and compressed keys"
+            ),
+            ("[wallet]\ncard_authorities=vendor,", "line 2", "66 hexadecimal digits"),
+            ("[wallet]\ncards=vendor", "line 2", "a comma-separated list of compressed keys"),
+            ("[wallet]\nnode=eos.example.org", "line 2", "https://HOST"),
+            ("[wallet]\nchain_id=aca376", "line 2", "64 hexadecimal digits"),
+            ("[wallet]\nnode_ca=ca.pem", "line 2", "a path that begins with /"),
+            ("[keys]\nissuer=acme", "line 2", "a folder, https://HOST/PATH"),
+            ("[keys]\nissuer_keys=00", "line 2", "64 hexadecimal digits"),
+            ("[keys]\nissuer_ca=ca.pem", "line 2", "a path that begins with /"),
+            ("[wallet]\nhttp_callbacks=loopback", "line 2", "yes, no"),
+            ("[wallet]\ncards=04\(String(repeating: "00", count: 32))", "line 2", "66 hexadecimal digits"),
+            ("[credentials]\nsite=0123", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\nissuers=SHORT:02", "line 2", "a comma-separated list of NAME:KEY"),
+            ("[credentials]\nissuers=ABCDEFGHIJKLMNOP:04ab", "line 2", "a comma-separated list of NAME:KEY"),
+            ("[credentials]\naliro_key=key", "line 2", "begins with /"),
+            ("[credentials]\naliro_group=01", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\naliro_subgroup=", "line 2", "a UUID, or 32 hexadecimal digits"),
+            ("[credentials]\naliro_credentials=02,", "line 2", "a comma-separated list of compressed keys"),
+            ("[credentials]\naliro_fast=maybe", "line 2", "yes, no"),
+            ("[credentials]\nvalidated=perhaps", "line 2: [credentials] validated cannot be 'perhaps'", "yes, no"),
+            ("[pcsc]\nenabled=maybe", "line 2: [pcsc] enabled cannot be 'maybe'", "yes, no"),
+            ("[nfc]\nenabled=2", "line 2: [nfc] enabled cannot be '2'", "yes, no"),
+            ("[nfc]\ndevices=a,,b", "line 2", "a list such as"),
+            ("[nfc]\ndevices=pn532_uart:/dev/tty USB", "line 2", "a list such as"),
+            ("[activation]\nport=0", "line 2: [activation] port cannot be '0'", "a number from 1 to 65535"),
+            (
+                "[activation]\norigins=https://a.example/",
+                "line 2: [activation] origins cannot be 'https://a.example/'",
+                "a comma-separated list of origins such as https://example.org"
+            ),
+            ("[log]\nlevel=loud", "line 2", "error, warning, notice, info, debug"),
+            ("[access]\ndefault=read", "line 2", allPermissions),
+            ("[access]\ndefault=readers,", "line 2", allPermissions),
+            ("[access]\nalice=readers", "line 2: [access] alice is not a user", "user:NAME"),
+            ("[access]\nuser:=readers", "line 2", "user:NAME"),
+            ("key=1", "line 1: 'key' stands before", "[section]"),
+            ("[server]\nsocket", "line 2: expected key = value", "comment"),
+            ("[server]\n=1", "line 2: expected key = value", "comment"),
+            ("[server", "line 1: a section header has the form [name]", "badged.conf(5)"),
+        ]
+    )
+    func wrongValues(text: String, message: String, hint: String) {
+        let error = refusal(Array(text.utf8))
+        #expect(error?.message.contains(message) == true, "\(error?.message ?? "accepted")")
+        #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "accepted")")
+        #expect(error?.exitCode == 78)
+    }
+
+    @Test(
+        "a line that has no meaning is an error with the line and the likely name",
+        arguments: [
+            ("[server]\nport=1", "b.conf, line 2: unknown key 'port' in [server]", "see badged.conf(5)"),
+            ("[wallet]\nport=1", "b.conf, line 2: unknown key 'port' in [wallet]", "see badged.conf(5)"),
+            ("[sever]\nsocket=/x", "b.conf, line 1: unknown section [sever]", "did you mean server? "),
+            ("[acces]\ndefault = none", "b.conf, line 1: unknown section [acces]", "did you mean access? "),
+            ("[Access]\ndefault = none", "b.conf, line 1: unknown section [Access]", "did you mean access? "),
+            ("[extra]", "b.conf, line 1: unknown section [extra]", "see badged.conf(5)"),
+            ("[credentials]\nvalidate=yes", "unknown key 'validate' in [credentials]", "did you mean validated? "),
+            ("[mpin]\ntrusted_domain=a.example", "unknown key 'trusted_domain'", "did you mean trusted_domains? "),
+            ("[activation]\npermission=none", "unknown key 'permission'", "did you mean permissions? "),
+            ("[ble]\nlimit = -50", "unknown key 'limit' in [ble]", "limit_"),
+            ("[log]\nlevel=info\nlevel=debug", "line 3: [log] level is in line 2 already", "one of the two"),
+            ("[access]\ndefault=all\n", "line 2", "none, or a list"),
+            ("[access]\ndefault=none\ndefault=readers", "line 3: [access] default is in line 2", "one of the two"),
+            ("[access]\nuser:a, b = none", "line 2: [access] user:a, b is not a user", "one name a line"),
+            ("[access]\nuser: a = none", "line 2: [access] user: a is not a user", "one name a line"),
+            ("[log]\n[access]\n[log]", "line 3: [log] is in line 1 already", "move its lines"),
+            ("# a\r[access]\rdefault = none", "line 1: the line has a control character", "line feed"),
+            ("[access]\ndefault = none # all", "line 2: [access] default cannot be 'none # all'", "none, or a list"),
+            ("[access] # rights", "line 1: a section header has the form", "badged.conf(5)"),
+            ("[remote]\ninterfaces = ,", "line 2: [remote] interfaces cannot be ','", "one comma"),
+            ("[mpin]\ntrusted_domains = ,a", "line 2: [mpin] trusted_domains cannot be", "one comma"),
+            ("[access]\n\u{FEFF}default = none", "line 2: [access] \u{FEFF}default is not a user", "default"),
+        ]
+    )
+    func nothingIsIgnored(text: String, message: String, hint: String) {
+        let error = refusal(Array(text.utf8))
+        #expect(error?.message.contains(message) == true, "\(error?.message ?? "accepted")")
+        #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "accepted")")
+        #expect(error?.exitCode == 78)
+    }
+
+    @Test(
+        "a byte order mark before the first line is accepted",
+        arguments: ["[access]\r\ndefault = none\r\n", "# x\n"]
+    )
+    func byteOrderMark(text: String) throws {
+        #expect(try read("\u{FEFF}" + text) == read(text))
+        #expect(refusal([0xFF, 0xFE, 0x5B, 0x00])?.hint.contains("UTF-8") == true)
+    }
+
+    @Test("all errors are found, in the order of their lines; the first one has the number of the others")
+    func allErrors() throws {
+        let text = "a = 1\n[log]\nlevel = loud\n[acces]\ndefault = none\nx\n[mpin]\nb = 2\n"
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+        try Data(text.utf8).write(to: URL(filePath: file))
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        var errors: [StartError] = []
+        _ = Configuration(path: file, errors: &errors)
+        #expect(errors.map { $0.message.dropFirst(file.count).prefix(8) } == [1, 3, 4, 6, 8].map { ", line \($0)" })
+        let first = #expect(throws: StartError.self) { try Configuration(path: file) }
+        #expect(first?.hint.hasSuffix("; for all 5 errors: badged --check-config \(file)") == true)
+    }
+
+    @Test("an error of a setting that is found later gets the place of the line")
+    func placedErrors() throws {
+        let configuration = try read("[keys]\nissuer = /a\nissuer_ca = /b\n")
+        let error = StartError("there is no file /b", hint: "correct [keys] issuer_ca", exitCode: 78)
+        #expect(configuration.placed(error).message == "b.conf, line 3: there is no file /b")
+        #expect(configuration.placed(StartError("no", hint: "x")).message == "no")
+    }
+
+    @Test("what other users can change, and what is no plain file, is refused")
+    func exposedFiles() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        chmod(folder, 0o755)
+        let file = folder + "/b.conf"
+        try Data("[access]\ndefault = none\n".utf8).write(to: URL(filePath: file))
+        func refusal() -> String? {
+            do throws(StartError) {
+                _ = try Configuration(path: file)
+                return nil
+            } catch { return error.message }
+        }
+        for (fileMode, folderMode, isRefused) in [
+            (0o644, 0o755, ""), (0o600, 0o700, ""), (0o646, 0o755, file), (0o644, 0o757, folder + "/"),
+            (0o644, 0o1777, ""), (0o666, 0o1777, file),
+        ] as [(mode_t, mode_t, String)] {
+            chmod(file, fileMode)
+            chmod(folder, folderMode)
+            #expect(refusal() == (isRefused.isEmpty ? nil : "other users can change \(isRefused)"))
+        }
+        chmod(folder, 0o755)
+        try FileManager.default.removeItem(atPath: file)
+        #expect(mkfifo(file, 0o600) == 0)
+        #expect(refusal() == "cannot read \(file): it is not a plain file")
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "/dev/zero")
+        #expect(refusal() == "cannot read \(file): it is not a plain file")
+    }
+
+    @Test(
+        "who can change a file: its owner, and the members of its group if the mode says so",
+        arguments: [
+            (0, 0, 0o644, 500, false), (500, 500, 0o600, 500, false), (1001, 0, 0o644, 500, true),
+            (1001, 0, 0o644, 0, true), (500, 500, 0o664, 500, true), (0, 0, 0o664, 500, false),
+            (0, 500, 0o664, 500, true), (1000, 1000, 0o664, 1000, false), (1000, 100, 0o664, 1000, true),
+            (0, 0, 0o646, 0, true),
+        ] as [(UInt32, UInt32, UInt32, UInt32, Bool)]
+    )
+    func exposure(owner: UInt32, group: UInt32, mode: UInt32, user: UInt32, isExposed: Bool) {
+        var status = stat()
+        (status.st_uid, status.st_gid, status.st_mode) = (owner, group, S_IFREG | mode)
+        #expect(PlainFile.isExposed(status, user: user) == isExposed)
+    }
+
+    @Test(
+        "invalid text is refused with the line number",
+        arguments: [[0xFF], [0x23, 0x00], [0xC3]] as [[UInt8]]
+    )
+    func noText(line: [UInt8]) {
+        #expect(refusal([0x0A] + line)?.message.contains("line 2: the line is not UTF-8 text") == true)
+    }
+
+    @Test("a missing default file is accepted; a missing --config file, a directory and a huge file are refused")
+    func files() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "b.conf").path
+        #expect(throws: StartError.self) { try Configuration(path: file) }
+        #expect(throws: StartError.self) { try Configuration(path: folder.path) }
+        try Data("[log]\nlevel=error\n".utf8).write(to: URL(filePath: file))
+        #expect(try Configuration(path: file).logLevel == .error)
+        try Data(repeating: 0x0A, count: INIFile.largest + 1).write(to: URL(filePath: file))
+        #expect(throws: StartError.self) { try Configuration(path: file) }
+    }
+
+    @Test("random bytes are refused, unless they say nothing")
+    func randomBytes() {
+        var generator = SystemRandomNumberGenerator()
+        let alphabet = Array("[]=# ;\n\r\taZ09:,/\u{0}\u{e9}".utf8) + [0xFF]
+        for _ in 0..<2000 {
+            let bytes = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
+                alphabet.randomElement(using: &generator) ?? 0
+            }
+            let isEmpty = bytes.split(separator: UInt8(ascii: "\n")).allSatisfy { line in
+                let first = line.first { !" \t\r".utf8.contains($0) }
+                return first == nil || "#;".utf8.contains(first ?? 0)
+            }
+            #expect(refusal(bytes) != nil || isEmpty, "\(bytes)")
+        }
+    }
+
+    @Test("the command line overrides the file")
+    func settings() throws {
+        var configuration = Configuration()
+        var options = CommandLineOptions()
+        options.isVirtual = true
+        options.isWithoutPCSC = true
+        options.isWithoutNFC = true
+        options.logLevel = .error
+        configuration.override(by: options)
+        var expected = Configuration()
+        (expected.isVirtualEnabled, expected.isPCSCEnabled, expected.isNFCEnabled) = (true, false, false)
+        expected.logLevel = .error
+        #expect(configuration == expected)
+        configuration.override(by: CommandLineOptions())
+        #expect(configuration == expected)
+    }
+
+    @Test("the installed file is valid and sets nothing")
+    func installedFile() throws {
+        let file = testsFolder.appending(path: "../systemd/badged.conf")
+        let shipped = try String(contentsOf: file, encoding: .utf8)
+        #expect(try read(shipped) == Configuration())
+        // The comments of the file show the defaults. Without the comment sign they change nothing.
+        let on = shipped.replacing(/(?m)^#([a-z_:]+ *=)/) { "\($0.1)" }
+        #expect(on != shipped)
+        var configuration = try read(on)
+        configuration.places = [:]
+        #expect(configuration.socketPath == "/run/badged/badged.sock")
+        configuration.socketPath = nil
+        // These keys have no default value. The comments describe the behaviour without a value.
+        #expect(configuration.radio.replay == "/var/lib/badged/capture.btsnoop")
+        #expect(configuration.radio.limits.count == 5)
+        #expect(configuration.radio.limits["applicationSpecific"] == -80)
+        (configuration.radio.replay, configuration.radio.limits) = (nil, [:])
+        var warnings: [String] = []
+        #expect(
+            AccessPolicy(rules: configuration.access, warnings: &warnings)
+                == AccessPolicy(rules: [], warnings: &warnings)
+        )
+        configuration.access = []
+        #expect(configuration == Configuration())
+    }
+
+    @Test("the scan for door readers is configured in [ble]")
+    func radio() throws {
+        let text = """
+            [ble]
+            backend = mgmt
+            sensitivity = high
+            code_encoding = decimal
+            silence = 60
+            may_disconnect = yes
+            limit_enhanced_tap = -45
+            """
+        let radio = try read(text).radio
+        #expect((radio.backend, radio.sensitivity, radio.codeEncoding) == (.mgmt, .high, .decimal))
+        #expect((radio.silence, radio.mayDisconnect, radio.limits) == (60, true, ["enhancedTap": -45]))
+        for line in ["backend = usb", "silence = 4", "limit_motion = 10", "limit_motion = -101", "replay = x"] {
+            #expect(throws: StartError.self) { try read("[ble]\n" + line) }
+        }
+    }
+}

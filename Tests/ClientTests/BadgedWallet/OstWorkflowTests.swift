@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedOSTWallet
+import Dispatch
+import TestSupport
+import Testing
+import Text
+
+@Suite("BadgedOSTWallet with a scripted badged", .timeLimit(.minutes(5))) struct OstWorkflowTests {
+    private typealias Played = PlayedWallet
+
+    private func workflows(_ peer: ScriptedPeer) -> OstWorkflows {
+        OstWorkflows(socketPath: peer.path, callbackQueue: DispatchQueue(label: "callbacks"))
+    }
+
+    /// The commands with their values, in order.
+    private func commands(_ peer: ScriptedPeer) async -> [String] {
+        await peer.received().compactMap { line in
+            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
+            return name + (json["value"]?.string.map { " \($0)" } ?? "")
+        }
+    }
+
+    @Test("An app with the nine functions sets up no new card: it cannot show the PUK, nor ask the words back")
+    func setup() async throws {
+        let words = Array(repeating: #""able""#, count: 12).joined(separator: ",")
+        let questions = [
+            Played.enter("NEW_PIN", 1), #"{"msg":"SHOW_PUK","userId":"u","puk":"123456789012","question":1}"#,
+            #"{"msg":"SHOW_PAPER_WALLET","userId":"u","mnemonics":[\#(words)],"question":1}"#,
+            #"{"msg":"ENTER_WORDS","userId":"u","positions":[1,2,3],"question":1}"#,
+        ]
+        for question in questions {
+            let peer = try ScriptedPeer { peer in
+                peer.command("RUN_WALLET")
+                peer.prompt(question, "CANCEL")
+                peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
+            }
+            let app = OstApp(["123456"])
+            workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
+            let end = await app.end()
+            #expect(end.hasPrefix("flowInterrupted setupDevice unsupportedWorkflow: "), "\(question): \(end)")
+            #expect(app.lines.all == [end])
+        }
+    }
+
+    @Test("An app that conforms to OstCardDelegate, too, shows the PUK and asks its user for the words")
+    func cardDelegate() async throws {
+        let peer = try ScriptedPeer { $0.playSetup() }
+        let app = OstCardApp(["123456"])
+        workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
+        #expect(await app.end() == "flowComplete setupDevice device true")
+        #expect(
+            Array(app.lines.all.prefix(5)) == [
+                "getNewPin u", "showPuk 12", "pinValidated u", "showPaperWallet 12", "verifyMnemonics 3",
+            ]
+        )
+        #expect(await commands(peer).contains("SET_WORDS able absorb access"))
+    }
+
+    @Test("A PIN that the app has given is sent once; after a wrong one invalidPin asks")
+    func invalidPin() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("RESET_PIN"))
+            peer.prompt(Played.enter("PIN", 1, left: 3), "SET_PIN")
+            peer.send(Played.invalid("PIN", left: 2))
+            peer.prompt(Played.enter("PIN", 2, left: 2), "SET_PIN")
+            peer.send(Played.validated)
+            peer.prompt(Played.enter("NEW_PIN", 3), "SET_NEW_PIN")
+            peer.send(Played.complete("RESET_PIN", Played.card))
+        }
+        let app = OstApp(["222222"])
+        workflows(peer).resetPin(
+            userId: "u",
+            passPhrasePrefix: "p",
+            oldUserPin: "111111",
+            newUserPin: "333333",
+            delegate: app
+        )
+        #expect(await app.end() == "flowComplete resetPin card true")
+        #expect(app.lines.all.dropLast() == ["invalidPin u", "pinValidated u"])
+        #expect(await commands(peer) == ["RUN_WALLET", "SET_PIN 111111", "SET_PIN 222222", "SET_NEW_PIN 333333"])
+    }
+
+    @Test("verifyData shows what is signed; without consent the workflow is cancelled", arguments: [true, false])
+    func verify(agrees: Bool) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("REVOKE_DEVICE"))
+            if agrees {
+                peer.prompt(Played.verifyData(1), "DATA_VERIFIED")
+                peer.send(Played.complete("REVOKE_DEVICE"))
+            } else {
+                peer.prompt(Played.verifyData(1), "CANCEL")
+                peer.send(Played.interrupted("REVOKE_DEVICE", "USER_CANCELED"))
+            }
+        }
+        let app = OstApp(agrees: agrees)
+        workflows(peer).revokeDevice(userId: "u", deviceAddressToRevoke: "0x2", delegate: app)
+        let end = await app.end()
+        #expect(end.hasPrefix(agrees ? "flowComplete revokeDevice" : "flowInterrupted revokeDevice userCanceled"))
+        #expect(app.lines.all.first == "verifyData revokeDevice device revoke 0x2")
+        let start = try JSON(Array(try #require(await peer.received().first).utf8))
+        #expect(start["workflow"] == .string("REVOKE_DEVICE"))
+        #expect(start["payload"] == start["message"])
+    }
+
+    @Test("The error with which an app cancels is the error of flowInterrupted")
+    func cancelFlow() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("RESET_PIN"))
+            peer.prompt(Played.enter("PIN", 1, left: 3), "CANCEL")
+            peer.send(Played.interrupted("RESET_PIN", "USER_CANCELED"))
+        }
+        let app = OstApp()
+        workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+        #expect(await app.end() == "flowInterrupted resetPin userCanceled: no PIN")
+    }
+
+    @Test("A delegate that is released without an answer cancels the workflow")
+    func released() async throws {
+        final class Forgetful: OstApp {
+            override func getPin(_ userId: String, delegate: any OstPinAcceptDelegate) { lines.add("getPin") }
+        }
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.prompt(Played.enter("PIN", 1, left: 3), "CANCEL")
+            peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
+        }
+        let app = Forgetful()
+        workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+        #expect(await app.end() == "flowInterrupted addSession userCanceled: the app has not answered")
+    }
+
+    @Test("What an app with the nine functions cannot answer ends the workflow with the reason")
+    func unanswerable() async throws {
+        let questions = [
+            (Played.enter("PUK", 1, left: 5), "maxUserValidatedCountReached: the PIN is blocked"),
+            (Played.enter("PAIRING_PASSWORD", 1), "notPaired: the card has a pairing password"),
+            (
+                #"{"msg":"SHOW_SESSION_KEY","userId":"u","address":"0x1","privateKey":"00","question":1}"#,
+                "unsupportedWorkflow: the app does not keep keys"
+            ),
+            (Played.enter("NEW_PIN", 1), "pinValidationFailed: "),
+            (Played.registerDevice(1, error: "Invalid apiResponse"), "invalidAPIResponse: Invalid apiResponse"),
+        ]
+        for (question, reason) in questions {
+            let peer = try ScriptedPeer { peer in
+                peer.command("RUN_WALLET")
+                peer.prompt(question, "CANCEL")
+                peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
+            }
+            let app = OstApp()
+            workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+            let end = await app.end()
+            #expect(end.hasPrefix("flowInterrupted addSession \(reason)"), "\(end)")
+        }
+    }
+
+    @Test("Errors of badged have the names of the SDK, and a missing badged is one, too")
+    func errors() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("RUN_WALLET", Played.interrupted("GET_DEVICE_MNEMONICS", "MNEMONICS_NOT_STORED"))
+        }
+        let app = OstApp()
+        workflows(peer).getDeviceMnemonics(userId: "u", delegate: app)
+        #expect(await app.end() == "flowInterrupted getDeviceMnemonics mnemonicsNotStored: It failed.")
+        let alone = OstApp()
+        OstWorkflows(socketPath: "/nowhere/badged.sock", callbackQueue: DispatchQueue(label: "callbacks"))
+            .logoutAllSessions(userId: "u", delegate: alone)
+        let end = await alone.end()
+        #expect(end.hasPrefix("flowInterrupted logoutAllSessions sdkError: badged is not running"), "\(end)")
+        #expect(OstErrorCodes.OstErrorCode.invalidQRCode.text == "INVALID_Q_R_CODE")
+        let texts = OstErrorCodes.OstErrorCode.allCases.map(\.text)
+        #expect(Set(texts).count == texts.count)
+    }
+
+    @Test("Every value that JSON has crosses as a value of Swift")
+    func values() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.prompt(Played.registerDevice(1), "DEVICE_REGISTERED")
+            peer.send(Played.complete("SETUP_DEVICE"))
+        }
+        let app = OstApp { parameters in
+            [
+                "address": parameters["address"] ?? "", "number": 3, "fraction": 1.5, "flag": true, "list": [1, "a"],
+                "nested": ["x": ["y": false]], "unsigned": UInt8(7), "nothing": Int?.none as Any,
+            ]
+        }
+        workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
+        #expect(await app.end().hasPrefix("flowComplete"))
+        let line = try #require(await peer.received().last)
+        let response = try JSON(Array(line.utf8))["apiResponse"]
+        let text =
+            #"{"address":"\#(Played.address)","number":3,"fraction":1.5,"flag":true,"list":[1,"a"],"#
+            + #""nested":{"x":{"y":false}},"unsigned":7,"nothing":null}"#
+        let expected = try JSON(Array(text.utf8))
+        #expect(response == expected)
+    }
+}

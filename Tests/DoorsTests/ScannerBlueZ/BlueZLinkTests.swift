@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import DoorOpening
+import DoorReaders
+import DoorTestSupport
+import Testing
+
+@testable import ScannerBlueZ
+
+@Suite("Opening a reader with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))
+struct BlueZLinkTests {
+    private static let siteScalar = [UInt8](repeating: 5, count: 32)
+
+    /// A bus with a bluetoothd and a reader.
+    @Loop private struct Stage {
+        let bus: PrivateBus
+        let service: FakeGATT
+        let opener: DoorOpener
+
+        init() async throws {
+            bus = try await PrivateBus.start()
+            service = try await FakeGATT(bus.address, ModelReader(signer: siteScalar))
+            opener = DoorOpener(BlueZConnector(address: bus.address))
+        }
+
+        /// Opens the reader, and returns when it is disconnected. The limits are generous, because the machine may be busy.
+        func open(_ change: (inout OpeningTimeouts) -> Void = { _ in }) async throws -> OpeningResult {
+            var timeouts = OpeningTimeouts()
+            (timeouts.fragment, timeouts.apdu, timeouts.connect) = (120_000, 120_000, 120_000)
+            change(&timeouts)
+            let site = try DoorSite(
+                identifier: Array(repeating: 0x51, count: 16),
+                siteKey: ModelReader.key(siteScalar).publicKey.uncompressed
+            )
+            let credential = DoorCredential(id: "door", key: try ModelKey(), sites: [site], lastUpdate: 1)
+            let result = await opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+            await opener.waitUntilIdle()
+            return result
+        }
+    }
+
+    @Test("a reader is connected, opened and disconnected", arguments: [23, 517] as [UInt16])
+    @Loop func opens(_ mtu: UInt16) async throws {
+        let stage = try await Stage()
+        stage.service.mtu = mtu
+        let result = try await stage.open()
+        #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
+        #expect(stage.service.reader.visitors == [try ModelKey().publicKey])
+        #expect(stage.service.calls.last == "Disconnect")
+        #expect(!stage.service.calls.contains("StartDiscovery"))
+        // The adapter is free again.
+        #expect(try await stage.open().status == .success)
+    }
+
+    @Test("a reader that bluetoothd does not know is searched, and the search ends before the connection")
+    @Loop func unknown() async throws {
+        let stage = try await Stage()
+        stage.service.isKnown = false
+        #expect(try await stage.open().status == .success)
+        let expected = ["SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
+        #expect(stage.service.calls.filter(expected.contains) == expected)
+    }
+
+    @Test("a reader with a wrong site key gets no key and is disconnected")
+    @Loop func wrongKey() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .wrongSiteKey
+        let result = try await stage.open()
+        #expect(result.status == .readerFailure)
+        #expect(stage.service.reader.visitors.isEmpty)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("a reader that ends the connection during the dialogue ends the opening", arguments: [1, 2])
+    @Loop func lost(_ messages: Int) async throws {
+        let stage = try await Stage()
+        stage.service.disconnectsAfter = messages
+        let result = try await stage.open()
+        #expect(result.status == .bluetoothCommunicationFailed)
+        #expect(result.reason == "the reader has ended the connection")
+    }
+
+    @Test(
+        "errors of bluetoothd end the opening with the reason",
+        arguments: [
+            ("Connect", "org.bluez.Error.Failed"), ("StartNotify", "org.bluez.Error.Failed"),
+            ("WriteValue", "org.bluez.Error.Failed"), ("GetManagedObjects", "bluetoothd does not list its objects"),
+        ]
+    )
+    @Loop func refusals(_ method: String, _ reason: String) async throws {
+        let stage = try await Stage()
+        stage.service.refusals[method] = "org.bluez.Error.Failed"
+        let result = try await stage.open()
+        #expect(result.status == .bluetoothCommunicationFailed)
+        #expect(result.reason?.contains(reason) == true)
+        #expect(stage.service.calls.contains("Disconnect") == (method != "GetManagedObjects"))
+    }
+
+    @Test("an adapter that is off, a reader without PKOC and a flood of notifications end the opening")
+    @Loop func hostile() async throws {
+        let stage = try await Stage()
+        stage.service.isPowered = false
+        #expect(try await stage.open().reason == "hci0 is switched off")
+        stage.service.isPowered = true
+        stage.service.offersPKOC = false
+        #expect(try await stage.open().reason == "the reader does not offer PKOC")
+        stage.service.offersPKOC = true
+        stage.service.flood = 200
+        let result = try await stage.open()
+        #expect(result.status == .readerFailure || result.status == .bluetoothCommunicationFailed)
+        #expect(stage.service.calls.last == "Disconnect")
+        await stage.service.wait { stage.service.callerWaited != nil }
+        #expect(stage.service.callerWaited == true)
+    }
+
+    @Test("a reader to which other programs listen is opened", arguments: [1, 2], [23, 517] as [UInt16])
+    @Loop func shared(_ listeners: Int, _ mtu: UInt16) async throws {
+        let stage = try await Stage()
+        (stage.service.listeners, stage.service.mtu) = (listeners, mtu)
+        for _ in 0..<2 {
+            #expect(try await stage.open() == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
+        }
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("a reader that another program uses is busy, and stays connected")
+    @Loop func inUse() async throws {
+        let stage = try await Stage()
+        (stage.service.listeners, stage.service.isConnectedBefore) = (1, true)
+        #expect(
+            try await stage.open() == OpeningResult(.busy, reason: "another program is connected to the reader")
+        )
+        #expect(stage.service.calls == ["GetManagedObjects"])
+        // A connection without notifications for other programs can be used.
+        stage.service.listeners = 0
+        #expect(try await stage.open().status == .success)
+        stage.service.refusals["StartNotify"] = "org.bluez.Error.NotPermitted"
+        let acquired = try await stage.open()
+        #expect((acquired.status, acquired.decision) == (.busy, .unknown))
+        #expect(acquired.reason == "another program has acquired the notifications of the reader")
+    }
+
+    @Test("a connection that takes too long is cancelled")
+    @Loop func slow() async throws {
+        let stage = try await Stage()
+        stage.service.silent = ["Connect"]
+        let result = try await stage.open { $0.connect = 500 }
+        #expect(result.status == .timedOut)
+        // On a slow machine the call may not have been sent, so there is nothing to disconnect.
+        #expect(stage.service.calls.contains("Disconnect") == stage.service.calls.contains("Connect"))
+    }
+
+    @Test("an opening of a silent reader ends at its limit")
+    @Loop func silent() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .silentAtEnd
+        #expect(try await stage.open { $0.apdu = 2000 }.status == .readerTimedOutAPDU)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+
+    @Test("without bluetoothd the opening fails, and bluetoothd is not started")
+    @Loop func noService() async throws {
+        let stage = try await Stage()
+        await stage.service.end()
+        let result = try await stage.open()
+        #expect(result.reason == "bluetoothd is not running")
+    }
+
+    @Test("a cancelled opening disconnects the reader")
+    @Loop func cancelled() async throws {
+        let stage = try await Stage()
+        stage.service.reader.fault = .silentAtEnd
+        let opening = Task { @Loop in try await stage.open() }
+        await stage.service.wait { stage.service.reader.visitors.count == 1 }
+        opening.cancel()
+        #expect(try await opening.value.status == .bluetoothCommunicationFailed)
+        #expect(stage.service.calls.last == "Disconnect")
+    }
+}

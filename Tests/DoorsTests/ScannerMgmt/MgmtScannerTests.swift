@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Scanners
+import TestSupport
+import Testing
+
+@testable import ScannerMgmt
+
+typealias MgmtFixture = ScannerFixture<MgmtScanner, FakeKernel>
+
+extension ScannerFixture where Subject == MgmtScanner, Other == FakeKernel {
+    init(
+        _ configure: (FakeKernel) -> Void = { _ in },
+        mayDisconnect: Bool = false,
+        timing: MgmtScanner.Timing = .long
+    ) throws {
+        let kernel = try FakeKernel()
+        configure(kernel)
+        self.init(MgmtScanner(socket: kernel.other, mayDisconnect: mayDisconnect, timing: timing), kernel)
+    }
+
+    var kernel: FakeKernel { other }
+
+    static var door: DeviceAddress { DeviceAddress(bits: 0xC000_0000_0001, isRandom: true) }
+}
+
+extension MgmtScanner.Timing {
+    /// Times that a busy machine does not reach.
+    static var long: Self {
+        var timing = Self()
+        (timing.inspection, timing.answer) = (600_000, 600_000)
+        return timing
+    }
+}
+
+@Suite("MgmtScanner with an emulated kernel", .timeLimit(.minutes(5)))
+struct MgmtScannerTests {
+    @Test("a monitor with the patterns of all door readers and a discovery start, and reports of both are received")
+    @Loop func receives() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        #expect(Int(fixture.kernel.monitor.first ?? 0) == AdvertisementPattern.doors.count)
+        #expect(fixture.kernel.monitor.count == 1 + 34 * AdvertisementPattern.doors.count)
+        #expect(fixture.observer.status.adapters.map(\.name) == ["hci0"])
+        #expect(fixture.observer.status.adapters.map(\.address) == ["00:11:22:33:44:55"])
+        await fixture.kernel.wait(for: "23 hci0")
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6])
+        fixture.kernel.report(DeviceAddress(bits: 1, isRandom: false), -61, [], byMonitor: false)
+        fixture.kernel.report(MgmtFixture.door, 127, [2, 1, 6])
+        await fixture.observer.wait { $0.advertisements.count == 3 }
+        #expect(fixture.observer.advertisements.map(\.report.rssi) == [-60, -61, nil])
+        #expect(fixture.observer.advertisements.map(\.data) == [[2, 1, 6], [], [2, 1, 6]])
+        #expect(fixture.observer.advertisements.map(\.report.address.kind) == [.static, .public, .static])
+    }
+
+    @Test("a monitor that bluetoothd removes is added again")
+    @Loop func removed() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        fixture.kernel.removeMonitors(0)
+        await fixture.kernel.wait(for: "52 hci0", times: 2)
+        await fixture.observer.wait { $0.status.isListening }
+        fixture.kernel.removeMonitors(0, handle: 2)
+        await fixture.kernel.wait(for: "52 hci0", times: 3)
+        // A monitor of another program.
+        fixture.kernel.removeMonitors(0, handle: 77)
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.kernel.count("52 hci0") == 3)
+    }
+
+    @Test(
+        "stopping removes the monitor, ends the discovery and stops reading, and a new scan receives only new reports"
+    )
+    @Loop func stops() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        await fixture.kernel.wait(for: "23 hci0")
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        fixture.scanner.stop()
+        await fixture.kernel.wait(for: "53 hci0")
+        #expect(fixture.kernel.count("24 hci0") == 1)
+        fixture.kernel.report(MgmtFixture.door, -1, [])
+        await fixture.listen()
+        fixture.kernel.report(MgmtFixture.door, -61, [])
+        await fixture.observer.wait { $0.advertisements.count == 2 }
+        #expect(fixture.observer.advertisements.map(\.report.rssi) == [-60, -61])
+    }
+
+    @Test("windows of discovery open and close in turns")
+    @Loop func windows() async throws {
+        var timing = MgmtScanner.Timing.long
+        timing.performance = (2, 2)
+        let fixture = try MgmtFixture(timing: timing)
+        await fixture.listen(ScanDemand(mode: .performance))
+        await fixture.kernel.wait(for: "24 hci0", times: 3)
+        let turns = fixture.kernel.commands.filter { $0 == "23 hci0" || $0 == "24 hci0" }
+        #expect(turns.first == "23 hci0")
+        #expect(zip(turns, turns.dropFirst()).allSatisfy { $0 != $1 })
+    }
+
+    @Test("scan responses are requested by a window of discovery, not more often than every ten seconds")
+    @Loop func scanResponses() async throws {
+        var timing = MgmtScanner.Timing.long
+        timing.powerSaving = (1, 600_000)
+        let fixture = try MgmtFixture(timing: timing)
+        await fixture.listen()
+        await fixture.kernel.wait(for: "24 hci0")
+        fixture.scanner.requestScanResponses()
+        await fixture.kernel.wait(for: "24 hci0", times: 2)
+        fixture.scanner.requestScanResponses()
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.kernel.count("23 hci0") == 2)
+    }
+
+    @Test("adapters may be added, removed, and switched off and on")
+    @Loop func adapters() async throws {
+        let fixture = try MgmtFixture { $0.adapters = [:] }
+        fixture.scanner.scan(ScanDemand())
+        await fixture.observer.wait { $0.status.fault?.text.contains("no Bluetooth adapter") == true }
+        fixture.kernel.add(3)
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        fixture.kernel.set(3, isPowered: false)
+        await fixture.observer.wait { $0.status.fault?.text.contains("switched off") == true && !$0.status.isListening }
+        fixture.kernel.set(3, isPowered: true)
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        fixture.kernel.remove(3)
+        await fixture.observer.wait { $0.removedAdapters == [3] && $0.status.adapters.isEmpty }
+    }
+
+    @Test(
+        "a refusal that cannot change is a permanent fault",
+        arguments: [(UInt8(0x14), ScannerFault.Kind.access), (0x01, .scan), (0x0C, .scan)]
+    )
+    @Loop func permanent(status: UInt8, kind: ScannerFault.Kind) async throws {
+        let fixture = try MgmtFixture { $0.refusals[0x52] = [status] }
+        fixture.scanner.scan(ScanDemand())
+        await fixture.observer.wait { $0.status.fault != nil }
+        #expect(fixture.observer.status.fault?.kind == kind)
+        #expect(fixture.observer.status.fault?.isPermanent == true)
+    }
+
+    @Test("without a socket there is a permanent fault at once")
+    @Loop func noSocket() {
+        let scanner = MgmtScanner(socket: nil)
+        scanner.scan(ScanDemand())
+        #expect(scanner.status.fault?.isPermanent == true)
+    }
+
+    @Test("a monitor that is refused is tried again, and a refused discovery is no fault")
+    @Loop func busy() async throws {
+        var timing = MgmtScanner.Timing.long
+        timing.retry = 1
+        let fixture = try MgmtFixture(
+            { kernel in
+                kernel.refusals[0x52] = [0x0A, 0x03]
+                kernel.refusals[0x23] = [0x0A]
+            },
+            timing: timing
+        )
+        fixture.scanner.scan(ScanDemand())
+        await fixture.observer.wait { $0.status.fault?.kind == .scan }
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        #expect(fixture.kernel.count("52 hci0") == 3)
+        fixture.scanner.stop()
+        await fixture.kernel.wait(for: "53 hci0")
+        #expect(fixture.kernel.count("24 hci0") == 0)
+    }
+
+    @Test("each recovery step is taken, without a new socket, and without a power cycle when there are connections")
+    @Loop func recovery() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        #expect(fixture.scanner.recover(.renew, adapter: nil))
+        await fixture.kernel.wait(for: "52 hci0", times: 2)
+        #expect(fixture.kernel.count("53 hci0") == 1)
+        // This report follows the answer, before which the monitor is not renewed a second time.
+        fixture.kernel.report(MgmtFixture.door, -60, [])
+        await fixture.observer.wait { $0.advertisements.count == 1 }
+        #expect(fixture.scanner.recover(.restart, adapter: nil))
+        await fixture.kernel.wait(for: "52 hci0", times: 3)
+        #expect(!fixture.scanner.recover(.reopen, adapter: nil))
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.scanner.cycles.waitUntilIdle()
+        #expect(fixture.kernel.count("5 hci0") == 2)
+        await fixture.observer.wait { $0.status.isListening }
+
+        fixture.kernel.adapters[0]?.connections = 1
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.scanner.cycles.waitUntilIdle()
+        #expect(fixture.kernel.count("15 hci0") == 2)
+        #expect(fixture.kernel.count("5 hci0") == 2)
+    }
+
+    @Test("each recovery step can be taken for one adapter without an effect on the other")
+    @Loop func oneAdapter() async throws {
+        var timing = MgmtScanner.Timing.long
+        // After the first window, no further one opens except for the probe.
+        timing.powerSaving = (1, 600_000)
+        timing.probe = 1
+        let fixture = try MgmtFixture({ $0.adapters[1] = .init() }, timing: timing)
+        await fixture.listen()
+        await fixture.observer.wait { $0.status.adapters.filter(\.isListening).count == 2 }
+        for index in 0...1 { await fixture.kernel.wait(for: "24 hci\(index)") }
+        // The windows of both adapters open and close together.
+        func commands() -> [String] {
+            fixture.kernel.commands.filter { $0.hasSuffix("hci0") && !["23 hci0", "24 hci0"].contains($0) }
+        }
+        let (before, windows) = (commands(), fixture.kernel.count("24 hci1"))
+        #expect(fixture.scanner.recover(.probe, adapter: 1))
+        await fixture.kernel.wait(for: "24 hci1", times: windows + 1)
+        #expect(fixture.scanner.recover(.renew, adapter: 1))
+        await fixture.kernel.wait(for: "52 hci1", times: 2)
+        #expect(fixture.scanner.recover(.powerCycle, adapter: 1))
+        await fixture.kernel.wait(for: "5 hci1", times: 2)
+        #expect(!fixture.scanner.recover(.reopen, adapter: 1))
+        #expect(!fixture.scanner.recover(.renew, adapter: 7))
+        #expect(commands() == before)
+    }
+
+    @Test("an adapter with connections is switched off and on where this is configured")
+    @Loop func mayDisconnect() async throws {
+        let fixture = try MgmtFixture({ $0.adapters[0]?.connections = 1 }, mayDisconnect: true)
+        await fixture.listen()
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.kernel.wait(for: "5 hci0", times: 2)
+        #expect(fixture.kernel.isPowered(0) == true)
+    }
+
+    @Test("an inspection without a scan reads only the settings of the adapters")
+    @Loop func inspection() async throws {
+        let fixture = try MgmtFixture(timing: .long)
+        #expect(await fixture.scanner.inspect().fault == nil)
+        #expect(fixture.kernel.commands == ["3", "4 hci0"])
+        fixture.kernel.adapters[1] = FakeKernel.Adapter(settings: 0)
+        let two = await fixture.scanner.inspect()
+        #expect(two.adapters.map(\.isPowered) == [true, false])
+        #expect(two.fault == nil)
+        fixture.kernel.adapters[0] = nil
+        #expect(await fixture.scanner.inspect().fault == .adapterOff)
+        fixture.kernel.adapters = [:]
+        #expect(await fixture.scanner.inspect().fault == .noAdapter)
+        #expect(await MgmtScanner(socket: nil).inspect().fault?.kind == .access)
+    }
+
+    @Test("a kernel that does not answer an inspection is a fault of the service")
+    @Loop func hung() async throws {
+        var timing = MgmtScanner.Timing.long
+        timing.inspection = 1
+        let fixture = try MgmtFixture({ $0.isSilent = true }, timing: timing)
+        #expect(await fixture.scanner.inspect().fault?.text == "the kernel's Bluetooth does not answer")
+    }
+
+    @Test("a scan that starts during an inspection ends it")
+    @Loop func inspectionEnds() async throws {
+        let fixture = try MgmtFixture({ $0.isSilent = true }, timing: .long)
+        async let inspection = fixture.scanner.inspect()
+        await fixture.kernel.wait(for: "3")
+        fixture.kernel.isSilent = false
+        await fixture.listen()
+        #expect(await inspection.fault == .noAdapter)
+    }
+
+    @Test("a thousand reports in a moment are all received in their order")
+    @Loop func burst() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        for number in 0..<1000 {
+            fixture.kernel.report(DeviceAddress(bits: UInt64(number), isRandom: false), -60, [2, 1, 6])
+            if number % 40 == 39 { await fixture.observer.wait { $0.advertisements.count == number + 1 } }
+        }
+        #expect(fixture.observer.advertisements.map { Int($0.report.address.bits) } == Array(0..<1000))
+    }
+
+    @Test("the monitor is added again after a suspend")
+    @Loop func suspend() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        fixture.kernel.event(0x002D, 0, [0])
+        await fixture.observer.wait { !$0.status.isListening }
+        fixture.kernel.event(0x002E, 0, [0] + [UInt8](repeating: 0, count: 7))
+        await fixture.observer.wait { $0.status.isListening }
+        #expect(fixture.kernel.count("52 hci0") == 2)
+    }
+
+    @Test("the monitor has the patterns of beacons when a client wants beacons")
+    @Loop func beacons() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        fixture.scanner.scan(ScanDemand(profiles: [.seos, .ibeacon]))
+        await fixture.kernel.wait(for: "52 hci0", times: 2)
+        #expect(Int(fixture.kernel.monitor.first ?? 0) == AdvertisementPattern.patterns(for: [.ibeacon]).count)
+        #expect(AdvertisementPattern.patterns(for: Set(ReaderProfile.allCases)).count <= 16)
+    }
+
+    @Test("packets that are too short, too long or unknown are counted and ignored")
+    @Loop func malformed() async throws {
+        let fixture = try MgmtFixture()
+        await fixture.listen()
+        for packet in [[0x12, 0, 0], [0x12, 0, 0, 0, 9, 0], [0x12, 0, 0, 0, 0, 0], [0xFF, 0xFF, 0, 0, 0, 0]]
+            as [[UInt8]]
+        {
+            fixture.kernel.send(packet)
+        }
+        fixture.kernel.event(0x0001, 0, [])
+        fixture.kernel.event(0x0006, 0, [1])
+        fixture.kernel.event(0x002C, 0, [1])
+        fixture.kernel.event(0x0001, 9, [0x04, 0, 0, 1, 2, 3])
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.observer.advertisements.count == 1)
+        #expect(fixture.scanner.status.malformed == 6)
+        // The end of the socket is a fault.
+        fixture.kernel.close()
+        await fixture.observer.wait { $0.status.fault?.kind == .service }
+    }
+
+    @Test("an event of any length is decoded, or refused when it is cut")
+    func lengths() {
+        for code in [1, 2, 4, 5, 6, 0x12, 0x2C, 0x2D, 0x2E, 0x2F] as [UInt8] {
+            for length in 0..<64 {
+                let packet = [code, 0, 0, 0, UInt8(length), 0] + [UInt8](repeating: 0x10, count: length)
+                _ = ManagementEvent(packet.span)
+                for cut in [1, 6] { #expect(ManagementEvent(Array(packet.dropLast(cut)).span) == nil) }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Readers
+import RemoteIFD
+import WebSocket
+
+/// An accepted message is the same after it is written and read again.
+@Sendable func remoteMessage(_ input: UnsafeRawBufferPointer) {
+    guard let envelope = try? IFDEnvelope(Array(input)) else { return }
+    require((try? IFDEnvelope(envelope.encode(.two))) == envelope, "the message is another one")
+}
+
+/// An announcement has names and identities within their bounds.
+@Sendable func remoteOffer(_ input: UnsafeRawBufferPointer) {
+    let quick = Offer.identity(in: Array(input))
+    guard let offer = Offer(input) else { return }
+    require(quick == nil || quick?.utf8.count == 64, "the quick fingerprint has another length")
+    require(offer.addresses.count <= Offer.maximumAddresses, "the addresses are too many")
+    require(offer.port > 0 && !offer.versions.isEmpty, "the announcement cannot be used")
+    require(offer.fingerprint.utf8.count == 64, "the fingerprint has another length")
+    require(offer.name.unicodeScalars.count <= DeviceName.maximumCount, "the name is too long")
+}
+
+/// An accepted input of EstablishPACEChannel is the same after it is written and read again.
+@Sendable func remotePACE(_ input: UnsafeRawBufferPointer) {
+    guard let request = PACEChannel.request(input), let written = PACEChannel.input(request) else { return }
+    require(PACEChannel.request(written) == request, "the request is another one")
+}
+
+/// No text is longer than the bytes of its frames.
+@Sendable func webSocketFrames(_ input: UnsafeRawBufferPointer) {
+    guard let first = input.first else { return }
+    var reader = WebSocketReader(isMasked: first & 1 == 1, limit: 1000)
+    reader.append(input.dropFirst())
+    while let event = try? reader.next() {
+        guard case .text(let text) = event else { continue }
+        require(text.count < input.count, "the text is too long")
+    }
+}
+
+/// A request or an answer of any form does not trap.
+@Sendable func webSocketHandshake(_ input: UnsafeRawBufferPointer) {
+    let answer = WebSocketHandshake.answer(to: Array(input))
+    _ = WebSocketHandshake.isAccepted(answer ?? Array(input), key: "dGhlIHNhbXBsZSBub25jZQ==")
+}

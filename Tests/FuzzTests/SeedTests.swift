@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Dispatch
+import Foundation
+import FuzzTargets
+import Testing
+
+/// The seeds of `make fuzz`, without libFuzzer: what was once found, and an input for each branch of a parser.
+@Suite("Seeds of the fuzz targets")
+struct SeedTests {
+    private static let corpus = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Fuzz/corpus")
+
+    @Test("each target has seeds, and each folder of seeds has a target")
+    func folders() throws {
+        let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path())
+        #expect(folders.sorted() == fuzzTargets.keys.sorted())
+    }
+
+    @Test("nothing is found in the seeds", .serialized, arguments: fuzzTargets.keys.sorted())
+    func replay(name: String) async throws {
+        let target = try #require(fuzzTargets[name])
+        let folder = Self.corpus.appending(path: name)
+        let seeds = try FileManager.default.contentsOfDirectory(atPath: folder.path())
+        #expect(!seeds.isEmpty)
+        for seed in seeds {
+            let bytes = try Data(contentsOf: folder.appending(path: seed))
+            let findings = Findings()
+            // Some targets block their thread, which may not be one of those that run tasks.
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    Findings.$current.withValue(findings) { bytes.withUnsafeBytes { target($0) } }
+                    continuation.resume()
+                }
+            }
+            #expect(findings.texts.isEmpty, "\(seed)")
+        }
+    }
+
+    @Test("a finding is reported")
+    func finding() {
+        let findings = Findings()
+        Findings.$current.withValue(findings) { require(false, "a finding") }
+        #expect(findings.texts == ["a finding"])
+    }
+}

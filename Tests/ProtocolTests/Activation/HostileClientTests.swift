@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Glibc
+import Server
+import TestSupport
+import Testing
+
+@testable import Activation
+
+@Suite("Hostile clients of the browser port", .timeLimit(.minutes(5)))
+struct HostileClientTests {
+    private static let status = "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    /// A browser port without a daemon.
+    private func makePort(requestTimeout: UInt32 = 10) async throws -> TestBrowserPort {
+        try await TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
+    }
+
+    @Test("idle connections count for the limit, and a closed one makes room")
+    func bound() async throws {
+        let port = try await makePort()
+        let text = try await TestBrowserPort.answer {
+            var idle = try (0..<ActivationServer.maximumConnections).map { _ in
+                try TestBrowserPort.begin("", port: port.port)
+            }
+            let refused = try port.exchange("")
+            #expect(refused == "", "above the limit a connection is closed")
+            close(idle.removeFirst())
+            defer { for socket in idle { close(socket) } }
+            // The port may accept the next connection before it reads the end of the closed one.
+            while true {
+                if let text = try? port.exchange(Self.status), !text.isEmpty { return text }
+            }
+        }
+        #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    }
+
+    @Test("closed connections do not count for the limit")
+    func many() async throws {
+        let port = try await makePort()
+        _ = try await TestBrowserPort.answer {
+            for _ in 0..<(2 * ActivationServer.maximumConnections) {
+                let text = try port.exchange(Self.status)
+                #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            }
+            return ""
+        }
+    }
+
+    @Test(
+        "an unfinished request is closed after its timeout",
+        arguments: ["", "GET /eID", "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nX-"]
+    )
+    func slow(start: String) async throws {
+        let port = try await makePort(requestTimeout: 1)
+        #expect(try await TestBrowserPort.answer { try port.exchange(start) } == "")
+    }
+
+    @Test("a CONNECT request is refused and its connection closed")
+    func connect() async throws {
+        let port = try await makePort()
+        let request = "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        // The exchange ends when the port closes the connection.
+        #expect(try await !TestBrowserPort.answer { try port.exchange(request) }.contains(" 200 "))
+    }
+
+    @Test(
+        "a request inside another request is not answered",
+        arguments: [
+            "POST /eID-Client HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\n\r\n",
+            "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        ]
+    )
+    func smuggled(request: String) async throws {
+        let port = try await makePort()
+        let text = try await TestBrowserPort.answer { try port.exchange(request + Self.status) }
+        #expect(text.split(separator: "HTTP/1.1 ").count == 1, "\(text)")
+    }
+
+    @Test(
+        "a Host header that names another host is refused, also beside a right one",
+        arguments: [
+            "Host: localhost\r\nHost: evil.example", "Host: evil.example\r\nHost: localhost",
+            "Host:\r\nHost: localhost", "Accept: y", "Host: localhost, evil.example",
+            "Host: evil.example\r\nHost : localhost",
+        ]
+    )
+    func hosts(headers: String) async throws {
+        let port = try await makePort()
+        let request = "GET /eID-Client?Status HTTP/1.1\r\n\(headers)\r\n\r\n"
+        let text = try await TestBrowserPort.answer { try port.exchange(request) }
+        #expect(text.hasPrefix("HTTP/1.1 403 Forbidden\r\n"), "\(text)")
+    }
+
+    @Test("a request head above 16 KiB is refused")
+    func largeHead() async throws {
+        // The port reads the rest of such a request until the timeout.
+        let port = try await makePort(requestTimeout: 1)
+        let long = String(repeating: "a", count: 20_000)
+        for request in ["GET /eID-Client?x=\(long) HTTP/1.1\r\n", "GET / HTTP/1.1\r\nX: \(long)\r\n"] {
+            let text = try await TestBrowserPort.answer {
+                // The port may close the connection before all of it is sent.
+                (try? port.exchange(request)) ?? ""
+            }
+            #expect(text == "" || text.hasPrefix("HTTP/1.1 431 ") || text.hasPrefix("HTTP/1.1 414 "), "\(text)")
+        }
+    }
+
+    /// The names begin as names of headers that programs use, and are none of them.
+    @Test(
+        "a header whose name begins like another one is a header like any other, and hides nothing",
+        arguments: [
+            "X-A", "X-F", "X-R", "If", "U", "Re", "Sec", "User", "Content", "Proxy", "H", "Ho", "Hos", "O", "Origi",
+            "Connectio", "Upgrad", "Sec-WebSocket-Ke", "Accep", "Cooki", "Transfer-Encodin",
+        ]
+    )
+    func prefixes(name: String) async throws {
+        let port = try await makePort()
+        for headers in ["\(name): 1\r\nHost: localhost", "Host: localhost\r\n\(name): 1"] {
+            let request = "GET /eID-Client?Status HTTP/1.1\r\n\(headers)\r\n\r\n"
+            let text = try await TestBrowserPort.answer { try port.exchange(request) }
+            #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"), "\(headers): \(text)")
+        }
+        let upgrade = ["\(name): 1", "Origin: https://evil.example"] + TestBrowserPort.upgradeHeaders
+        let text = try await TestBrowserPort.answer { try port.get("/eID-Kernel", headers: upgrade) }
+        #expect(text.hasPrefix("HTTP/1.1 403 "), "\(name): \(text)")
+    }
+
+    @Test(
+        "empty lines before a request are skipped, and folded lines are no header of their own",
+        arguments: [
+            ("\r\nGET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
+            ("\r\n\r\nGET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nX: a\r\n b\r\nHost: localhost\r\n\r\n", "200 OK"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tHost: evil.example\r\n\r\n", "200 OK"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nHost: local\r\n host\r\n\r\n", "403 Forbidden"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nX: a\r\n Host: localhost\r\n\r\n", "403 Forbidden"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nHost: local\0host\r\n\r\n", "403 Forbidden"),
+            ("GET /eID-Client?Status HTTP/1.1\nHost: localhost\n\n", "200 OK"),
+        ]
+    )
+    func lines(request: String, status: String) async throws {
+        let port = try await makePort()
+        let text = try await TestBrowserPort.answer { try port.exchange(request) }
+        #expect(text.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(text)")
+    }
+
+    /// A frame of a client: its first byte, its mask and its payload.
+    private static func frame(_ first: UInt8, _ payload: String, isMasked: Bool = true) -> [UInt8] {
+        let mask: [UInt8] = isMasked ? [1, 2, 3, 4] : [0, 0, 0, 0]
+        let bytes = payload.utf8.enumerated().map { $1 ^ mask[$0 & 3] }
+        return [first, UInt8(payload.utf8.count) | (isMasked ? 0x80 : 0)] + (isMasked ? mask : []) + bytes
+    }
+
+    @Test(
+        "frames that violate RFC 6455 end the connection with a close frame that has its code",
+        arguments: [
+            (frame(0x81, "{}", isMasked: false), 1002), (frame(0xC1, "{}"), 1002), (frame(0x80, "{}"), 1002),
+            (frame(0x83, "{}"), 1002), (frame(0x09, "{}"), 1002), (frame(0x01, "{") + frame(0x81, "}"), 1002),
+            ([0x88, 0x82, 1, 2, 3, 4, 0x03 ^ 1, 0xE8 ^ 2], 1000), (frame(0x88, ""), 1000),
+        ] as [([UInt8], UInt16)]
+    )
+    func frames(bytes: [UInt8], code: UInt16) async throws {
+        let port = try await TestBrowserPort { socket, _ in Self.keep(socket) }
+        let lines = ["GET /eID-Kernel HTTP/1.1", "Host: localhost"] + TestBrowserPort.upgradeHeaders + ["", ""]
+        // In one write, so that frames also arrive together with the handshake.
+        let answer = try await TestBrowserPort.bytes {
+            try TestBrowserPort.exchange(Array(lines.joined(separator: "\r\n").utf8) + bytes, port: port.port)
+        }
+        #expect(String(decoding: answer.prefix(12), as: UTF8.self) == "HTTP/1.1 101")
+        #expect(Array(answer.suffix(4)) == [0x88, 2, UInt8(code >> 8), UInt8(code & 0xFF)])
+    }
+
+    /// Lets the daemon's end of a connection open for the rest of the test process.
+    private static func keep(_ socket: Int32) {}
+
+    @Test("a ping is answered with its payload, between the fragments of a message too")
+    @Loop func ping() async throws {
+        let server = try await TestServer()
+        let port = try TestBrowserPort(server)
+        let number = port.port
+        let lines = ["GET /eID-Kernel HTTP/1.1", "Host: localhost"] + TestBrowserPort.upgradeHeaders + ["", ""]
+        let frames =
+            Self.frame(0x01, #"{"cmd":"GET_"#) + Self.frame(0x89, "hello") + Self.frame(0x80, #"API_LEVEL"}"#)
+            + Self.frame(0x88, "")
+        let answer = try await TestBrowserPort.bytes {
+            try TestBrowserPort.exchange(Array(lines.joined(separator: "\r\n").utf8) + frames, port: number)
+        }
+        #expect(answer.firstRange(of: [0x8A, 5] + Array("hello".utf8)) != nil)
+    }
+}

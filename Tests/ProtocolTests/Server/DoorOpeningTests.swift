@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import DoorOpening
+import DoorReaders
+import DoorTestSupport
+import Host
+import Scanners
+import Server
+import Synchronization
+import TestSupport
+import Testing
+import Text
+
+/// A key store in memory.
+private final class FewKeys: CredentialProvider {
+    /// The only user with a key.
+    static let owner: UInt32 = 1000
+    private let isBroken: Bool
+    let uses = Mutex<[String]>([])
+
+    init(isBroken: Bool = false) { self.isBroken = isBroken }
+
+    func used(uid: UInt32, keyID: String) async { uses.withLock { $0.append("\(uid) \(keyID)") } }
+
+    func credentials(uid: UInt32, keyID: String?) async throws(Failure) -> [DoorCredential] {
+        if isBroken { throw Failure(.internalError, "the key store cannot be read") }
+        guard uid == Self.owner, keyID == nil || keyID == "front" else { return [] }
+        do {
+            let site = try DoorSite(
+                identifier: Array(repeating: 0x51, count: 16),
+                siteKey: ModelReader.key(OpeningStage.siteScalar).publicKey.uncompressed
+            )
+            return [DoorCredential(id: "front", key: try ModelKey(), sites: [site], lastUpdate: 1)]
+        } catch {
+            throw Failure(.internalError, "no key")
+        }
+    }
+}
+
+/// A server with a scripted radio, a manual clock, and a reader in software.
+@Loop private struct OpeningStage {
+    nonisolated static let siteScalar = [UInt8](repeating: 5, count: 32)
+    let server: TestServer
+    let scanner = ScriptedScanner()
+    let clock = ManualClock()
+    let connector = ModelConnector(ModelReader(signer: siteScalar))
+
+    init(keys: FewKeys? = FewKeys()) async throws {
+        let radio = Radio(scanners: [scanner], clock: clock)
+        server = try await TestServer(
+            readers: 0,
+            radio: radio,
+            opener: DoorOpener(connector),
+            credentials: keys
+        )
+    }
+
+    static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
+    nonisolated static let id = "pkoc-C0:00:00:00:00:01"
+
+    /// Connects a client that scans and has received a PKOC reader in range.
+    func scanning(uid: UInt32? = FewKeys.owner, _ permissions: Permissions = .all) async throws -> TestClient {
+        let client = try server.connect(uid: uid, permissions)
+        // The key signs in the loop of all tests, which may be busy.
+        _ = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS","apduMs":60000}"#, "TIMEOUTS", "ACCESS_DENIED"))
+        _ = try #require(await client.answer(to: #"{"cmd":"START_SCAN","lockServiceCodes":[],"updates":0}"#))
+        return client
+    }
+
+    /// The reader advertises; strong enough for the range of proximity, or too weak.
+    func advertise(_ rssi: Int8 = -35, times: Int = 6, _ data: [UInt8] = [3, 3, 0xF0, 0xFF]) {
+        for _ in 0..<times {
+            clock.advance(100)
+            scanner.receive(data, from: Self.address, rssi)
+        }
+    }
+
+    nonisolated static func open(_ members: String = "") -> String {
+        #"{"cmd":"OPEN_READER","reader":"\#(id)","openingType":"proximity"\#(members)}"#
+    }
+}
+
+@Suite("Opening door readers over the socket", .timeLimit(.minutes(5)))
+struct DoorOpeningTests {
+    @Test("a client opens a reader and gets each state, and the reader cools down")
+    @Loop func opens() async throws {
+        let keys = FewKeys()
+        let stage = try await OpeningStage(keys: keys)
+        let client = try await stage.scanning()
+        stage.advertise()
+        let first = try #require(await client.ask(OpeningStage.open(#","request":7"#), "OPENING"))
+        #expect((first["state"], first["request"]?.int) == (.string("connecting"), 7))
+        let token = try #require(first["token"]?.int)
+        for state in ["connected", "authenticating"] {
+            let next = try #require(await client.next("OPENING"))
+            #expect((next["state"], next["token"]?.int) == (.string(state), token))
+        }
+        let result = try #require(await client.next("OPENING_RESULT"))
+        #expect(result["status"] == .string("success"))
+        #expect(result["accessDecision"] == .string("granted"))
+        #expect((result["payload"], result["key"]) == (.string("03"), .string("front")))
+        #expect((result["token"]?.int, result["reader"]) == (token, .string(OpeningStage.id)))
+        #expect(result["durationMs"]?.int != nil)
+        await stage.connector.waitForEnd()
+        #expect(stage.connector.open == 0)
+        #expect(stage.connector.addresses == [OpeningStage.address])
+        #expect(stage.scanner.demand != nil)
+
+        #expect(stage.server.logged.contains { $0.hasSuffix("\(OpeningStage.id) grants access") })
+        let again = try #require(await client.ask(OpeningStage.open(), "OPENING_RESULT"))
+        #expect(again["status"] == .string("busy"))
+        stage.clock.advance(2300)
+        stage.advertise()
+        #expect(await client.ask(OpeningStage.open(#","key":"front""#), "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        #expect(stage.connector.connections == 2)
+        #expect(keys.uses.withLock(\.self) == ["1000 front", "1000 front"])
+    }
+
+    @Test(
+        "an opening that is not possible ends with the reason, and no reader is connected",
+        arguments: [
+            (#"{"cmd":"OPEN_READER","reader":"other","openingType":"proximity"}"#, "outOfRange"),
+            (OpeningStage.open().replacing("proximity", with: "motion"), "motionNotSupported"),
+            (OpeningStage.open().replacing("proximity", with: "enhancedTap"), "tapNotSupported"),
+            (OpeningStage.open().replacing("proximity", with: "seamless"), "openingTypeNotSupported"),
+            (#"{"cmd":"TRIGGER","openingType":"motion"}"#, "motionNotSupported"),
+        ]
+    )
+    @Loop func notPossible(_ line: String, _ status: String) async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        stage.advertise()
+        let result = try #require(await client.ask(line, "OPENING_RESULT"))
+        #expect(result["status"] == .string(status))
+        #expect(result["reason"]?.string != nil)
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test("a reader without a driver is listed and never touched")
+    @Loop func noDriver() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let seos: [UInt8] = [17, 0x07, 2, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
+        stage.advertise(-35, seos)
+        let line = OpeningStage.open().replacing("pkoc", with: "seos")
+        let result = try #require(await client.ask(line, "OPENING_RESULT"))
+        #expect(result["status"] == .string("openingTypeNotSupported"))
+        #expect(result["reason"]?.string?.contains("no driver") == true)
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test(
+        "a wrong command is refused",
+        arguments: [
+            ("", "reader is missing: it must be "), (#","reader":5"#, "reader must be "),
+            (#","reader":"x""#, "openingType is missing: it must be "),
+            (#","reader":"x","openingType":"y""#, "openingType must be proximity, "),
+        ]
+    )
+    @Loop func wrong(_ members: String, error: String) async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let result = try #require(await client.ask(#"{"cmd":"OPEN_READER"\#(members)}"#, "OPENING_RESULT"))
+        #expect(result["error"]?.string?.hasPrefix(error) == true)
+        #expect(result["status"] == nil)
+    }
+
+    @Test("without a key the answer says which key is missing, and another user's key is not used")
+    @Loop func keys() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning(uid: 1001)
+        stage.advertise()
+        #expect(await client.ask(OpeningStage.open(#","key":"front""#), "OPENING") != nil)
+        let result = try #require(await client.next("OPENING_RESULT"))
+        #expect(result["status"] == .string("keyNotFound"))
+        #expect(result["reason"] == .string("there is no active key front, or it has expired"))
+        // The log says of a door only what has happened.
+        let failure = "opening \(OpeningStage.id) failed: keyNotFound. there is no active key front, or it has expired"
+        #expect(stage.server.logged.contains { $0.hasSuffix(failure) })
+
+        let bare = try await OpeningStage(keys: nil)
+        let other = try await bare.scanning()
+        bare.advertise()
+        let missing = try #require(await other.ask(OpeningStage.open(), "OPENING_RESULT"))
+        #expect(missing["status"] == .string("keyNotFound"))
+        #expect(missing["reason"]?.string?.contains("no key store") == true)
+
+        let broken = try await OpeningStage(keys: FewKeys(isBroken: true))
+        let third = try await broken.scanning()
+        broken.advertise()
+        #expect(await third.ask(OpeningStage.open(), "OPENING") != nil)
+        let failed = try #require(await third.next("OPENING_RESULT"))
+        #expect(failed["reason"] == .string("the key store cannot be read"))
+        #expect(stage.connector.connections + bare.connector.connections + broken.connector.connections == 0)
+    }
+
+    @Test("each command needs the permissions scan and open")
+    @Loop func permissions() async throws {
+        let stage = try await OpeningStage()
+        for permissions in [Permissions.scan, .open, .all.subtracting(.open)] {
+            let client = try stage.server.connect(uid: FewKeys.owner, permissions)
+            for name in ["OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN"] {
+                #expect(await client.ask(#"{"cmd":"\#(name)"}"#, "ACCESS_DENIED") != nil)
+            }
+        }
+    }
+
+    @Test("a gesture opens the closest reader in range")
+    @Loop func trigger() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let command = #"{"cmd":"TRIGGER","openingType":"proximity"}"#
+        #expect(await client.ask(command, "OPENING_RESULT")?["status"] == .string("outOfRange"))
+        stage.advertise(-90)
+        #expect(await client.ask(command, "OPENING_RESULT")?["status"] == .string("outOfRange"))
+        stage.advertise(-30, times: 12)
+        #expect(await client.ask(command, "OPENING")?["reader"] == .string(OpeningStage.id))
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+    }
+
+    @Test("time limits are set in bounds")
+    @Loop func timeouts() async throws {
+        let stage = try await OpeningStage()
+        let client = try stage.server.connect(uid: FewKeys.owner)
+        let initial = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS"}"#, "TIMEOUTS"))
+        #expect(
+            (initial["fragmentMs"]?.int, initial["apduMs"]?.int, initial["connectMs"]?.int) == (300, 1200, 3200)
+        )
+        let changed = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS","apduMs":5000}"#, "TIMEOUTS"))
+        #expect((changed["fragmentMs"]?.int, changed["apduMs"]?.int) == (300, 5000))
+        for wrong in [#""apduMs":49"#, #""connectMs":60001"#, #""fragmentMs":"x""#] {
+            let answer = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS",\#(wrong)}"#, "TIMEOUTS"))
+            #expect(answer["error"] != nil)
+            #expect((answer["fragmentMs"]?.int, answer["apduMs"]?.int) == (300, 5000))
+        }
+    }
+
+    @Test("an opening waits as long as its client has set, and only its client")
+    @Loop func usedTimeouts() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let other = try await stage.scanning()
+        stage.advertise()
+        #expect(await client.ask(#"{"cmd":"SET_TIMEOUTS","connectMs":50}"#, "TIMEOUTS") != nil)
+        stage.connector.reader.fault = .silentAtEnd
+        for client in [client, other] {
+            #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)
+            #expect(await client.next("OPENING_RESULT")?["status"] == .string("readerTimedOutAPDU"))
+        }
+        #expect(stage.connector.limits == [50, 3200])
+    }
+
+    @Test("an adapter opens one reader at a time, and a client four")
+    @Loop func limits() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        stage.connector.holds = true
+        // Two readers at the first adapter, one at each of four others.
+        for (number, adapter) in [0, 0, 1, 2, 3, 4].enumerated() {
+            let address = DeviceAddress(bits: 0xC000_0000_0001 + UInt64(number), isRandom: true)
+            stage.scanner.receive([3, 3, 0xF0, 0xFF], from: address, -35, adapter: adapter)
+        }
+        func open(_ number: Int) -> String {
+            OpeningStage.open().replacing("00:01", with: "00:0\(number)").replacing(
+                "proximity",
+                with: "applicationSpecific"
+            )
+        }
+        #expect(await client.ask(open(1), "OPENING") != nil)
+        await stage.connector.wait(connections: 1)
+        #expect(await client.ask(open(2), "OPENING") != nil)
+        let second = try #require(await client.next("OPENING_RESULT"))
+        #expect((second["status"], second["reason"]) == (.string("busy"), .string("hci0 opens another reader")))
+        for number in 3...5 { #expect(await client.ask(open(number), "OPENING") != nil) }
+        let sixth = try #require(await client.ask(open(6), "OPENING_RESULT"))
+        #expect((sixth["status"], sixth["token"]) == (.string("busy"), .null))
+        #expect(sixth["reason"] == .string("this client opens 4 readers already"))
+        await stage.connector.wait(connections: 4)
+        stage.connector.release()
+        for _ in 0..<4 { #expect(await client.next("OPENING_RESULT") != nil) }
+        #expect(await client.ask(open(6), "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT") != nil)
+        // The radio was never stopped.
+        #expect(stage.scanner.demand != nil)
+    }
+
+    @Test("after a success the reader cools down for every client and every way to open it")
+    @Loop func coolsDown() async throws {
+        let stage = try await OpeningStage()
+        let (client, other) = (try await stage.scanning(), try await stage.scanning())
+        stage.advertise(-30, times: 12)
+        #expect(await other.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
+        let token = try #require(await other.next("ASK_OPEN")?["token"]?.int)
+        #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        let allow = #"{"cmd":"ALLOW_OPEN","token":\#(token),"allow":true}"#
+        for command in [OpeningStage.open(), #"{"cmd":"TRIGGER","openingType":"proximity"}"#, allow] {
+            let refused = try #require(await other.ask(command, "OPENING_RESULT"))
+            #expect((refused["status"], refused["token"]) == (.string("busy"), .null), "\(command)")
+        }
+        let closest = #"{"cmd":"GET_CLOSEST_DOOR_READER","openingType":"proximity"}"#
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("coolingDown"))
+        stage.clock.advance(2199)
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reason"] == .string("coolingDown"))
+        stage.clock.advance(1)
+        stage.advertise(-30, times: 1)
+        #expect(await other.ask(closest, "CLOSEST_DOOR_READER")?["reader"]?["id"] == .string(OpeningStage.id))
+        #expect(stage.connector.connections == 1)
+    }
+
+    @Test("a reader that is allowed too late is not opened")
+    @Loop func allowedLate() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        for isScanning in [true, false] {
+            stage.advertise(-30, times: 12)
+            #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
+            let token = try #require(await client.next("ASK_OPEN")?["token"]?.int)
+            if isScanning {
+                stage.clock.advance(10_100)
+            } else {
+                #expect(await client.answer(to: #"{"cmd":"STOP_SCAN"}"#) != nil)
+            }
+            let line = #"{"cmd":"ALLOW_OPEN","token":\#(token),"allow":true}"#
+            let refused = try #require(await client.ask(line, "OPENING_RESULT"))
+            #expect((refused["status"], refused["token"]) == (.string("outOfRange"), .null))
+        }
+        #expect(stage.connector.connections == 0)
+    }
+
+    @Test("automatic opening is off, and when it asks, a reader is opened once per visit if the client allows it")
+    @Loop func ask() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        stage.advertise(-30, times: 12)
+        let state = try #require(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN"))
+        #expect((state["mode"], state["openingType"]) == (.string("ask"), .string("proximity")))
+        #expect(stage.connector.connections == 0)
+        let question = try #require(await client.next("ASK_OPEN"))
+        #expect((question["reader"], question["expiresMs"]?.int) == (.string(OpeningStage.id), 10_000))
+        let token = try #require(question["token"]?.int)
+        #expect(await client.ask(#"{"cmd":"ALLOW_OPEN","token":0,"allow":true}"#, "BAD_STATE") != nil)
+        #expect(await client.ask(#"{"cmd":"ALLOW_OPEN","token":\#(token)}"#, "OPENING_RESULT")?["error"] != nil)
+        let allow = #"{"cmd":"ALLOW_OPEN","token":\#(token),"allow":true}"#
+        #expect(await client.ask(allow, "OPENING") != nil)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        #expect(await client.ask(allow, "BAD_STATE") != nil)
+        // The reader stays in range, also after its cool-down: no second question.
+        stage.advertise(-30, times: 40)
+        // After the range was left, the next visit has its question.
+        stage.advertise(-95, times: 60)
+        stage.advertise(-30, times: 40)
+        let second = try #require(await client.next("ASK_OPEN")?["token"]?.int)
+        #expect(second > token)
+        let deny = #"{"cmd":"ALLOW_OPEN","token":\#(second),"allow":false}"#
+        #expect(await client.ask(deny, "AUTO_OPEN") != nil)
+        #expect(stage.connector.connections == 1)
+    }
+
+    @Test("automatic opening without questions opens a reader that comes into range")
+    @Loop func automatic() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        #expect(
+            await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"sometimes"}"#, "AUTO_OPEN")?["error"] != nil
+        )
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN")?["error"] == nil)
+        stage.advertise(-30, times: 12)
+        #expect(await client.next("OPENING")?["state"] == .string("connecting"))
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        #expect(stage.connector.connections == 1)
+    }
+
+    @Test("a reader that is silent while it is connected is opened once in a visit")
+    @Loop func silentWhileConnected() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
+        stage.connector.holds = true
+        stage.advertise(-30, times: 12)
+        await stage.connector.wait(connections: 1)
+        // The connection takes longer than a reader stays in range, and bluetoothd takes its time to end it.
+        stage.clock.advance(4000)
+        stage.connector.release()
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        stage.clock.advance(4000)
+        stage.advertise(-30, times: 40)
+        let list = #"{"cmd":"GET_DOOR_READER_LIST"}"#
+        #expect(await client.ask(list, "DOOR_READER_LIST")?["readers"]?.array?.count == 1)
+        #expect(stage.connector.connections == 1)
+        // After a silence of a reader that is not being opened, the next visit has its opening.
+        stage.clock.advance(4000)
+        stage.advertise(-30, times: 12)
+        #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
+        #expect(stage.connector.connections == 2)
+    }
+
+    @Test("the opening of a client that leaves is cancelled")
+    @Loop func leaves() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        stage.advertise()
+        stage.connector.holds = true
+        #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)
+        await stage.connector.wait(connections: 1)
+        client.close()
+        await stage.server.clients(0)
+        stage.connector.release()
+        await stage.connector.waitForEnd()
+        #expect(stage.connector.reader.visitors.isEmpty)
+    }
+}

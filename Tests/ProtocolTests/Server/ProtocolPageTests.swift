@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import CredentialFeature
+import Foundation
+import Host
+import KeyFeature
+import MPin
+import MPinFeature
+import PKOC
+import RemoteFeature
+import Server
+import Store
+import TestSupport
+import Testing
+import Text
+import Vault
+import WalletFeature
+import Wire
+
+/// Holds the tables of docs/protocol.md and docs/protocol/ to the commands of all features.
+@Suite("the pages of the protocol")
+struct ProtocolPageTests {
+    /// A row of a table, by the column.
+    struct Row {
+        let page: String
+        let cells: [String: String]
+
+        /// The names in the first column.
+        func names(_ column: String) -> [String] { cells[column].map(Self.quoted) ?? [] }
+
+        /// The parts of a text that are in backticks.
+        static func quoted(_ text: String) -> [String] {
+            text.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+                .filter { $0.offset % 2 == 1 }.map { String($0.element) }
+        }
+    }
+
+    let rows: [Row]
+
+    init() throws {
+        let docs = testsFolder.deletingLastPathComponent().appending(path: "docs")
+        let pages = try FileManager.default.contentsOfDirectory(atPath: docs.path + "/protocol").map {
+            "protocol/" + $0
+        }
+        rows = try (["protocol.md"] + pages.sorted()).flatMap { page in
+            Self.rows(of: try String(contentsOf: docs.appending(path: page), encoding: .utf8), page)
+        }
+    }
+
+    static func rows(of text: String, _ page: String) -> [Row] {
+        var header: [String] = []
+        return text.split(separator: "\n", omittingEmptySubsequences: false).compactMap { line in
+            guard line.hasPrefix("|") else {
+                header = []
+                return nil
+            }
+            let cells = line.dropFirst().dropLast().split(separator: "|", omittingEmptySubsequences: false)
+                .map { $0.trimmingCharacters(in: .whitespaces) }
+            guard !header.isEmpty else {
+                header = cells
+                return nil
+            }
+            return Row(page: page, cells: Dictionary(zip(header, cells)) { $1 })
+        }
+    }
+
+    /// The commands of every feature of the daemon.
+    @Loop static func specs() async throws -> [String: CommandSpec] {
+        let store = StateStore { () throws(Failure) -> Store? in nil }
+        let server = try await TestServer(readers: 0) { registry in
+            let wallet = WalletFeature(registry, store)
+            return [
+                wallet, MPinFeature(store, MPinConfiguration(userAgent: "badged/test"), cards: wallet),
+                KeyFeature(Vault(store), IssuerSettings()), CredentialFeature(registry, PKOCSite(), []),
+                RemoteFeature(),
+            ]
+        }
+        return Dictionary(uniqueKeysWithValues: server.server.specs.map { ($0.name, $0) })
+    }
+
+    @Test("each command has a row, with its permissions and its lowest API level")
+    @Loop func commands() async throws {
+        let specs = try await Self.specs()
+        var found: Set<String> = []
+        for row in rows {
+            for name in row.names("Command") {
+                guard let spec = specs[name] else {
+                    Issue.record("\(row.page): there is no command \(name)")
+                    continue
+                }
+                found.insert(name)
+                let permission = row.cells["Permission"] ?? ""
+                #expect(Row.quoted(permission) == spec.permission.words, "\(row.page): permissions of \(name)")
+                #expect((permission == "none") == spec.permission.isEmpty, "\(row.page): permissions of \(name)")
+                let level = row.cells["When"]?.firstMatch(of: /from level ([0-9])/).flatMap { Int($0.1) } ?? 1
+                #expect(level == spec.level.rawValue, "\(row.page): the level of \(name)")
+            }
+        }
+        #expect(Set(specs.keys).subtracting(found).sorted() == [], "commands without a row")
+    }
+
+    @Test("the answer of each command has a row")
+    @Loop func answers() async throws {
+        let answers = Set(try await Self.specs().values.compactMap { $0.answer?.description })
+        let messages = Set(rows.flatMap { $0.names("Message") })
+        #expect(answers.subtracting(messages).sorted() == [], "messages without a row")
+    }
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Foundation
+import HTTP
+import Secp256k1
+import ServerDoubles
+import TestSupport
+import Testing
+import Text
+
+@testable import Antelope
+
+/// The node client against a fake node over real HTTP.
+@Suite("A node over HTTP", .timeLimit(.minutes(5)))
+struct NodeTests {
+    private static let bob = "bobbobbobbob"
+    private static let longLimits = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
+
+    /// A fake node with an account, its key, and a client of it.
+    private struct Fixture {
+        let double: AntelopeNodeDouble
+        let key: PrivateKeyBox
+        let node: AntelopeNode
+        let client: HTTPClient
+
+        init(
+            isSecure: Bool = false,
+            isExpired: Bool = false,
+            limits: HTTPLimits = NodeTests.longLimits,
+            authorities: (AntelopeNodeDouble) throws -> HTTPClient.Authorities = { _ in .system }
+        ) throws {
+            double = try AntelopeNodeDouble(isSecure: isSecure, isExpired: isExpired)
+            key = PrivateKeyBox(try PrivateKey.generate())
+            let text = KeyText(key.publicKey).legacy ?? ""
+            double.change { state in
+                state.accounts[NodeTests.bob] = ["active": .init(keys: [text: 1])]
+                state.tokens["eosio.token"]?["EOS"]?.balances[NodeTests.bob] = 50_000
+            }
+            client = HTTPClient(limits, nil, try authorities(double))
+            let address = try #require(WebAddress(double.address))
+            let chain = try #require(ChainID(double.state.chain))
+            node = AntelopeNode(address, chain, client, userAgent: "badged/test")
+        }
+
+        /// A transfer of bob's, signed by a key; `isCanonical` chooses among its signatures.
+        func transfer(
+            _ quantity: String = "1.0000 EOS",
+            expiration: UInt32? = nil,
+            isCanonical: Bool = true,
+            by other: PrivateKeyBox? = nil,
+            chain: ChainID? = nil
+        ) async throws -> (packed: [UInt8], signature: KeyText) {
+            let info = try await node.info()
+            let abi = try await node.abi(of: AccountName("eosio.token"))
+            let data = try abi.pack(
+                JSON(#"{"from":"\#(NodeTests.bob)","to":"alice","quantity":"\#(quantity)","memo":"hello"}"#.utf8),
+                as: "transfer"
+            )
+            let level = PermissionLevel(actor: try AccountName(NodeTests.bob), permission: try AccountName("active"))
+            let transfer = try AccountName("transfer")
+            let action = Action(
+                account: try AccountName("eosio.token"),
+                name: transfer,
+                authorization: [level],
+                data: data
+            )
+            let packed = Transaction(
+                expiration: try expiration ?? info.time.seconds + 60,
+                reference: info.reference,
+                actions: [action]
+            ).packed
+            let digest = try Transaction.digest(of: packed, on: chain ?? info.chain)
+            return (packed, try (other ?? key).sign(digest, isCanonical: isCanonical))
+        }
+    }
+
+    final class PrivateKeyBox: Sendable {
+        let key: PrivateKey
+        let publicKey: PublicKey
+        init(_ key: consuming PrivateKey) {
+            publicKey = key.publicKey
+            self.key = key
+        }
+
+        func sign(_ digest: [UInt8], isCanonical: Bool) throws -> KeyText {
+            while true {
+                let made = try key.sign(digest, entropy: try Random.bytes(32))
+                let id = try #require(try made.recoveryID(for: digest, by: publicKey))
+                let signature = CompactSignature(made, recoveryID: id)
+                if signature.isCanonical == isCanonical { return signature.text }
+            }
+        }
+    }
+
+    @Test("a transfer is asked for, packed, signed and executed; a second push of it is refused")
+    func transfer() async throws {
+        let fixture = try Fixture()
+        let account = try await fixture.node.account(AccountName(Self.bob))
+        #expect(account.authority(of: KeyText(fixture.key.publicKey), for: try AccountName("active")) == .full)
+        let eos = try SymbolCode("EOS")
+        #expect(try await fixture.node.stats(of: eos, at: AccountName("eosio.token")).symbol == TokenSymbol("4,EOS"))
+        let signed = try await fixture.transfer()
+        #expect(await fixture.node.push(signed.packed, signed.signature) == .executed)
+        let balance = try await fixture.node.balance(of: AccountName("alice"), in: eos, at: AccountName("eosio.token"))
+        #expect(balance.balance?.description == "1.0000 EOS")
+        guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
+            Issue.record("a transaction was executed twice")
+            return
+        }
+        #expect(refusal.code == 3_040_008)
+    }
+
+    @Test("the fake node refuses what nodeos refuses")
+    func refusals() async throws {
+        let fixture = try Fixture()
+        func code(_ signed: (packed: [UInt8], signature: KeyText)) async -> Int? {
+            guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
+                return nil
+            }
+            return refusal.code
+        }
+        let time = fixture.double.state.time
+        #expect(await code(try await fixture.transfer(expiration: time)) == 3_040_005)
+        #expect(await code(try await fixture.transfer(expiration: time + 3601)) == 3_040_006)
+        #expect(await code(try await fixture.transfer(isCanonical: false)) == 10)
+        let other = PrivateKeyBox(try PrivateKey.generate())
+        #expect(await code(try await fixture.transfer(by: other)) == 3_090_003)
+        let foreign = try #require(ChainID([UInt8](repeating: 1, count: 32)))
+        #expect(await code(try await fixture.transfer(chain: foreign)) == 3_090_003)
+        #expect(await code(try await fixture.transfer("1.00 EOS")) == 3_050_003)
+        #expect(await code(try await fixture.transfer("5.0001 EOS")) == 3_050_003)
+        let old = try await fixture.transfer()
+        fixture.double.change { $0.blockNumber += 1 }
+        #expect(await code(old) == 3_040_007)
+        #expect(fixture.double.state.executed.isEmpty)
+    }
+
+    @Test("a node of another chain is refused")
+    func wrongChain() async throws {
+        let fixture = try Fixture()
+        let other = [UInt8](repeating: 9, count: 32)
+        fixture.double.change { $0.chain = other }
+        let chain = try #require(ChainID(other))
+        await #expect(throws: NodeFailure.wrongChain(chain)) { try await fixture.node.info() }
+    }
+
+    @Test("a node without get_raw_abi is asked for the ABI in JSON")
+    func oldNode() async throws {
+        let fixture = try Fixture()
+        fixture.double.change { $0.hasRawABI = false }
+        let abi = try await fixture.node.abi(of: AccountName("eosio.token"))
+        #expect(try abi.type(of: AccountName("transfer")) == "transfer")
+        #expect(fixture.double.state.questions == ["get_raw_abi", "get_abi"])
+    }
+
+    @Test(
+        "each fault of each question is an error, and no redirect is followed",
+        arguments: AntelopeNodeDouble.Fault.allCases
+    )
+    func faults(fault: AntelopeNodeDouble.Fault) async throws {
+        // Another test has the silent node.
+        guard fault != .silent else { return }
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
+        let (name, eos) = (try AccountName(Self.bob), try SymbolCode("EOS"))
+        let questions = [
+            "get_info", "get_account", "get_raw_abi", "get_currency_stats", "get_currency_balance", "push_transaction",
+        ]
+        fixture.double.change { state in
+            state.questions = []
+            for question in questions { state.faults[question] = fault }
+        }
+        let node = fixture.node
+        await #expect(throws: NodeFailure.self) { try await node.info() }
+        await #expect(throws: NodeFailure.self) { try await node.account(name) }
+        await #expect(throws: NodeFailure.self) { try await node.abi(of: name) }
+        await #expect(throws: NodeFailure.self) { try await node.stats(of: eos, at: name) }
+        await #expect(throws: NodeFailure.self) { try await node.balance(of: name, in: eos, at: name) }
+        guard case .unknown = await node.push(signed.packed, signed.signature) else {
+            Issue.record("the outcome of a push with the fault \(fault) is not unknown")
+            return
+        }
+        #expect(fixture.double.state.questions == questions)
+    }
+
+    @Test("cancelling ends a question to a silent node at once")
+    func cancel() async throws {
+        let fixture = try Fixture()
+        fixture.double.change { $0.faults["get_info"] = .silent }
+        let node = fixture.node
+        let question = Task { try await node.info() }
+        await fixture.double.arrival(of: "get_info")
+        question.cancel()
+        await #expect(throws: NodeFailure.cancelled) { try await question.value }
+        fixture.double.release()
+    }
+
+    @Test("a request to a silent node ends at its time limit")
+    func timeout() async throws {
+        let fixture = try Fixture(limits: HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300)))
+        fixture.double.change { $0.faults["get_info"] = .silent }
+        await #expect(throws: NodeFailure.noAnswer("the node did not answer in time")) { try await fixture.node.info() }
+        fixture.double.release()
+    }
+
+    @Test("a transaction for a node at which nothing listens is reported as not sent")
+    func nothingListens() async throws {
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
+        let reserved = try ReservedPort()
+        let address = try #require(WebAddress("http://127.0.0.1:\(reserved.number)"))
+        let chain = try #require(ChainID(fixture.double.state.chain))
+        let node = AntelopeNode(address, chain, fixture.client, userAgent: "badged/test")
+        guard case .notSent = await node.push(signed.packed, signed.signature) else {
+            Issue.record("a transaction was sent to nobody")
+            return
+        }
+    }
+
+    // MARK: TLS
+
+    private static func file(_ text: String) throws -> String {
+        let path = NSTemporaryDirectory() + "badged-node-ca-" + UUID().uuidString + ".pem"
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
+    @Test("a node whose authority is in the file is trusted, with TLS")
+    func pinned() async throws {
+        let fixture = try Fixture(isSecure: true) { .file(try Self.file($0.authority)) }
+        let signed = try await fixture.transfer()
+        #expect(await fixture.node.push(signed.packed, signed.signature) == .executed)
+    }
+
+    private enum Distrust: CaseIterable {
+        case unknownToSystem, otherFile, emptyFile, missingFile, expired
+    }
+
+    @Test("a node that is not trusted gets no request", arguments: Distrust.allCases)
+    private func distrusted(distrust: Distrust) async throws {
+        let fixture = try Fixture(isSecure: true, isExpired: distrust == .expired) { double in
+            switch distrust {
+            case .unknownToSystem: .system
+            case .otherFile: .file(try Self.file(try AntelopeNodeDouble(isSecure: true).authority))
+            case .emptyFile: .file(try Self.file(""))
+            case .missingFile: .file("/nonexistent/ca.pem")
+            case .expired: .file(try Self.file(double.authority))
+            }
+        }
+        do throws(NodeFailure) {
+            _ = try await fixture.node.info()
+            Issue.record("the node was asked")
+        } catch {
+            guard case .unreachable(let words) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(words.hasPrefix("the node cannot be trusted: "))
+        }
+        #expect(fixture.double.state.questions.isEmpty)
+    }
+}
