@@ -128,6 +128,24 @@ extension RealServices {
             await pcscd.end()
         }
 
+        @Test("a card that has left is not reset, so pcscd reports no card that is not there")
+        func resetAfterRemoval() async throws {
+            let reader = keypadReader()
+            let (pcscd, backend, events) = try await setUp(reader)
+            reader.insert()
+            let connection = try await connect(backend, events)
+            _ = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0))
+            reader.remove()
+            try await events.wait(for: "withdrawn \(name)")
+            await connection.disconnect(reset: true)
+            #expect(reader.resets == 0)
+            reader.insert()
+            #expect(try await events.next() == "inserted \(name)")
+            reader.remove()
+            #expect(try await events.next() == "withdrawn \(name)")
+            await pcscd.end()
+        }
+
         @Test("a card without an answer to reset is inserted, and a connection fails as mute")
         func mute() async throws {
             let reader = keypadReader()

@@ -63,9 +63,15 @@ final class PCSCCard: @unchecked Sendable {
     ///
     /// SCardDisconnect resets the card within the transaction. Otherwise another program could begin a transaction
     /// before the reset, which would then wait for its end.
+    ///
+    /// A card that has left is not reset. The reset would reach the card that is in the reader now, and pcscd would
+    /// report a card from then on, even after its removal: the thread in pcscd that looks for removals does not know
+    /// of this card. Only SCardBeginTransaction tells a removal without the table that libpcsclite shares between
+    /// threads. It does not block, because this connection holds the transaction.
     func disconnect(reset: Bool) {
         guard isOpen else { return }
         isOpen = false
+        let reset = reset && beginTransaction() != .removedCard
         if !reset { SCardEndTransaction(handle, DWORD(SCARD_LEAVE_CARD)) }
         SCardDisconnect(handle, DWORD(reset ? SCARD_RESET_CARD : SCARD_LEAVE_CARD))
     }
