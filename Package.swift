@@ -128,7 +128,7 @@ let package = Package(
         c("CPCSCLite", libraries: ["pcsclite"]),
         c("CSystemd", libraries: ["dl"]),
         c("CTPM", libraries: ["dl"]),
-        c("CCurl"),
+        c("CCurl", libraries: ["curl"]),
         library("CUdev", "libudev", "libudev-dev"),
         library("COpenSSL", "libssl", "libssl-dev"),
         library("CExpat", "expat", "libexpat1-dev"),
@@ -143,7 +143,7 @@ let package = Package(
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
         base.target("Concurrency", ["CLinux", "Threads"]),
-        base.target("Host", ["Text", "CLinux"]),
+        base.target("Host", ["Text", "Threads", "CLinux"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),
         base.target("WebSocket", ["Crypto", "Text"]),
@@ -172,11 +172,12 @@ let package = Package(
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Services
-        services.target("HTTP", ["Secrets", "Text", "CCurl", "COpenSSL", "Concurrency"]),
+        services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host"]),
+        services.target("Transfers", ["HTTP", "CCurl", "COpenSSL", "CExpat"]),
         services.target(
             "EService",
             [
-                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "CExpat", "COpenSSL", "Concurrency",
+                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "Concurrency",
             ]
         ),
         services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
@@ -308,10 +309,11 @@ let package = Package(
             "badgectl",
             [
                 "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "AnchorImport", "Crypto", "CCurl",
+                "AnchorImport", "Crypto", "HTTP",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
+        programs.program("badged-network", ["Transfers", "Confinement", "Host"]),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),
         programs.program(
@@ -346,7 +348,8 @@ let package = Package(
             "FuzzTargets",
             [
                 "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices", "Readers", "Crypto",
-                "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Antelope", "EService", "MPin", "BN254",
+                "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Transfers", "Antelope", "EService", "MPin",
+                "BN254",
                 "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "ReadersVirtual", "VirtualEID",
                 "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
                 "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
@@ -417,8 +420,9 @@ let package = Package(
         tests(
             "ServicesTests",
             [
-                "EService", "HTTP", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency", "TestSupport",
-                "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin", "BN254", "Secrets",
+                "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
+                "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin", "BN254",
+                "Secrets",
                 "RemoteIFD", "WebSocket", "VirtualEID",
             ]
         ),

@@ -49,7 +49,8 @@ private func pin(_ digits: String) -> Secret { Secret(digits.utf8) }
             #expect(try mpin.finishAuthentication(user, pin: pin("7391")).status.isOK)
             #expect(try mpin.startAuthentication(user).isOK)
             #expect(try mpin.finishAuthenticationOTP(user, pin: pin("7391")).otp.utf8.count == 6)
-            let number = try #require(try servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+            let answer = try CallExecutor().wait { try await servers.send(.post, "/rps/getAccessNumber") }
+            let number = try #require(answer["accessNumber"]?.string)
             #expect(try mpin.checkAccessNumber(number).isOK)
             #expect(try mpin.startAuthentication(user).isOK)
             #expect(try mpin.finishAuthenticationAN(user, pin: pin("7391"), accessNumber: number).isOK)
@@ -90,7 +91,8 @@ private func pin(_ digits: String) -> Secret { Secret(digits.utf8) }
             #expect(try mfa.finishAuthenticationRegCode(user, pin0: pin("7391"), pin1: pin("card 17")).status.isOK)
             #expect(try mfa.abortSession(code).isOK)
 
-            let token = try #require(try servers.lab(.post, "permit/\(name)")["token"]?.string)
+            let permit = try CallExecutor().wait { try await servers.lab(.post, "permit/\(name)") }
+            let token = try #require(permit["token"]?.string)
             #expect(try mfa.startRegistrationDVS(user, token: token).isOK)
             #expect(try mfa.finishRegistrationDVS(user, pinDVS: pin("4321")).isOK)
             let hash = try #require(

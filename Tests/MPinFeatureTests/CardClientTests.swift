@@ -35,7 +35,7 @@ private struct Holder: CardUser {
         #expect(try await mfa.startAuthentication(user).isOK)
         #expect(try await mfa.finishAuthentication(user, pin0: Secret("7391".utf8)).status.isOK)
 
-        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(try await mfa.startRegistrationDVS(user, token: token).isOK)
         #expect(try await mfa.finishRegistrationDVS(user, pinDVS: Secret("4321".utf8)).isOK)
         let hash = [UInt8](repeating: 0x5A, count: 32)

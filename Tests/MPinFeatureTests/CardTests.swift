@@ -139,14 +139,14 @@ import VirtualKeycard
         let url = stage.servers.url("none")
         await stage.registerWithCard(at: url)
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
-        let before = try stage.servers.paths(below: url).count
+        let before = try await stage.servers.paths(below: url).count
         let line = #"{"cmd":"MPIN_FINISH_AUTHENTICATION",\#(stage.who)}"#
         await stage.insertIfAway()
         _ = await stage.client.ask(line, "ENTER_PIN")
         let wrong = await stage.client.ask(#"{"cmd":"SET_PIN","value":"000000"}"#, "INVALID_PIN")
         #expect(wrong?["retryCounter"]?.int == 2)
         #expect(await stage.client.next("ENTER_PIN")?["retryCounter"]?.int == 2)
-        #expect(try stage.servers.paths(below: url).count == before)
+        #expect(try await stage.servers.paths(below: url).count == before)
         _ = await stage.client.ask(#"{"cmd":"SET_PIN","value":"123456"}"#, "PIN_VALIDATED")
         _ = await stage.client.next("ENTER_PIN")
         #expect(await stage.client.ask(#"{"cmd":"SET_PIN","value":"1234"}"#, "MPIN_RESULT")?.status == "OK")
@@ -159,13 +159,13 @@ import VirtualKeycard
         let url = stage.servers.url("none")
         await stage.registerWithCard(at: url)
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
-        let before = try stage.servers.paths(below: url).count
+        let before = try await stage.servers.paths(below: url).count
         stage.cardPIN = "111111"
         let end = await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who)
         #expect(end.status == "STORAGE_ERROR")
         #expect(end["errorMessage"]?.string?.contains("duress") == true)
         #expect(!stage.heard.contains { $0["factor"] != nil })
-        #expect(try stage.servers.paths(below: url).count == before)
+        #expect(try await stage.servers.paths(below: url).count == before)
         stage.cardPIN = "123456"
         #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "OK")
     }

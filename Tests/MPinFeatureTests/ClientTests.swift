@@ -48,7 +48,7 @@ import Text
         #expect(otp.otp.utf8.count == 6)
         #expect(otp.expireTime - otp.nowTime == otp.ttlSeconds)
 
-        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(try await mpin.checkAccessNumber(number).isOK)
         #expect(!mpin.canLogout(user))
         #expect(try await mpin.startAuthentication(user).isOK)
@@ -103,7 +103,7 @@ import Text
         #expect(regCode.expireTime - regCode.nowTime == regCode.ttlSeconds)
         #expect(try await mfa.abortSession(code).isOK)
 
-        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(try await mfa.startRegistrationDVS(user, token: token).isOK)
         #expect(try await mfa.finishRegistrationDVS(user, pinDVS: pin("4321"), nfc: pin("tag")).isOK)
         let signer = try #require(try await mfa.listUsers().first)
@@ -133,7 +133,7 @@ import Text
             object.member("publicKey", Hex.encode(signature.strPublicKey))
             object.member("epochTime", signature.epochTime)
         }
-        #expect(try stage.servers.lab(.post, "verify", try JSON(writer.bytes))["valid"] == .bool(true))
+        #expect(try await stage.servers.lab(.post, "verify", try JSON(writer.bytes))["valid"] == .bool(true))
         // A second factor that is asked for and not given cancels the call, and spends no try.
         #expect(try await mfa.startAuthentication(user).isOK)
         let wrong = try await mfa.finishAuthentication(user, pin0: pin("0000"), pin1: pin(""))

@@ -27,7 +27,7 @@ extension Stage {
 
     /// Registers the user for signing.
     func registerSigner(pin: String = "4321") async throws {
-        let token = try #require(try servers.lab(.post, "permit/\(user)")["token"]?.string)
+        let token = try #require(try await servers.lab(.post, "permit/\(user)")["token"]?.string)
         #expect(await status("MPIN_START_DVS", #"\#(who),"token":"\#(token)""#) == "OK")
         let finished = await run("MPIN_FINISH_DVS", who, pin: pin)
         #expect(finished["user"]?["canSign"] == .bool(true))
@@ -100,20 +100,20 @@ extension Stage {
         #expect(await stage.status("MPIN_START_REGISTRATION", start) == "OK")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
         #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
-        let seen = try stage.servers.lab(.get, "registrations")["seen"]?.array?.last {
+        let seen = try await stage.servers.lab(.get, "registrations")["seen"]?.array?.last {
             $0["userId"]?.string == stage.user
         }
         #expect(seen?["wid"]?.string == code)
         #expect(seen?["pushToken"]?.string == "p")
         let with = #","accessCode":"\#(code)""#
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who + with) == "OK")
-        #expect(try stage.servers.lab(.get, "sessions")[code]?.array?.last?.string == stage.user)
+        #expect(try await stage.servers.lab(.get, "sessions")[code]?.array?.last?.string == stage.user)
         let result = await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who + with)
         #expect(result["authzCode"]?.string == "c-\(code)")
 
         let other = try await accessCode()
         #expect(await stage.status("MPIN_ABORT_SESSION", #""accessCode":"\#(other)""#) == "OK")
-        #expect(try stage.servers.lab(.get, "sessions")[other]?.array?.first?.string == "abort")
+        #expect(try await stage.servers.lab(.get, "sessions")[other]?.array?.first?.string == "abort")
         #expect(await stage.status("MPIN_SESSION_DETAILS", #""accessCode":"none""#) == "REQUEST_EXPIRED")
         #expect(await stage.logInMFA(#","accessCode":"none""#).status == "INCORRECT_ACCESS_NUMBER")
     }
@@ -149,7 +149,7 @@ extension Stage {
     func secondFactorOfSigner() async throws {
         let stage = try await Stage("dora+renew")
         await stage.registerMFA()
-        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
         #expect(await stage.status("MPIN_FINISH_DVS", #"\#(stage.who),"nfc":true"#, pin: "4321") == "OK")
         for _ in 0..<2 { #expect(await stage.sign().status == "OK") }
@@ -218,11 +218,11 @@ extension Stage {
         try await stage.registerSigner()
         let signature = try #require(await stage.sign()["signature"])
         #expect(signature["hash"]?.string == Stage.hash)
-        #expect(try stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
+        #expect(try await stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
         let other = JSON.object(
             (signature.members ?? []).map { $0.key == "epochTime" ? .init($0.key, .number("7")) : $0 }
         )
-        #expect(try stage.servers.lab(.post, "verify", other)["valid"] == .bool(false))
+        #expect(try await stage.servers.lab(.post, "verify", other)["valid"] == .bool(false))
         let wrong = await stage.sign(pin: "1234")
         #expect(wrong.status == "INCORRECT_PIN")
         #expect(wrong["signature"] == nil)
@@ -252,7 +252,7 @@ extension Stage {
             #expect(await stage.logInMFA().status == "OK")
         } else {
             let signature = try #require(await stage.sign()["signature"])
-            #expect(try stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
+            #expect(try await stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
         }
         let endless = try await Stage("dora+renew+always")
         await endless.registerMFA()
@@ -391,7 +391,7 @@ extension Stage {
     func killedSigner() async throws {
         let stage = try await Stage()
         await stage.registerMFA()
-        let token = try #require(try stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
+        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
         let later = try await Stage(after: stage)
         _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)

@@ -52,7 +52,7 @@ import Text
         let own = try stage.server.connect(uid: geteuid(), .all)
         _ = await stage.run("MPIN_INIT", by: own)
         let user = await stage.run("MPIN_USERS", by: own)["users"]?.array?.first
-        try stage.servers.lab(.post, "activate/\(try #require(user?["mpinId"]?.string))")
+        try await stage.servers.lab(.post, "activate/\(try #require(user?["mpinId"]?.string))")
         let second = try await badgectl(
             path,
             "register",
@@ -88,7 +88,7 @@ import Text
         let none = try await badgectl(path, "logout", user)
         #expect(none.code == 1)
         #expect(none.error.contains("a login with an access number begins one"), "\(none)")
-        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(try await badgectl(path, "login", user, "--access-number", number, input: "7391\n").code == 0)
         #expect(try await badgectl(path, "logout", user).output == "The browser is logged out.\n")
         for text in ["the PIN is wrong", "the PIN is wrong", "the service has blocked \(user)"] {
@@ -131,7 +131,7 @@ import Text
             input: "7391\nslot 3\n"
         )
         #expect(made.output == "\(user) is registered.\n", "\(made)")
-        #expect(try stage.servers.lab(.get, "sessions")[String(code)] != nil)
+        #expect(try await stage.servers.lab(.get, "sessions")[String(code)] != nil)
         let login = try await badgectl(
             path,
             "login",
@@ -150,7 +150,7 @@ import Text
         #expect(second.output == "c-0\n", "\(second)")
         #expect(try await badgectl(path, "abort", String(code), "--backend", url).output == "The session is ended.\n")
 
-        let token = try #require(try stage.servers.lab(.post, "permit/\(user)")["token"]?.string)
+        let token = try #require(try await stage.servers.lab(.post, "permit/\(user)")["token"]?.string)
         let signer = try await badgectl(path, "register-dvs", user, "--token", token, input: "4321\n")
         #expect(signer.output == "\(user) can sign documents.\n", "\(signer)")
         let users = try await badgectl(path, "users", input: nil)
@@ -162,7 +162,7 @@ import Text
         let signature = try JSON(signed.output.utf8)
         #expect(signature["hash"]?.string == Self.hash)
         #expect(signature["epochTime"]?.int == 1_700_000_000)
-        #expect(try stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
+        #expect(try await stage.servers.lab(.post, "verify", signature)["valid"] == .bool(true))
         #expect(try await badgectl(path, "verify", file, Self.hash, input: nil).code == 0)
         let wrong = try await badgectl(path, "verify", file, String(repeating: "0", count: 64), input: nil)
         #expect(wrong.code == 1)

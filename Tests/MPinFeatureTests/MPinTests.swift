@@ -18,7 +18,7 @@ import Text
         let started = await stage.run("MPIN_START_REGISTRATION", #"\#(stage.who),"userData":"x","activateCode":"1""#)
         #expect(started["user"]?["state"]?.string == "ACTIVATED")
         #expect(started["user"]?["registrationExpiration"]?.string == "2026-11-22T10:14:38.848642")
-        let device = try stage.servers.lab(.get, "devices")[stage.user]
+        let device = try await stage.servers.lab(.get, "devices")[stage.user]
         #expect(device == (try JSON(#"{"deviceName":"laptop","userData":"x","activateCode":"1"}"#.utf8)))
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
         let finished = await stage.run("MPIN_FINISH_REGISTRATION", stage.who, pin: "7391")
@@ -83,14 +83,14 @@ import Text
         let url = stage.servers.url("nopermits")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
-        #expect(try stage.servers.paths(below: url).allSatisfy { !$0.contains("timePermit") })
+        #expect(try await stage.servers.paths(below: url).allSatisfy { !$0.contains("timePermit") })
     }
 
     @Test("an access number logs a browser in, and the user out again")
     func accessNumber() async throws {
         let stage = try await Stage()
         await stage.register()
-        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.status("MPIN_CHECK_ACCESS_NUMBER", #""accessNumber":"\#(number)""#) == "OK")
         #expect(await stage.status("MPIN_LOGOUT", stage.who) == "FLOW_ERROR")
         let result = await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)
@@ -125,7 +125,7 @@ import Text
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "IDENTITY_NOT_VERIFIED")
         let id = try #require(user?["mpinId"]?.string)
         #expect(await stage.run("MPIN_RESTART_REGISTRATION", stage.who)["user"]?["mpinId"]?.string == id)
-        try stage.servers.lab(.post, "activate/\(id)")
+        try await stage.servers.lab(.post, "activate/\(id)")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
         #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
         #expect(await stage.logIn().status == "OK")
@@ -159,7 +159,7 @@ import Text
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "HTTP_SERVER_ERROR")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
         #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
-        #expect(try stage.servers.paths(below: url).count { $0.contains("/signature/") } == 1)
+        #expect(try await stage.servers.paths(below: url).count { $0.contains("/signature/") } == 1)
     }
 
     @Test("CANCEL at the question for the PIN is PIN_INPUT_CANCELED, and nothing is sent")
@@ -168,7 +168,7 @@ import Text
         let url = stage.servers.url("none")
         await stage.register(at: url)
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
-        let before = try stage.servers.paths(below: url).count
+        let before = try await stage.servers.paths(below: url).count
         let question = await stage.client.ask(#"{"cmd":"MPIN_FINISH_AUTHENTICATION",\#(stage.who)}"#, "ENTER_PIN")
         #expect(question?["userId"]?.string == stage.user)
         #expect(question?["pinLength"]?.int == 4)
@@ -176,7 +176,7 @@ import Text
         #expect(refused?["error"]?.string == "You must provide 4 digits")
         let result = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MPIN_RESULT")
         #expect(result?.status == "PIN_INPUT_CANCELED")
-        #expect(try stage.servers.paths(below: url).count == before)
+        #expect(try await stage.servers.paths(below: url).count == before)
         #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "OK")
     }
 
@@ -279,7 +279,7 @@ import Text
             }
             #expect(result.status == wanted.status)
             #expect(result["errorMessage"]?.string?.isEmpty == false)
-            #expect(try stage.servers.lab(.get, "tries")[stage.user]?.int ?? 0 == 0, "a try is lost")
+            #expect(try await stage.servers.lab(.get, "tries")[stage.user]?.int ?? 0 == 0, "a try is lost")
             return
         }
     }
@@ -297,7 +297,7 @@ import Text
         let url = stage.servers.url(fault)
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
-        #expect(try stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
+        #expect(try await stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
     }
 
     @Test("the storage of time permits spares the trust authority")
@@ -306,7 +306,7 @@ import Text
         let url = stage.servers.url("storage")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
-        #expect(try !stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
+        #expect(try await !stage.servers.paths(below: url).contains { $0.hasPrefix("/dta/timePermit") })
     }
 
     @Test("after a wrong PIN the share of the time permit comes from the trust authority")
@@ -317,9 +317,9 @@ import Text
         // Only the login service can tell that the stored share is wrong.
         #expect(await stage.logIn().status == "INCORRECT_PIN")
         #expect(await stage.logIn().status == "OK")
-        #expect(try stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
+        #expect(try await stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
         #expect(await stage.logIn().status == "OK")
-        #expect(try stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
+        #expect(try await stage.servers.paths(below: url).count { $0.hasPrefix("/dta/timePermit") } == 1)
     }
 
     @Test("a permit that another connection holds is not used after a wrong PIN")
@@ -348,7 +348,7 @@ import Text
     func logoutElsewhere() async throws {
         let stage = try await Stage()
         await stage.register()
-        let number = try #require(try stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
+        let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)["canLogout"] == .bool(true))
         let other = try stage.server.connect(uid: 1000, .all)
         _ = await stage.run("MPIN_INIT", by: other)
@@ -458,7 +458,7 @@ import Text
         #expect(await stage.status("MPIN_SET_HEADERS", #""clear":true"#) == "OK")
         #expect(await stage.status("MPIN_TEST_BACKEND", #""url":"\#(url)""#) == "OK")
         let path = try #require(url.split(separator: ":\(stage.servers.port)").last)
-        let requests = try stage.servers.lab(.get, "requests")["requests"]?.array?.filter {
+        let requests = try await stage.servers.lab(.get, "requests")["requests"]?.array?.filter {
             $0["path"]?.string?.hasPrefix(path) == true
         }
         let first = try #require(requests?.first?["headers"])

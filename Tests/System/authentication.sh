@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Authentications with badged, badgectl and badged-eidserver: both models of the server, and memory
 # and threads after many authentications. Link certificates over a restart, and badged without
-# libcurl.
+# badged-network.
 . "$(dirname "$0")/lib.sh"
 needs_programs badged badgectl badged-eidserver
 start_eidserver
@@ -23,7 +23,6 @@ is_below() { [ "$(resident)" -lt "$1" ]; }
 
 start
 badgectl health >"$work/health" || true
-check "libcurl is not loaded before the first authentication" lacks "/proc/$daemon/maps" libcurl
 check "an authentication with a session of its own (PSK)" succeeds ''
 check "an authentication in the TLS session of the service (attached)" succeeds '?mode=attached'
 check "an attached authentication with a connection for each message" succeeds '?mode=attached&keepalive=0'
@@ -71,19 +70,12 @@ check "certificates are checked at the date of [eid] date" fails_with '' Pre_Ver
 stop_badged
 mv "$work/undated.conf" "$work/badged.conf"
 
-library=$(ldconfig -p | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
-if [ -n "$library" ] && isolated true 2>/dev/null; then
-    # The function `isolated` as a command, so that $daemon is the process of badged.
-    namespace='unshare --mount --propagation private'
-    [ "$(id -u)" = 0 ] || namespace='unshare --map-root-user --mount'
-    # shellcheck disable=SC2016,SC2086  # the inner shell's variables; a list of words
-    start $namespace sh -c 'mount --bind /dev/null "$(readlink -f "$0")" && exec "$@"' "$library"
-    check "without libcurl an authentication is an error" fails ''
-    check "without libcurl the log names the missing library" holds "$work/log" 'libcurl4'
-    change() { printf '%s\n' 123456 654321 | badgectl change-pin --pin-stdin; }
-    check "without libcurl the PIN can be changed" change
-    badgectl health >"$work/health" || true
-    check "without libcurl health names the missing library" holds "$work/health" 'libcurl4'
-    stop_badged
-fi
+start env BADGED_NETWORK_SOCKET="$work/none"
+check "without badged-network an authentication is an error" fails ''
+check "without badged-network the log says so" holds "$work/log" 'badged-network'
+change() { printf '%s\n' 123456 654321 | badgectl change-pin --pin-stdin; }
+check "without badged-network the PIN can be changed" change
+badgectl health >"$work/health" || true
+check "without badged-network health says so" holds "$work/health" 'badged-network'
+stop_badged
 finish

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -17,7 +17,10 @@ $prefix/bin/badged
 $prefix/bin/badged-virtual-card
 $prefix/libexec/badged-activation
 $prefix/libexec/badged-bluetooth
+$prefix/libexec/badged-network
 $prefix/libexec/badged-nfc
+$prefix/lib/systemd/system/badged-network.socket
+$prefix/lib/systemd/system/badged-network@.service
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged.conf

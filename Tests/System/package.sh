@@ -5,7 +5,7 @@
 # long
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh lintian readelf
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 

@@ -38,11 +38,11 @@ def sockets(pid):
     return {match[1] for match in found if match}
 
 
-def table(name, state):
-    """The sockets in this state in a table of the network: their kernel's numbers and local ports."""
+def table(name, state=None):
+    """The sockets in this state, or all, in a table of the network: their kernel's numbers and local ports."""
     with open(f"/proc/net/{name}", encoding="ascii") as file:
         rows = [line.split() for line in list(file)[1:]]
-    return {row[9]: int(row[1].rsplit(":", 1)[1], 16) for row in rows if row[3] == state}
+    return {row[9]: int(row[1].rsplit(":", 1)[1], 16) for row in rows if state in (None, row[3])}
 
 
 def status(pid, name):
@@ -86,8 +86,13 @@ before = len(sockets(daemon.pid))
 check("badged is connected to pcscd", until(lambda: checks().get("pcscd", {}).get("ok")), daemon.log())
 client.send(cmd="RUN_AUTH", tcTokenURL=url)
 check("an authentication runs", client.wait_for("ACCESS_RIGHTS") is not None, daemon.log())
-open_to_server = sockets(daemon.pid) & set(table("tcp", "01"))
-check("badged is connected to the eID-Server", open_to_server, descriptors(daemon.pid))
+network = child("badged-network")
+open_to_server = sockets(network) & set(table("tcp", "01"))
+check("badged-network is connected to the eID-Server", open_to_server, descriptors(network))
+internet = {number for name in ("tcp", "tcp6", "udp", "udp6") for number in table(name)}
+check("badged has no socket of the Internet but those of the browser port", sockets(daemon.pid) & internet <= set(table("tcp", "0A")) | set(table("tcp6", "0A")), descriptors(daemon.pid))
+with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as file:
+    check("badged has neither libcurl nor expat", not re.search("libcurl|libexpat", file.read()))
 
 # Both programs are started now, while badged has these connections.
 first = until(lambda: child("badged-nfc"))
@@ -104,13 +109,15 @@ check("badged-nfc reports the device", until(lambda: "pn532_uart:/dev/none" in "
 listening = {number for name in ("tcp", "tcp6") for number, port in table(name, "0A").items() if port == PORT}
 check("badged listens at the browser port", listening and listening <= sockets(daemon.pid), listening)
 log = os.path.realpath(daemon.log_path)
-for name, pid, shared, own in (("badged-activation", activation, listening, 1), ("badged-nfc", nfc, set(), 1)):
-    # The connection of the request above may still be open for a moment.
-    fits = until(lambda pid=pid, shared=shared, own=own: len(sockets(pid) - shared) == own)
-    check(f"{name} has one socket of its own" + (" and the listening sockets" if shared else ""), fits, descriptors(pid))
+for name, pid, shared in (("badged-activation", activation, listening), ("badged-nfc", nfc, set()), ("badged-network", network, set())):
+    if pid != network:
+        # The connection of the request above may still be open for a moment.
+        fits = until(lambda pid=pid, shared=shared: len(sockets(pid) - shared) == 1)
+        check(f"{name} has one socket of its own" + (" and the listening sockets" if shared else ""), fits, descriptors(pid))
     common = sockets(pid) & sockets(daemon.pid)
     check(f"{name} has no connection of badged", common == shared, (descriptors(pid), descriptors(daemon.pid)))
-    check(f"{name} has the connection to the eID-Server least of all", not sockets(pid) & open_to_server)
+    if pid != network:
+        check(f"{name} has the connection to the eID-Server least of all", not sockets(pid) & open_to_server)
     allowed = {"/dev/null", "/dev/urandom", log, "anon_inode:[eventpoll]", "anon_inode:[eventfd]"}
     others = [target for target in descriptors(pid).values()
               if target not in allowed and not target.startswith(("socket:", "pipe:"))]

@@ -9,7 +9,8 @@ systemctl --version | head -1 | sed 's/^/  /'
 units=$work/units
 mkdir "$units"
 sed -e 's|@BINDIR@/badged|/bin/true|' -e 's|@LIBEXECDIR@/badged-bluetooth|/bin/true|' systemd/badged.service >"$units/badged.service"
-cp systemd/badged.socket "$units"
+sed -e 's|@LIBEXECDIR@/badged-network|/bin/true|' systemd/badged-network@.service >"$units/badged-network@.service"
+cp systemd/badged.socket systemd/badged-network.socket "$units"
 # Our units name units of other packages, which need not be installed here.
 printf '[Socket]\nListenStream=%s/pcscd\n' "$work" >"$units/pcscd.socket"
 printf '[Service]\nExecStart=/bin/true\n' >"$units/pcscd.service"
@@ -18,14 +19,18 @@ verify() { # systemd-analyze prints some faults with exit code 0.
 }
 check "systemd-analyze verify accepts badged.service" verify "$units/badged.service"
 check "systemd-analyze verify accepts badged.socket" verify "$units/badged.socket"
+check "systemd-analyze verify accepts badged-network.socket" verify "$units/badged-network.socket"
+check "systemd-analyze verify accepts badged-network@.service" verify "$units/badged-network@.service"
 sed 's/^WatchdogSec=/WachdogSec=/' "$units/badged.service" >"$work/badged.service"
 check "systemd-analyze verify finds a misspelt key" sh -c "! systemd-analyze verify --man=no '$work/badged.service'"
 
-systemd-analyze security --offline=yes "$units/badged.service" >"$work/security" 2>&1 || true
-tail -n 1 "$work/security" | sed 's/^/  /'
-check "the exposure is at most 1.5" systemd-analyze security --offline=yes --threshold=15 "$units/badged.service"
+for unit in badged badged-network@; do
+    systemd-analyze security --offline=yes "$units/$unit.service" >"$work/security.$unit" 2>&1 || true
+    tail -n 1 "$work/security.$unit" | sed 's/^/  /'
+    check "the exposure of $unit is at most 1.5" systemd-analyze security --offline=yes --threshold=15 "$units/$unit.service"
+done
 # The document has the names of the output. A table cannot have a | in a name, so a name ends there.
-open_lines() { sed -n 's/^✗ \([^ ]*\) .*/\1/p' "$work/security" | sed 's/|.*/…/'; }
+open_lines() { sed -n 's/^✗ \([^ ]*\) .*/\1/p' "$work"/security.* | sed 's/|.*/…/'; }
 has_reasons() { for line in $(open_lines); do grep -qF "| \`$line\` |" docs/hardening.md || { echo "$line"; return 1; }; done; }
 is_open() { open_lines | grep -qxF "$1"; }
 has_no_others() {

@@ -34,6 +34,28 @@ extension Confinement {
         writable: ["/dev"]
     )
 
+    /// badged-network: looks up names, and connects to servers.
+    package static let network = Confinement(
+        calls: always + threads + files + [
+            SystemCall("socket", .argument(0, is: AF_INET)), SystemCall("socket", .argument(0, is: AF_INET6)),
+            // A name service of this computer, such as nscd or systemd-resolved.
+            SystemCall("socket", .argument(0, is: AF_UNIX)),
+            // The C library asks the kernel for the addresses of this computer.
+            SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: routeMessages)),
+            SystemCall("connect"), SystemCall("bind"), SystemCall("setsockopt"), SystemCall("shutdown"),
+            SystemCall("socketpair", .argument(0, is: AF_UNIX)),
+            SystemCall("sendmsg"), SystemCall("sendmmsg"), SystemCall("sendto"),
+            SystemCall("ioctl", .argument(1, is: FIONREAD)), SystemCall("ioctl", .argument(1, is: FIONBIO)),
+            // The C library loads modules of the name service, which are not writable.
+            SystemCall("mmap", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),
+            SystemCall("mprotect", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),
+        ],
+        readable: [
+            "/etc", "/lib", "/lib64", "/usr/lib", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+            "/run/systemd/resolve", "/run/nscd", "/run/resolvconf", "/run/NetworkManager", "/dev/null", "/dev/urandom",
+        ]
+    )
+
     /// The calls that every program needs after its start, except those for opening files and starting threads.
     private static var always: [SystemCall] {
         let plain = [
@@ -91,6 +113,8 @@ extension Confinement {
     private static let threadFlags = 0x0001_0900
     /// PR_SET_NAME.
     private static let setThreadName = 15
+    /// NETLINK_ROUTE.
+    private static let routeMessages = 0
     /// NETLINK_KOBJECT_UEVENT.
     private static let netlinkEvents = 15
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Threads
 
 /// Starts a program of badged as a child that inherits only the descriptors it is given.
 package enum ChildProcess {
@@ -35,6 +36,12 @@ package enum ChildProcess {
     package static func installed(_ name: String) -> String? {
         let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         return folders.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+    }
+
+    /// Ends a child at once. Unless SIGCHLD is ignored, the child stays a zombie until its status is read.
+    package static func end(_ process: Int32) {
+        kill(process, SIGKILL)
+        _ = startThread { waitpid(process, nil, 0) }
     }
 
     /// Starts a program. The child inherits standard error.

@@ -19,7 +19,7 @@ package enum ProcessHardening {
         umask(0o077)
         // libdispatch would write to syslog about thread priorities that an ordinary user may not set.
         setenv("LIBDISPATCH_LOG", "NO", 0)
-        // libcurl loads GnuTLS, which badged does not use and which would read random numbers at its start.
+        // For badged-network: libcurl loads GnuTLS, which nobody uses and which would read random numbers at its start.
         setenv("GNUTLS_NO_IMPLICIT_INIT", "1", 0)
         var files = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 else { return }

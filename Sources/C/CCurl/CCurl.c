@@ -2,73 +2,14 @@
 #define _GNU_SOURCE
 #include "CCurl.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
-#include <dlfcn.h>
-#include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
-/* The functions of libcurl in use, with their types from curl.h. */
-#define FUNCTIONS(f)                                                                                                   \
-    f(curl_global_init) f(curl_easy_init) f(curl_easy_cleanup) f(curl_easy_reset) f(curl_easy_setopt)                  \
-    f(curl_easy_getinfo) f(curl_easy_strerror) f(curl_multi_init) f(curl_multi_cleanup) f(curl_multi_add_handle)       \
-    f(curl_multi_remove_handle) f(curl_multi_perform) f(curl_multi_poll) f(curl_multi_wakeup)                          \
-    f(curl_multi_info_read) f(curl_slist_append) f(curl_slist_free_all)
-
-/* curl.h wraps these two in macros, which would link against libcurl. */
-#undef curl_easy_setopt
-#undef curl_easy_getinfo
-
-static struct {
-#define FIELD(name) __typeof__(&name) name;
-    FUNCTIONS(FIELD)
-#undef FIELD
-} curl;
-
-#define NAME "libcurl.so.4"
-static const char *failure;
-static char failure_words[256];
-
-static void load(void) {
-    void *library = dlopen(NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) {
-        snprintf(failure_words, sizeof failure_words, "%s", dlerror());
-        failure = failure_words;
-        return;
-    }
-#define FIND(name)                                                                                                     \
-    if (!failure && !(curl.name = (__typeof__(&name))dlsym(library, #name))) failure = "libcurl.so.4 has no " #name;
-    FUNCTIONS(FIND)
-#undef FIND
-    if (!failure && curl.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) failure = "libcurl cannot be initialised";
-}
-
-const char *ccurl_load(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
-    return failure;
-}
-
-bool ccurl_is_in_library_folders(void) {
-    void *program = dlopen(NULL, RTLD_LAZY);
-    Dl_serinfo size;
-    if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &size) != 0) return false;
-    Dl_serinfo *folders = malloc(size.dls_size);
-    bool is_found = false;
-    if (folders && dlinfo(program, RTLD_DI_SERINFOSIZE, folders) == 0 && dlinfo(program, RTLD_DI_SERINFO, folders) == 0) {
-        for (unsigned i = 0; i < folders->dls_cnt && !is_found; i++) {
-            char path[PATH_MAX];
-            struct stat file;
-            snprintf(path, sizeof path, "%s/" NAME, folders->dls_serpath[i].dls_name);
-            is_found = stat(path, &file) == 0 && S_ISREG(file.st_mode);
-        }
-    }
-    free(folders);
-    return is_found;
-}
+bool ccurl_start(void) { return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK; }
 
 struct ccurl_session {
     CURLM *multi;
@@ -78,20 +19,18 @@ struct ccurl_session {
 ccurl_session *ccurl_session_new(void) {
     ccurl_session *session = calloc(1, sizeof *session);
     if (!session) return NULL;
-    session->multi = curl.curl_multi_init();
-    session->easy = curl.curl_easy_init();
+    session->multi = curl_multi_init();
+    session->easy = curl_easy_init();
     if (session->multi && session->easy) return session;
     ccurl_session_free(session);
     return NULL;
 }
 
 void ccurl_session_free(ccurl_session *session) {
-    if (session->easy) curl.curl_easy_cleanup(session->easy);
-    if (session->multi) curl.curl_multi_cleanup(session->multi);
+    if (session->easy) curl_easy_cleanup(session->easy);
+    if (session->multi) curl_multi_cleanup(session->multi);
     free(session);
 }
-
-void ccurl_wake(ccurl_session *session) { curl.curl_multi_wakeup(session->multi); }
 
 /* The maximum number of bytes of all headers with which a proxy answers CONNECT. */
 enum { maximum_proxy_headers = 16384 };
@@ -112,6 +51,21 @@ static CURLcode prepare_tls(CURL *easy, void *context, void *owner) {
     transfer->is_past_proxy = true;
     const ccurl_request *request = transfer->request;
     return request->prepare_tls(request->owner, context) ? CURLE_OK : CURLE_ABORTED_BY_CALLBACK;
+}
+
+/* Makes the socket for one address of the server, if it may be reached. */
+static curl_socket_t open_socket(void *owner, curlsocktype purpose, struct curl_sockaddr *peer) {
+    (void)purpose;
+    const transfer *transfer = owner;
+    const ccurl_request *request = transfer->request;
+    char text[INET6_ADDRSTRLEN] = "";
+    const void *address = peer->family == AF_INET ? (void *)&((struct sockaddr_in *)&peer->addr)->sin_addr
+                                                  : (void *)&((struct sockaddr_in6 *)&peer->addr)->sin6_addr;
+    /* A proxy may be anywhere. */
+    bool is_server = !*request->proxy && (peer->family == AF_INET || peer->family == AF_INET6);
+    if (is_server && inet_ntop(peer->family, address, text, sizeof text) && !request->may_connect(request->owner, text))
+        return CURL_SOCKET_BAD;
+    return socket(peer->family, peer->socktype | SOCK_CLOEXEC, peer->protocol);
 }
 
 static int connected(void *owner, char *remote, char *local, int remote_port, int local_port) {
@@ -161,19 +115,17 @@ static struct curl_slist *list(const char *lines) {
     char *copy = strdup(lines), *rest = copy;
     struct curl_slist *all = NULL;
     for (char *line; rest && (line = strsep(&rest, "\n"));) {
-        struct curl_slist *longer = curl.curl_slist_append(all, line);
+        struct curl_slist *longer = curl_slist_append(all, line);
         if (longer) all = longer;
     }
     free(copy);
     return all;
 }
 
-static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers, struct curl_slist *resolve,
-                      char *words) {
+static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers, char *words) {
     const ccurl_request *request = transfer->request;
-#define SET(option, value) curl.curl_easy_setopt(easy, CURLOPT_##option, value)
+#define SET(option, value) curl_easy_setopt(easy, CURLOPT_##option, value)
     SET(URL, request->url);
-    SET(RESOLVE, resolve);
     SET(PROTOCOLS_STR, request->is_secure ? "https" : "http");
     SET(FOLLOWLOCATION, 0L);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -195,9 +147,6 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
     /* If the authorities of the system are not used, prepare_tls installs the verification of certificates. */
     SET(SSL_VERIFYPEER, request->trusts_system ? 1L : 0L);
     SET(SSL_VERIFYHOST, request->trusts_system ? 2L : 0L);
-    /* As in curl(1), the variable names a file with authorities that replace those of the system. */
-    const char *authorities = getenv("SSL_CERT_FILE");
-    if (authorities && *authorities) SET(CAINFO, authorities);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (request->method == CCURL_CONNECT) SET(NOBODY, 1L);
     if (request->method == CCURL_POST || request->method == CCURL_PUT) {
@@ -215,6 +164,10 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
         SET(NOPROXY, NULL);
         SET(HTTPPROXYTUNNEL, 0L);
     }
+    /* A look-up of a name that hangs must not delay the end of a transfer. */
+    SET(QUICK_EXIT, 1L);
+    SET(OPENSOCKETFUNCTION, open_socket);
+    SET(OPENSOCKETDATA, (void *)transfer);
     SET(SSL_CTX_FUNCTION, prepare_tls);
     SET(SSL_CTX_DATA, (void *)transfer);
     SET(PREREQFUNCTION, connected);
@@ -230,15 +183,16 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
 static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode *code) {
     for (;;) {
         int running = 0, left = 0;
-        if (request->cancelled(request->owner)) return false;
-        if (curl.curl_multi_perform(session->multi, &running) != CURLM_OK) return true;
-        CURLMsg *message = curl.curl_multi_info_read(session->multi, &left);
+        if (curl_multi_perform(session->multi, &running) != CURLM_OK) return true;
+        CURLMsg *message = curl_multi_info_read(session->multi, &left);
         if (message && message->msg == CURLMSG_DONE) {
             *code = message->data.result;
             return true;
         }
+        struct curl_waitfd stop = {.fd = request->stop, .events = CURL_WAIT_POLLIN};
         /* libcurl ends the wait earlier when one of its own timeouts is due. */
-        if (curl.curl_multi_poll(session->multi, NULL, 0, 60000, NULL) != CURLM_OK) return true;
+        if (curl_multi_poll(session->multi, &stop, 1, 60000, NULL) != CURLM_OK) return true;
+        if (stop.revents) return false;
     }
 }
 
@@ -246,22 +200,20 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     ccurl_outcome outcome = {.end = CCURL_BROKEN};
     char words[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = list(request->headers);
-    struct curl_slist *resolve = *request->resolve ? list(request->resolve) : NULL;
     CURLcode code = CURLE_FAILED_INIT;
     transfer transfer = {.request = request};
-    curl.curl_easy_reset(session->easy);
-    configure(session->easy, &transfer, headers, resolve, words);
-    if (curl.curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
+    curl_easy_reset(session->easy);
+    configure(session->easy, &transfer, headers, words);
+    if (curl_multi_add_handle(session->multi, session->easy) == CURLM_OK) {
         bool finished = drive(session, request, &code);
-        curl.curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
-        curl.curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
-        curl.curl_multi_remove_handle(session->multi, session->easy);
+        curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
+        curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
+        curl_multi_remove_handle(session->multi, session->easy);
         outcome.end = finished ? end(&transfer, code) : CCURL_CANCELLED;
     }
-    curl.curl_easy_reset(session->easy);
-    curl.curl_slist_free_all(headers);
-    curl.curl_slist_free_all(resolve);
+    curl_easy_reset(session->easy);
+    curl_slist_free_all(headers);
     if (code != CURLE_OK)
-        snprintf(outcome.words, sizeof outcome.words, "%s", *words ? words : curl.curl_easy_strerror(code));
+        snprintf(outcome.words, sizeof outcome.words, "%s", *words ? words : curl_easy_strerror(code));
     return outcome;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
 package import HTTP
 import Text
@@ -16,8 +17,8 @@ package struct IssuerSettings: Sendable {
     /// The fingerprints of the keys of trusted issuers: SHA-256 of the SubjectPublicKeyInfo.
     package var fingerprints: Set<[UInt8]> = []
     /// Who may certify the server.
-    package var authorities = HTTPClient.Authorities.system
-    package var proxies: ProxySettings?
+    package var authorities = Authorities.system
+    package var network = Network()
     /// How long all requests of one command may last.
     package var timeout = Duration.seconds(60)
 
@@ -78,20 +79,20 @@ struct Issuer: Sendable {
     /// The connection for the requests of one command. `close` must follow.
     struct Connection: Sendable {
         fileprivate let place: IssuerSettings.Place
-        fileprivate let client: HTTPClient?
+        fileprivate let session: HTTPSession?
 
-        func close() { client?.close() }
+        @Loop func close() { session?.close() }
     }
 
     /// Makes a connection to the issuer; nil if none is configured.
     func connect() -> Connection? {
         switch settings.place {
         case nil: nil
-        case .folder(let path): Connection(place: .folder(path), client: nil)
+        case .folder(let path): Connection(place: .folder(path), session: nil)
         case .web(let address):
             Connection(
                 place: .web(address),
-                client: HTTPClient(HTTPLimits(), settings.proxies, settings.authorities)
+                session: HTTPSession(settings.network, settings.authorities, HTTPLimits())
             )
         }
     }
@@ -138,7 +139,7 @@ struct Issuer: Sendable {
         _ method: HTTPRequest.Method,
         _ body: [UInt8]
     ) async throws(Failure) -> [UInt8]? {
-        guard let address = WebAddress(text), let client = connection.client else {
+        guard let address = WebAddress(text), let session = connection.session else {
             throw Failure(.communicationFailed, "the address of the issuer cannot be used")
         }
         var request = HTTPRequest(method: method, address: address, maximumLength: Enrolment.maximumCount)
@@ -146,7 +147,7 @@ struct Issuer: Sendable {
         request.headers = ["Accept: application/jose"] + (body.isEmpty ? [] : ["Content-Type: application/jose"])
         let answer: HTTPResponse
         do throws(HTTPFault) {
-            answer = try await client.send(request)
+            answer = try await session.run(request)
         } catch {
             throw Self.failure(error)
         }
@@ -162,7 +163,7 @@ struct Issuer: Sendable {
     private static func failure(_ fault: HTTPFault) -> Failure {
         let text = fault.text("the issuer")
         return switch fault {
-        case .cancelled, .timeout, .unreachable, .broken, .proxy: Failure(.communicationRetry, text)
+        case .cancelled, .timeout, .unreachable, .broken, .proxy, .privateServer: Failure(.communicationRetry, text)
         case .tls: Failure(.communicationFailed, text)
         case .tooLarge: Failure(.deviceSetupRetry, text)
         case .unavailable: Failure(.internalError, text)

@@ -13,8 +13,7 @@ struct ConfiguredParts: Sendable {
     let configuration: Configuration
     /// The trust point of virtual cards; nil: the test authority that is built into them.
     let trustPoint: [UInt8]?
-    /// nil: services are reached without a proxy.
-    let proxies: ProxySettings?
+    let network: Network
     let antelope: AntelopeServices
     let mpin: MPinConfiguration
     let site: PKOCSite
@@ -50,21 +49,20 @@ extension ConfiguredParts {
             take(&errors) { () throws(StartError) in try PlainFile.check(file, of: name) }
         }
         let trustPoint = take(&errors) { () throws(StartError) in try configuration.readVirtualTrustPoint() }
-        let proxies = take(&errors) { () throws(StartError) in try ProxySettings.read(configuration) }
-        let antelope = take(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, proxies ?? nil)
-        }
-        let mpin = take(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, proxies ?? nil) }
+        let network = take(&errors) { () throws(StartError) in try Network.read(configuration) } ?? Network()
+        let antelope = take(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, network) }
+        let mpin = take(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, network) }
         let site = take(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
         let aliro = take(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
-        let issuer = take(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, proxies ?? nil) }
-        guard errors.isEmpty, let trustPoint, let proxies, let antelope, let mpin, let site, let aliro, let issuer
+        let issuer = take(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, network) }
+        guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer
         else {
             return nil
         }
         return ConfiguredParts(
             configuration: configuration,
             trustPoint: trustPoint,
-            proxies: proxies,
+            network: network,
             antelope: antelope,
             mpin: mpin,
             site: site,
@@ -94,10 +92,10 @@ extension Configuration {
 
 extension IssuerSettings {
     /// Reads `[keys]`. The proxies are those of `[eid] proxy`.
-    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> IssuerSettings {
+    static func read(_ configuration: Configuration, _ network: Network) throws(StartError) -> IssuerSettings {
         var issuer = IssuerSettings()
         issuer.fingerprints = Set(configuration.keys.fingerprints)
-        issuer.proxies = proxies
+        issuer.network = network
         if let file = configuration.keys.authorityFile { issuer.authorities = .file(file) }
         guard let text = configuration.keys.issuer else { return issuer }
         guard !text.hasPrefix("/") else {
@@ -118,10 +116,9 @@ extension IssuerSettings {
 
 extension MPinConfiguration {
     /// What the daemon uses for M-Pin servers.
-    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> MPinConfiguration
-    {
+    static func read(_ configuration: Configuration, _ network: Network) throws(StartError) -> MPinConfiguration {
         var mpin = MPinConfiguration(userAgent: "badged/\(Version.current)")
-        mpin.proxies = proxies
+        mpin.network = network
         mpin.allowsPrivateServers = configuration.allowsPrivateMPinServers
         for domain in configuration.trustedDomains where !mpin.domains.add(domain) {
             throw .inConfiguration(

@@ -143,7 +143,7 @@ import Wire
             ReaderFeature(registry),
             EIDFeature(
                 registry,
-                OnlineServices(configuration, anchors, parts.proxies),
+                OnlineServices(configuration, anchors, parts.network),
                 rootServesAll: configuration.rootServesAll
             ),
             wallet,

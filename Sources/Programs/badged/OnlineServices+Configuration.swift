@@ -12,7 +12,7 @@ extension OnlineServices {
     init(
         _ configuration: Configuration,
         _ anchors: TrustAnchorFolder,
-        _ proxies: ProxySettings?,
+        _ network: Network,
         environment: Environment = systemEnvironment
     ) {
         let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
@@ -27,7 +27,7 @@ extension OnlineServices {
             services.today = { date }
             Log.notice("certificates are checked for the day of [eid] date, \(date.year)-\(date.month)-\(date.day)")
         }
-        services.proxies = proxies
+        services.network = network
         services.log = { text in Log.notice("\(text)") }
         services.warn = { text in Log.warning("\(text)") }
         let final = services
@@ -39,9 +39,10 @@ extension OnlineServices {
             },
             anchorFolder: anchors.path,
             transport: {
-                let fault = HTTPSession.installationFault
-                let advice = "install it: sudo apt install libcurl4; without it no service can be reached"
-                return HealthCheck("libcurl", ok: fault == nil, cause: fault, advice: fault == nil ? nil : advice)
+                let fault = network.fault
+                let advice =
+                    "install badged again, and start badged-network.socket; without it no service can be reached"
+                return HealthCheck("network", ok: fault == nil, cause: fault, advice: fault == nil ? nil : advice)
             },
             connect: { url, isDeveloperMode in
                 var services = final

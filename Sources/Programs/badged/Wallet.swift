@@ -40,10 +40,10 @@ extension Configuration {
 
 extension AntelopeServices {
     /// Reads `node`, `chain_id`, `node_ca` and `http_callbacks` of `[wallet]`. The proxies are those of `[eid] proxy`.
-    static func read(_ configuration: Configuration, _ proxies: ProxySettings?) throws(StartError) -> AntelopeServices {
+    static func read(_ configuration: Configuration, _ network: Network) throws(StartError) -> AntelopeServices {
         let node = configuration.node
         var services = AntelopeServices(chain: ChainID(node.chainID) ?? .eos)
-        services.proxies = proxies
+        services.network = network
         services.userAgent = "badged/\(Version.current)"
         services.allowsHTTPCallbacks = node.allowsHTTPCallbacks
         if let file = node.authorityFile { services.nodeAuthorities = .file(file) }

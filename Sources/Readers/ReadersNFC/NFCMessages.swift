@@ -2,9 +2,10 @@
 import Host
 package import ISO7816
 package import Readers
+import Text
 
 // badged and badged-nfc talk over a socket pair of type SOCK_SEQPACKET, which keeps the boundaries of messages. The
-// first byte of a message is its kind. Numbers are big-endian. A text is preceded by its length in two bytes.
+// first byte of a message is its kind. `MessageWriter` says how numbers and texts are written.
 
 /// A message from badged to badged-nfc.
 package enum NFCRequest: Sendable, Equatable {
@@ -28,8 +29,7 @@ package enum NFCReport: Sendable {
 package enum NFCMessage {
     /// The maximum size of a message. The largest messages are APDUs and health checks.
     package static let maximumSize = 131_072
-    /// Longer texts are cut, so that `maximumChecks` of them fit into a message.
-    static let maximumText = 1300
+    /// The texts of as many checks fit into a message.
     static let maximumChecks = 32
 }
 
@@ -211,69 +211,14 @@ extension CardError {
     }
 }
 
-private struct MessageWriter {
-    var bytes: [UInt8]
-
-    init(kind: UInt8) { bytes = [kind] }
-
-    mutating func append(_ number: some FixedWidthInteger) {
-        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
-    }
-
-    mutating func append(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
-
-    mutating func append(text: String) {
-        // A cut inside a character is repaired, which can make the text a few bytes longer.
-        let text =
-            text.utf8.count <= NFCMessage.maximumText
-            ? text : String(decoding: text.utf8.prefix(NFCMessage.maximumText - 9), as: UTF8.self)
-        append(UInt16(text.utf8.count))
-        bytes += text.utf8
-    }
-}
-
-private struct MessageReader {
-    private var bytes: ArraySlice<UInt8>
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes[...] }
-
-    var isAtEnd: Bool { bytes.isEmpty }
-
-    mutating func number<Number: FixedWidthInteger>(_: Number.Type) -> Number? {
-        let size = Number.bitWidth / 8
-        guard bytes.count >= size else { return nil }
-        defer { bytes = bytes.dropFirst(size) }
-        return bytes.prefix(size).reduce(0) { $0 << 8 | Number($1) }
-    }
-
-    mutating func flag() -> Bool? {
-        switch number(UInt8.self) {
-        case 0: false
-        case 1: true
-        default: nil
-        }
-    }
-
-    mutating func text() -> String? {
-        guard let length = number(UInt16.self), length <= NFCMessage.maximumText, bytes.count >= length else {
-            return nil
-        }
-        defer { bytes = bytes.dropFirst(Int(length)) }
-        return String(validating: bytes.prefix(Int(length)), as: UTF8.self)
-    }
-
-    mutating func description() -> ReaderDescription? {
+extension MessageReader {
+    fileprivate mutating func description() -> ReaderDescription? {
         guard let hasExtendedLength = flag(), let name = text() else { return nil }
         return ReaderDescription(name: name, hasExtendedLength: hasExtendedLength)
     }
 
-    mutating func insertion() -> Insertion? {
+    fileprivate mutating func insertion() -> Insertion? {
         guard let number = number(UInt64.self), let reader = text() else { return nil }
         return Insertion(reader: reader, number: number)
-    }
-
-    mutating func remaining() -> [UInt8] {
-        defer { bytes = [] }
-        return Array(bytes)
     }
 }

@@ -23,7 +23,7 @@ package enum NodeFailure: Error, Sendable, Equatable {
         self =
             switch fault {
             case .cancelled: .cancelled
-            case .unreachable, .unavailable, .proxy, .tls: .unreachable(fault.text("the node"))
+            case .unreachable, .unavailable, .proxy, .tls, .privateServer: .unreachable(fault.text("the node"))
             case .timeout, .tooLarge, .broken: .noAnswer(fault.text("the node"))
             }
     }
@@ -44,13 +44,13 @@ package enum PushOutcome: Sendable, Equatable {
 package struct AntelopeNode: Sendable {
     private let base: String
     private let chain: ChainID
-    private let client: HTTPClient
+    private let session: HTTPSession
     private let userAgent: String
 
     /// Takes the address of a node before `/v1/chain/...`, and the chain to which the node must belong.
-    package init(_ address: WebAddress, _ chain: ChainID, _ client: HTTPClient, userAgent: String) {
+    package init(_ address: WebAddress, _ chain: ChainID, _ session: HTTPSession, userAgent: String) {
         base = address.text.hasSuffix("/") ? String(address.text.dropLast()) : address.text
-        (self.chain, self.client, self.userAgent) = (chain, client, userAgent)
+        (self.chain, self.session, self.userAgent) = (chain, session, userAgent)
     }
 
     /// Requests the state of the chain.
@@ -159,7 +159,7 @@ package struct AntelopeNode: Sendable {
         }
         let response: HTTPResponse
         do throws(HTTPFault) {
-            response = try await client.send(
+            response = try await session.run(
                 .post(question.bytes, to: address, userAgent: userAgent, maximumLength: NodeAnswer.maximumCount)
             )
         } catch {

@@ -2,6 +2,7 @@
 import CountryAuthorities
 import Crypto
 package import EID
+import HTTP
 import ISO7816
 
 /// What the server sends for EAC1, read but not checked. TR-03112-7, 3.6.4.1.

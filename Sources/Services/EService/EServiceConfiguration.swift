@@ -26,14 +26,11 @@ package struct EServiceConfiguration: Sendable {
     package var trustAnchors = TrustAnchors()
     /// nil when link certificates are not stored.
     package var linkCertificates: LinkCertificateStore?
-    /// nil: no connection goes through a proxy.
-    package var proxies: ProxySettings?
+    package var network = Network()
     package var userAgent: PAOSEnvelope.UserAgent
     package var limits = Limits()
     /// Returns the day on which certificates must be valid.
     package var today: @Sendable () -> CVDate = { CVDate.today }
-    /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
-    package var lookUp: @Sendable (_ host: String) -> [String] = HostAddresses.system
     /// Logs a line. Contents of messages are never logged, with or without `Pragma: no-log`.
     package var log: @Sendable (String) -> Void = { _ in }
     /// Logs a warning about a fault that the administrator must repair.

@@ -63,7 +63,7 @@ package struct FailureStatus: Sendable, Hashable {
     )
     package static let endlessRedirect = channel("The service redirects without end.")
     package static let unavailable = channel(
-        "badged cannot use libcurl (Debian package libcurl4), which it needs to reach services."
+        "badged cannot start badged-network, through which it reaches services."
     )
     package static let connection = channel("The server could not be reached.")
     package static let proxyUnreachable = channel("The proxy could not be reached.")
@@ -105,7 +105,7 @@ extension HTTPFault {
         switch self {
         case .cancelled: .cancelledByUser
         case .timeout: .timeout
-        case .unreachable, .broken, .tooLarge: .connection
+        case .unreachable, .broken, .tooLarge, .privateServer: .connection
         case .unavailable: .unavailable
         case .proxy(.unreachable, _): .proxyUnreachable
         case .proxy(.credentials, _): .proxyCredentials

@@ -4,7 +4,7 @@ import Text
 
 /// The PAOS dialogue with the eID-Server: our messages and its answers. TR-03112-7, 2.6.
 final class PAOSClient {
-    let session: GuardedSession
+    let session: HTTPSession
     private let address: WebAddress
     private let configuration: EServiceConfiguration
 
@@ -13,7 +13,7 @@ final class PAOSClient {
     /// The MessageID of the server's last message.
     private var relatesTo: String?
 
-    init(_ session: GuardedSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
+    init(_ session: HTTPSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
         (self.session, self.address, self.configuration) = (session, address, configuration)
     }
 
@@ -21,11 +21,11 @@ final class PAOSClient {
     var unexpected: EServiceFailure { EServiceFailure(.genericSendReceivePAOSUnexpected, .unexpectedMessage) }
 
     /// Opens the dialogue and returns what the service asks for.
-    func start(_ sessionIdentifier: String) throws(EServiceFailure) -> EAC1Input {
+    func start(_ sessionIdentifier: String) async throws(EServiceFailure) -> EAC1Input {
         let start = PAOSEnvelope.Body.startPAOS(sessionIdentifier: sessionIdentifier, configuration.userAgent)
-        var content = try exchange(start, pendingIfCancelled: nil)
+        var content = try await exchange(start, pendingIfCancelled: nil)
         if content == .initializeFramework {
-            content = try exchange(
+            content = try await exchange(
                 .initializeFrameworkResponse(.ok),
                 pendingIfCancelled: .didAuthenticateResponse(.eac1)
             )
@@ -39,17 +39,17 @@ final class PAOSClient {
     func exchange(
         _ body: PAOSEnvelope.Body,
         pendingIfCancelled: PAOSMessage.Pending?
-    ) throws(EServiceFailure) -> PAOSMessage.Content {
+    ) async throws(EServiceFailure) -> PAOSMessage.Content {
         let response: HTTPResponse
         do throws(HTTPFault) {
             pending = nil
-            response = try send(body, configuration.limits.transfer)
+            response = try await send(body, configuration.limits.transfer)
         } catch {
             if error == .cancelled { pending = pendingIfCancelled }
             throw Self.failure(error)
         }
         guard response.status == 200 else { throw Self.failure(status: response.status) }
-        let message = try read(response.body)
+        let message = try read(response)
         if case .startPAOSResponse(let result) = message.content, result.isError {
             throw EServiceFailure(.startPAOSResponseError, .serverError, serverResult: result)
         }
@@ -57,19 +57,19 @@ final class PAOSClient {
     }
 
     /// Sends the error as the answer that the server waits for, and returns the result in its StartPAOSResponse.
-    func fail(_ error: ECardResult) -> ECardResult? {
+    func fail(_ error: ECardResult) async -> ECardResult? {
         guard let pending else { return nil }
         self.pending = nil
-        guard let response = try? send(.error(error, to: pending), configuration.limits.errorReport),
-            response.status == 200, let message = try? PAOSMessage(response.body),
+        guard let response = try? await send(.error(error, to: pending), configuration.limits.errorReport),
+            response.status == 200, let message = try? PAOSMessage(response.document ?? Self.noDocument),
             case .startPAOSResponse(let result) = message.content
         else { return nil }
         return result
     }
 
-    private func read(_ document: [UInt8]) throws(EServiceFailure) -> PAOSMessage {
+    private func read(_ response: HTTPResponse) throws(EServiceFailure) -> PAOSMessage {
         do throws(PAOSMessage.Failure) {
-            let message = try PAOSMessage(document)
+            let message = try PAOSMessage(response.document ?? Self.noDocument)
             (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
             return message
         } catch {
@@ -83,7 +83,10 @@ final class PAOSClient {
         }
     }
 
-    private func send(_ body: PAOSEnvelope.Body, _ limit: Duration) throws(HTTPFault) -> HTTPResponse {
+    /// An answer of white space.
+    private static let noDocument = Result<XMLElement, XMLError>.failure(.malformed("no element found"))
+
+    private func send(_ body: PAOSEnvelope.Body, _ limit: Duration) async throws(HTTPFault) -> HTTPResponse {
         var request = HTTPRequest(method: .post, address: address)
         request.headers = [
             "User-Agent: \(configuration.userAgent.header)",
@@ -94,7 +97,8 @@ final class PAOSClient {
         ]
         request.body = PAOSEnvelope.document(body, messageID: "urn:uuid:" + UUIDText.random(), relatesTo: relatesTo)
         request.maximumLength = PAOSMessage.maximumLength
-        return try session.run(request, by: .now + limit)
+        request.readsDocument = true
+        return try await session.run(request, by: .now + limit)
     }
 
     static func failure(status: Int) -> EServiceFailure {
@@ -111,7 +115,7 @@ final class PAOSClient {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout, .unreachable, .broken, .unavailable, .proxy:
+        case .timeout, .unreachable, .broken, .privateServer, .unavailable, .proxy:
             EServiceFailure(.genericSendReceiveNetworkError, fault)
         case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, fault, .unknownMessage)
         case .tls(.ephemeralKeyTooShort, _): EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, fault)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import HTTP
 import Text
 
 /// A message of the eID-Server: the answer to our HTTP request, which holds the next command. TR-03112-7, 2.6 and 3.6.
@@ -54,11 +55,11 @@ package struct PAOSMessage: Sendable, Equatable {
         }
     }
 
-    package init(_ document: [UInt8]) throws(Failure) {
+    package init(_ document: Result<XMLElement, XMLError>) throws(Failure) {
         let envelope: XMLElement
         var message: XMLElement?
         do throws(XMLError) {
-            envelope = try XMLReader.read(document, maximumLength: Self.maximumLength)
+            envelope = try document.get()
             let header = try envelope.only("Header")
             messageID = Self.identifier(try header?.only("MessageID"))
             relatesTo = Self.identifier(try header?.only("RelatesTo"))

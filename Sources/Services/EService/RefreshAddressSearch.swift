@@ -3,14 +3,14 @@ import HTTP
 
 /// Follows the refresh address until it leads to the origin of the service. TR-03124-1, 2.7.2.
 struct RefreshAddressSearch {
-    private let session: GuardedSession
+    private let session: HTTPSession
     private let origin: WebAddress.Origin
     private let allowsHTTP: Bool
     private let configuration: EServiceConfiguration
 
     /// The search ends at `origin`, the origin of the service.
     init(
-        _ session: GuardedSession,
+        _ session: HTTPSession,
         origin: WebAddress.Origin,
         allowsHTTP: Bool,
         _ configuration: EServiceConfiguration
@@ -21,18 +21,18 @@ struct RefreshAddressSearch {
 
     /// Runs the search.
     /// - Returns: the address for the browser. The TLS certificate of its server is checked.
-    func run(from first: WebAddress) throws(EServiceFailure) -> WebAddress {
+    func run(from first: WebAddress) async throws(EServiceFailure) -> WebAddress {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
         var visited: Set<WebAddress.Origin> = []
         var isEmpty = false
         for _ in 0...configuration.limits.redirects {
             if address.origin == origin {
-                if address.isSecure, !visited.contains(address.origin) { try check(address, deadline) }
+                if address.isSecure, !visited.contains(address.origin) { try await check(address, deadline) }
                 return address
             }
             visited.insert(address.origin)
-            address = try next(address, deadline, &isEmpty)
+            address = try await next(address, deadline, &isEmpty)
         }
         throw Self.failure(.checkRefreshAddressInvalidHTTPResponse, "too many redirects")
     }
@@ -42,11 +42,11 @@ struct RefreshAddressSearch {
         _ address: WebAddress,
         _ deadline: ContinuousClock.Instant,
         _ isEmpty: inout Bool
-    ) throws(EServiceFailure) -> WebAddress {
+    ) async throws(EServiceFailure) -> WebAddress {
         let response: HTTPResponse
         do throws(HTTPFault) {
             let headers = ["User-Agent: \(configuration.userAgent.header)"]
-            response = try session.run(HTTPRequest(address: address, headers: headers), by: deadline)
+            response = try await session.run(HTTPRequest(address: address, headers: headers), by: deadline)
         } catch {
             throw Self.failure(error)
         }
@@ -62,14 +62,14 @@ struct RefreshAddressSearch {
     }
 
     /// Connects to have the certificate checked, and sends nothing.
-    private func check(_ address: WebAddress, _ deadline: ContinuousClock.Instant) throws(EServiceFailure) {
+    private func check(_ address: WebAddress, _ deadline: ContinuousClock.Instant) async throws(EServiceFailure) {
         do throws(HTTPFault) {
-            _ = try session.run(HTTPRequest(method: .connect, address: address), by: deadline)
+            _ = try await session.run(HTTPRequest(method: .connect, address: address), by: deadline)
         } catch {
             switch error {
             case .timeout, .unreachable, .broken:
                 throw EServiceFailure(.checkRefreshAddressFetchCertificateError, error, .refreshAddress)
-            case .cancelled, .proxy, .tls, .tooLarge, .unavailable:
+            case .cancelled, .proxy, .tls, .tooLarge, .privateServer, .unavailable:
                 throw Self.failure(error)
             }
         }
@@ -94,7 +94,7 @@ struct RefreshAddressSearch {
         switch fault {
         case .cancelled: .cancelled
         case .timeout: EServiceFailure(.checkRefreshAddressServiceTimeout, fault, .refreshAddress)
-        case .unreachable, .broken, .unavailable:
+        case .unreachable, .broken, .privateServer, .unavailable:
             EServiceFailure(.checkRefreshAddressUnknownNetworkError, fault, .refreshAddress)
         case .proxy: EServiceFailure(.checkRefreshAddressProxyError, fault, .refreshAddress)
         case .tooLarge: EServiceFailure(.checkRefreshAddressInvalidHTTPResponse, fault, .refreshAddress)

@@ -16,7 +16,7 @@ struct RequestCheck {
     struct Outcome {
         let request: AuthenticationRequest
         /// The TLS certificates that servers may use from now on.
-        let listed: TLSGuard.Listed
+        let listed: TLSConditions.Listed
     }
 
     func check(_ input: EAC1Input) throws(EServiceFailure) -> Outcome {
@@ -149,11 +149,11 @@ struct RequestCheck {
     private func listed(
         _ description: CertificateDescription,
         _ issuer: CVCertificate
-    ) throws(EServiceFailure) -> TLSGuard.Listed {
+    ) throws(EServiceFailure) -> TLSConditions.Listed {
         let failure = EServiceFailure(.certificateCheckFailedHashMissingInDescription, .certificateNotListed)
         // If the issuer's certificate names no hash function, no hash can be compared.
         guard let digest = issuer.digest else { throw failure }
-        let listed = TLSGuard.Listed(digest: digest, hashes: Set(description.communicationCertificates))
+        let listed = TLSConditions.Listed(digest: digest, hashes: Set(description.communicationCertificates))
         if !connections.allSatisfy(listed.contains) { try throwUnlessDeveloperMode(failure) }
         return listed
     }

@@ -29,10 +29,10 @@ package struct TcToken: Sendable, Equatable {
 
     /// Reads and checks the document. Developer mode sets `allowsHTTP`: the browser may return to an http address.
     /// - Throws: `Refusal`.
-    package init(_ document: [UInt8], allowsHTTP: Bool = false) throws(Refusal) {
+    package init(_ document: Result<XMLElement, XMLError>, allowsHTTP: Bool = false) throws(Refusal) {
         let fields: Fields
         do throws(XMLError) {
-            fields = try Fields(try XMLReader.read(document, maximumLength: Self.maximumLength))
+            fields = try Fields(document.get())
         } catch {
             throw Refusal(words: "the TcToken cannot be read: \(error)")
         }

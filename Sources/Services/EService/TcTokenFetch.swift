@@ -3,18 +3,18 @@ import HTTP
 
 /// Fetches the TcToken. Redirects are followed here, so that each is checked like the first address. TR-03124-1, 2.6.
 struct TcTokenFetch {
-    private let session: GuardedSession
+    private let session: HTTPSession
     private let allowsHTTP: Bool
     private let configuration: EServiceConfiguration
 
-    init(_ session: GuardedSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
+    init(_ session: HTTPSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
         (self.session, self.allowsHTTP, self.configuration) = (session, allowsHTTP, configuration)
     }
 
     /// Fetches and reads the TcToken.
     /// - Returns: the token, or why it is not valid.
     /// - Throws: `EServiceFailure` when no document was received.
-    func run(_ first: WebAddress) throws(EServiceFailure) -> Result<TcToken, TcToken.Refusal> {
+    func run(_ first: WebAddress) async throws(EServiceFailure) -> Result<TcToken, TcToken.Refusal> {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
         var hops = 0
@@ -22,13 +22,11 @@ struct TcTokenFetch {
             throw EServiceFailure(.getTcTokenInvalidURL, .insecureAddress)
         }
         while true {
-            let response = try fetch(address, deadline)
+            let response = try await fetch(address, deadline)
             switch response.status {
             case 200:
-                guard response.body.contains(where: { $0 > 0x20 }) else {
-                    throw EServiceFailure(.getTcTokenEmptyData, .noTcToken)
-                }
-                return Result { () throws(TcToken.Refusal) in try TcToken(response.body, allowsHTTP: allowsHTTP) }
+                guard let document = response.document else { throw EServiceFailure(.getTcTokenEmptyData, .noTcToken) }
+                return Result { () throws(TcToken.Refusal) in try TcToken(document, allowsHTTP: allowsHTTP) }
             case 302, 303, 307:
                 hops += 1
                 guard hops <= configuration.limits.redirects else {
@@ -49,13 +47,12 @@ struct TcTokenFetch {
     private func fetch(
         _ address: WebAddress,
         _ deadline: ContinuousClock.Instant
-    ) throws(EServiceFailure) -> HTTPResponse {
+    ) async throws(EServiceFailure) -> HTTPResponse {
+        let headers = ["User-Agent: \(configuration.userAgent.header)", "Accept: text/xml, application/xml"]
+        var request = HTTPRequest(address: address, headers: headers, maximumLength: TcToken.maximumLength)
+        request.readsDocument = true
         do throws(HTTPFault) {
-            let headers = ["User-Agent: \(configuration.userAgent.header)", "Accept: text/xml, application/xml"]
-            return try session.run(
-                HTTPRequest(address: address, headers: headers, maximumLength: TcToken.maximumLength),
-                by: deadline
-            )
+            return try await session.run(request, by: deadline)
         } catch {
             throw Self.failure(error)
         }
@@ -75,7 +72,8 @@ struct TcTokenFetch {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout, .unreachable, .broken, .unavailable, .proxy: EServiceFailure(.getTcTokenNetworkError, fault)
+        case .timeout, .unreachable, .broken, .unavailable, .proxy, .privateServer:
+            EServiceFailure(.getTcTokenNetworkError, fault)
         case .tooLarge: EServiceFailure(.getTcTokenInvalidData, fault, .invalidTcToken)
         case .tls(.certificateKeyTooShort, _): EServiceFailure(.getTcTokenInvalidCertificateKeyLength, fault)
         case .tls(.ephemeralKeyTooShort, _): EServiceFailure(.getTcTokenInvalidEphemeralKeyLength, fault)

@@ -28,8 +28,18 @@ package struct Proxy: Sendable {
             }
         }
 
+        /// Lends `NAME:PASSWORD`, which `body` must not keep.
+        func withLine(_ body: ([UInt8]) -> Void) {
+            content.withBytes { bytes in
+                var line = Array(bytes.dropLast())
+                if let separator = line.firstIndex(of: 0) { line[separator] = UInt8(ascii: ":") }
+                body(line)
+                for index in line.indices { line[index] = 0 }
+            }
+        }
+
         /// Lends name and password as C strings, which `body` must not keep.
-        func withStrings<R>(_ body: (UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> R) -> R {
+        package func withStrings<R>(_ body: (UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> R) -> R {
             content.withBytes { bytes in
                 let name = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
                 let separator = bytes.firstIndex(of: 0) ?? 0
@@ -40,8 +50,8 @@ package struct Proxy: Sendable {
 
     /// `http://HOST:PORT`
     package let address: String
-    let origin: WebAddress.Origin
-    let credentials: Credentials?
+    package let origin: WebAddress.Origin
+    package let credentials: Credentials?
 
     /// Reads `http://HOST:PORT`; nil for anything else, such as a proxy of another kind.
     package init?(_ text: String, _ credentials: Credentials? = nil) {
@@ -135,7 +145,7 @@ package enum ProxyFault: Error, Sendable, Equatable {
     /// It answered CONNECT with another status than 2xx.
     case refused(status: Int)
 
-    init(status: Int) {
+    package init(status: Int) {
         switch status {
         // tinyproxy answers 401 to a wrong password.
         case 401, 407: self = .credentials

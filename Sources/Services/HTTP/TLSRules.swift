@@ -1,17 +1,114 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Crypto
+import Host
 
-/// The rules that decide about the certificates of a session, instead of the authorities of the system.
-///
-/// The rules must outlive the connections that they have prepared.
-package protocol TLSRules: AnyObject {
-    /// Begins a transfer to `host`, and forgets the last fault.
-    func reset(host: String)
+/// Who may issue the certificates of servers.
+package enum Authorities: Sendable, Equatable {
+    /// Those of the system, or those in the file that the variable SSL_CERT_FILE names, as with curl(1).
+    case system
+    /// Only those in a file with certificates in PEM, which is read for each session.
+    case file(String)
 
-    /// Configures a new SSL_CTX; false when libssl lacks what the rules need.
-    func prepare(_ context: OpaquePointer) -> Bool
+    /// The maximum number of bytes of a file.
+    private static let maximumFile = 1 << 20
 
-    /// The rule that the last handshake broke; nil after a good one.
-    var fault: TLSFault? { get }
+    func trust() throws(HTTPFault) -> TLSTrust {
+        switch self {
+        case .system:
+            guard let path = systemEnvironment("SSL_CERT_FILE"), !path.isEmpty else { return .system }
+            return try Authorities.file(path).trust()
+        case .file(let path):
+            guard case .bytes(let certificates) = PlainFile.read(path, limit: Self.maximumFile) else {
+                let words = "the file \(path) has no certificates in PEM, or cannot be read"
+                throw .tls(.certificate(words), words)
+            }
+            return .authorities(certificates)
+        }
+    }
+}
+
+/// Who may be the server of a connection.
+package enum TLSTrust: Sendable {
+    /// Each server whose certificate is issued by an authority of the system.
+    case system
+    /// Only servers whose certificate is issued by an authority in these certificates in PEM.
+    case authorities([UInt8])
+    /// A service or an eID-Server. The issuer of its certificate is not checked: the description of the service, which the
+    /// terminal certificate confirms, names the hash of the certificate. TR-03124-1, 2.7.3.
+    case service(PreSharedKey?, isDeveloperMode: Bool)
+
+    package struct PreSharedKey: Sendable, Equatable {
+        /// 1 to 255 bytes without a zero byte.
+        package let identity: [UInt8]
+        package let key: [UInt8]
+
+        package init(identity: [UInt8], key: [UInt8]) { (self.identity, self.key) = (identity, key) }
+    }
+}
+
+/// What a handshake has shown, for the rules of `TLSConditions`.
+package struct TLSHandshake: Sendable, Equatable {
+    /// A key by its kind and its number of bits.
+    package struct Key: Sendable, Equatable {
+        package let isElliptic: Bool
+        package let bits: Int
+
+        package init(isElliptic: Bool, bits: Int) { (self.isElliptic, self.bits) = (isElliptic, bits) }
+
+        /// TR-03116-4, 2.
+        var isTooShort: Bool { bits < TLSProfile.minimumBits(isElliptic: isElliptic) }
+    }
+
+    /// The certificate of the server, in DER.
+    package let certificate: [UInt8]
+    package let key: Key
+    /// The key agreement; nil in a resumed handshake, and with a pre-shared key.
+    package let ephemeralKey: Key?
+    package let isResumed: Bool
+    /// The version on the wire, such as 0x0303 for TLS 1.2.
+    package let version: UInt16
+
+    package init(certificate: [UInt8], key: Key, ephemeralKey: Key?, isResumed: Bool, version: UInt16) {
+        (self.certificate, self.key, self.ephemeralKey) = (certificate, key, ephemeralKey)
+        (self.isResumed, self.version) = (isResumed, version)
+    }
+}
+
+/// What the connections to a service must fulfil. badged-network checks this before it sends anything, and badged checks
+/// it again by what badged-network has reported. TR-03124-1, 2.7.3; TR-03116-4, 2.
+package struct TLSConditions: Sendable, Equatable {
+    /// The TLS certificates that the description names, by their hashes.
+    package struct Listed: Sendable, Equatable {
+        package let digest: DigestAlgorithm
+        package let hashes: Set<[UInt8]>
+
+        package init(digest: DigestAlgorithm, hashes: Set<[UInt8]>) { (self.digest, self.hashes) = (digest, hashes) }
+
+        package func contains(_ certificate: [UInt8]) -> Bool {
+            guard let hash = try? digest.hash(certificate) else { return false }
+            return hashes.contains(hash)
+        }
+    }
+
+    /// Whether new connections must resume a TLS session.
+    package var requiresResumption = false
+    /// nil until the description is known.
+    package var listed: Listed?
+
+    package init() {}
+
+    /// The rules that a handshake breaks. `agreesKey`: whether the profile has a key agreement.
+    package func faults(of handshake: TLSHandshake, agreesKey: Bool) -> [TLSFault] {
+        var faults: [TLSFault] = []
+        if handshake.version != 0x0303 { faults.append(.certificate("the connection has not TLS 1.2")) }
+        if handshake.key.isTooShort { faults.append(.certificateKeyTooShort(bits: handshake.key.bits)) }
+        if agreesKey, !handshake.isResumed, handshake.ephemeralKey?.isTooShort != false {
+            faults.append(.ephemeralKeyTooShort(bits: handshake.ephemeralKey?.bits ?? 0))
+        }
+        if requiresResumption, !handshake.isResumed { faults.append(.notResumed) }
+        if let listed, !listed.contains(handshake.certificate) { faults.append(.notListed) }
+        return faults
+    }
 }
 
 /// The rule that a connection broke, other than those that libssl enforces.

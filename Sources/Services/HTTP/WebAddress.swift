@@ -12,6 +12,9 @@ package struct WebAddress: Sendable, Hashable {
         package let host: String
         package let port: UInt16
 
+        /// Whether the host is this computer, or an address in a private network. A name may lead to such an address.
+        package var isPrivate: Bool { isThisComputer || PrivateAddress.isPrivate(host) }
+
         /// Whether the host is this computer: `localhost`, 127.0.0.0/8 or ::1. RFC 6890.
         package var isThisComputer: Bool {
             if host == "localhost" { return true }

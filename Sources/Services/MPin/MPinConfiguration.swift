@@ -5,10 +5,7 @@ import Text
 /// What all calls to M-Pin servers share.
 package struct MPinConfiguration: Sendable {
     package var limits = HTTPLimits()
-    /// nil: no connection goes through a proxy.
-    package var proxies: ProxySettings?
-    /// Returns the addresses of a host as text; empty if the name is unknown. It may block.
-    package var lookUp: HostAddresses.LookUp = HostAddresses.system
+    package var network = Network()
     /// The header User-Agent, unless the client has set another one.
     package var userAgent: String
 

@@ -64,33 +64,31 @@ package struct LoginResult: Sendable, Equatable {
 extension MPinConnection {
     /// Fetches the time permit of today; nil if the server uses none. The second share comes from the cache, from the
     /// storage of the service, or from the trust authority. A fault of the first two has no other effect.
-    package nonisolated func timePermit(
+    package func timePermit(
         _ id: MPinID,
         cached: CachedPermit,
         _ settings: ClientSettings
     ) async throws(Failure) -> TimePermit? {
         guard settings.usesPermits else { return nil }
-        return try await cancellable { server throws(Failure) in
-            let address = try settings.address("timePermitsURL", "/\(id.text)")
-            let response = try server.get(address) { $0 == 410 ? .revoked : nil }
-            let first = try ServerReply.permit(response.body, today: Glibc.time(nil) / 86_400)
-            switch cached {
-            case .share(let day, let share) where day == first.day:
-                if let second = share.take(), let permit = try? TimePermit(first, second) { return permit }
-            case .none, .share:
-                if let second = server.storedPermit(first, settings), let permit = try? TimePermit(first, second) {
-                    return permit
-                }
-            case .doubtful: break
+        let address = try settings.address("timePermitsURL", "/\(id.text)")
+        let response = try await get(address) { $0 == 410 ? .revoked : nil }
+        let first = try ServerReply.permit(response.body, today: Glibc.time(nil) / 86_400)
+        switch cached {
+        case .share(let day, let share) where day == first.day:
+            if let second = share.take(), let permit = try? TimePermit(first, second) { return permit }
+        case .none, .share:
+            if let second = await storedPermit(first, settings), let permit = try? TimePermit(first, second) {
+                return permit
             }
-            let second = try server.secondPermit(first, settings)
-            return try serverValues { () throws(CryptoError) in try TimePermit(first, second) }
+        case .doubtful: break
         }
+        let second = try await secondPermit(first, settings)
+        return try serverValues { () throws(CryptoError) in try TimePermit(first, second) }
     }
 
     /// Proves token and PIN: pass 1, pass 2, and the request to the relying party for the result. The token is taken
     /// once.
-    package nonisolated func authenticate(
+    package func authenticate(
         _ id: MPinID,
         _ mode: LoginMode,
         token: SecretBox,
@@ -98,33 +96,29 @@ extension MPinConnection {
         permit: (day: PermitDay, sum: SecretBox)?,
         _ settings: ClientSettings
     ) async throws(Failure) -> LoginResult {
-        try await cancellable { server throws(Failure) in
-            guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
-            let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
-            let sum = permit?.sum.take()
-            let proof = try serverValues { () throws(CryptoError) in try LoginProof(id, day: permit?.day) }
-            let y = try server.passOne(id, proof, settings)
-            let v = try serverValues { () throws(CryptoError) in
-                try proof.answer(to: y, token: token, pin, permit: sum)
-            }
-            let second = try server.passTwo(id, mode, v, settings)
-            return try server.askRelyingParty(mode, second, settings)
+        guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
+        let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
+        let sum = permit?.sum.take()
+        let proof = try serverValues { () throws(CryptoError) in try LoginProof(id, day: permit?.day) }
+        let y = try await passOne(id, proof, settings)
+        let v = try serverValues { () throws(CryptoError) in
+            try proof.answer(to: y, token: token, pin, permit: sum)
         }
+        let second = try await passTwo(id, mode, v, settings)
+        return try await askRelyingParty(mode, second, settings)
     }
 
     /// Logs a user out of the session of a browser.
-    package nonisolated func logOut(_ logout: LoginResult.Logout, _ backend: Backend) async throws(Failure) {
-        try await cancellable { server throws(Failure) in
-            _ = try server.send(.post, try backend.address(logout.url), logout.data.bytes)
-        }
+    package func logOut(_ logout: LoginResult.Logout, _ backend: Backend) async throws(Failure) {
+        _ = try await send(.post, try backend.address(logout.url), logout.data.bytes)
     }
 
     // MARK: Parts of a login
 
     /// Asks the storage of the service for a second share; nil if it has none, or fails.
-    private func storedPermit(_ first: borrowing ServerReply.Permit, _ settings: ClientSettings) -> Secret? {
+    private func storedPermit(_ first: borrowing ServerReply.Permit, _ settings: ClientSettings) async -> Secret? {
         guard let address = try? settings.storedPermit(first.day, first.storageID),
-            let response = try? run(.get, address, nil), response.status == 200
+            let response = try? await run(.get, address, nil, isApart: true), response.status == 200
         else { return nil }
         return try? ServerReply.storedPermit(response.body)
     }
@@ -133,17 +127,17 @@ extension MPinConnection {
     private func secondPermit(
         _ first: borrowing ServerReply.Permit,
         _ settings: ClientSettings
-    ) throws(Failure) -> Secret {
+    ) async throws(Failure) -> Secret {
         let id = "hash_mpin_id=\(first.storageID)&app_id=\(try settings.appID())"
         let address = try settings.authority("timePermit?\(id)&mobile=1&signature=\(first.signature)")
-        return try ServerReply.secondPermit(try get(address) { $0 == 410 ? .revoked : nil }.body)
+        return try ServerReply.secondPermit(try await get(address, isApart: true) { $0 == 410 ? .revoked : nil }.body)
     }
 
     private func passOne(
         _ id: MPinID,
         _ proof: borrowing LoginProof,
         _ settings: ClientSettings
-    ) throws(Failure) -> Secret {
+    ) async throws(Failure) -> Secret {
         var body = JSONWriter()
         let (u, ut) = (Hex.encode(proof.u), proof.ut.map { Hex.encode($0) } ?? "")
         body.object { object in
@@ -153,7 +147,7 @@ extension MPinConnection {
             object.member("UT", ut)
         }
         let address = try settings.address("mpinAuthServerURL", "/pass1")
-        return try ServerReply.challenge(try send(.post, address, body.bytes).body)
+        return try ServerReply.challenge(try await send(.post, address, body.bytes).body)
     }
 
     /// Returns the whole answer to pass 2, and the one-time code in it.
@@ -162,7 +156,7 @@ extension MPinConnection {
         _ mode: LoginMode,
         _ v: [UInt8],
         _ settings: ClientSettings
-    ) throws(Failure) -> (body: [UInt8], otp: String?) {
+    ) async throws(Failure) -> (body: [UInt8], otp: String?) {
         var body = JSONWriter()
         var number = "0"
         if case .accessNumber(let text) = mode { number = text }
@@ -174,14 +168,14 @@ extension MPinConnection {
             object.member("V", Hex.encode(v))
         }
         let address = try settings.address("mpinAuthServerURL", "/pass2")
-        return try ServerReply.proof(try send(.post, address, body.bytes).body, mode)
+        return try ServerReply.proof(try await send(.post, address, body.bytes).body, mode)
     }
 
     private func askRelyingParty(
         _ mode: LoginMode,
         _ second: (body: [UInt8], otp: String?),
         _ settings: ClientSettings
-    ) throws(Failure) -> LoginResult {
+    ) async throws(Failure) -> LoginResult {
         var body = JSONWriter()
         body.object { object in
             object.key("mpinResponse")
@@ -190,7 +184,7 @@ extension MPinConnection {
         var isForBrowser = false
         if case .accessNumber = mode { isForBrowser = true }
         let address = try settings.address(isForBrowser ? "mobileAuthenticateURL" : "authenticateURL")
-        let response = try send(.post, address, body.bytes) { status in
+        let response = try await send(.post, address, body.bytes) { status in
             switch status {
             case 401, 410: .incorrectPIN
             case 403: .identityNotAuthorized

@@ -49,38 +49,30 @@ package enum ProofResult: Sendable {
 extension MPinConnection {
     // MARK: Sessions
 
-    package nonisolated func serviceDetails(of page: String) async throws(Failure) -> ServiceDetails {
-        try await cancellable { server throws(Failure) in
-            let text = page.hasSuffix("/") ? "\(page)service" : "\(page)/service"
-            return try ServerReply.service(try server.get(try Self.webAddress(text)).body)
-        }
+    package func serviceDetails(of page: String) async throws(Failure) -> ServiceDetails {
+        let text = page.hasSuffix("/") ? "\(page)service" : "\(page)/service"
+        return try ServerReply.service(try await get(try Self.webAddress(text)).body)
     }
 
     /// Tells the service that the access code was scanned or typed, and returns the description of the session.
-    package nonisolated func sessionDetails(
+    package func sessionDetails(
         _ accessCode: String,
         _ settings: ClientSettings
     ) async throws(Failure) -> SessionDetails {
-        try await cancellable { server throws(Failure) in
-            return try ServerReply.session(try server.codeStatus("wid", accessCode, user: nil, settings))
-        }
+        return try ServerReply.session(try await codeStatus("wid", accessCode, user: nil, settings))
     }
 
-    package nonisolated func abortSession(_ accessCode: String, _ settings: ClientSettings) async throws(Failure) {
-        try await cancellable { server throws(Failure) in
-            try ServerReply.acknowledgement(try server.codeStatus("abort", accessCode, user: nil, settings))
-        }
+    package func abortSession(_ accessCode: String, _ settings: ClientSettings) async throws(Failure) {
+        try ServerReply.acknowledgement(try await codeStatus("abort", accessCode, user: nil, settings))
     }
 
     /// Tells the service which user logs in to the session.
-    package nonisolated func announce(
+    package func announce(
         _ userID: String,
         _ accessCode: String,
         _ settings: ClientSettings
     ) async throws(Failure) {
-        try await cancellable { server throws(Failure) in
-            try ServerReply.acknowledgement(try server.codeStatus("user", accessCode, user: userID, settings))
-        }
+        try ServerReply.acknowledgement(try await codeStatus("user", accessCode, user: userID, settings))
     }
 
     private func codeStatus(
@@ -88,7 +80,7 @@ extension MPinConnection {
         _ accessCode: String,
         user: String?,
         _ settings: ClientSettings
-    ) throws(Failure) -> [UInt8] {
+    ) async throws(Failure) -> [UInt8] {
         var body = JSONWriter()
         body.object { object in
             object.member("status", status)
@@ -96,15 +88,13 @@ extension MPinConnection {
             if let user { object.member("userId", user) }
         }
         let address = try settings.address("codeStatusURL")
-        return try send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body
+        return try await send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body
     }
 
     /// Opens a session for the program itself at the address that its own service has made. Returns its access code.
-    package nonisolated func accessCode(_ authorization: String) async throws(Failure) -> String {
-        try await cancellable { server throws(Failure) in
-            let response = try server.send(.post, try Self.webAddress(authorization), Array("{}".utf8))
-            return try ServerReply.accessCode(response.body)
-        }
+    package func accessCode(_ authorization: String) async throws(Failure) -> String {
+        let response = try await send(.post, try Self.webAddress(authorization), Array("{}".utf8))
+        return try ServerReply.accessCode(response.body)
     }
 
     /// The maximum number of bytes of an access code.
@@ -120,58 +110,52 @@ extension MPinConnection {
     // MARK: Client secrets
 
     /// Fetches the first share of the client secret of a registration.
-    package nonisolated func firstShare(
+    package func firstShare(
         _ registration: Registration,
         _ keys: IdentityKeys,
         _ settings: ClientSettings
     ) async throws(Failure) -> KeyedShare {
-        try await cancellable { server throws(Failure) in
-            let query = "regOTT=\(registration.regOTT)&publicKey=\(Hex.encode(keys.publicKey))"
-            let address = try settings.address("signatureURL", "/\(registration.id.text)?\(query)")
-            let response = try server.get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
-            return try ServerReply.keyedShare(response.body, of: registration.id, keys)
-        }
+        let query = "regOTT=\(registration.regOTT)&publicKey=\(Hex.encode(keys.publicKey))"
+        let address = try settings.address("signatureURL", "/\(registration.id.text)?\(query)")
+        let response = try await get(address) { [400, 401, 404].contains($0) ? .identityNotVerified : nil }
+        return try ServerReply.keyedShare(response.body, of: registration.id, keys)
     }
 
     /// Fetches the first share of the client secret with which documents are signed. `token` permits one registration.
-    package nonisolated func firstShare(
+    package func firstShare(
         _ token: String,
         deviceName: String,
         _ keys: IdentityKeys,
         _ settings: ClientSettings
     ) async throws(Failure) -> KeyedShare {
-        try await cancellable { server throws(Failure) in
-            var body = JSONWriter()
-            body.object { object in
-                object.member("publicKey", Hex.encode(keys.publicKey))
-                object.member("deviceName", deviceName)
-                object.member("dvsRegisterToken", token)
-            }
-            let response = try server.send(.post, try settings.address("dvsRegURL"), body.bytes) { status in
-                status == 400 || status == 401 || status == 403 ? .identityNotAuthorized : nil
-            }
-            return try ServerReply.keyedShare(response.body, of: nil, keys)
+        var body = JSONWriter()
+        body.object { object in
+            object.member("publicKey", Hex.encode(keys.publicKey))
+            object.member("deviceName", deviceName)
+            object.member("dvsRegisterToken", token)
         }
+        let response = try await send(.post, try settings.address("dvsRegURL"), body.bytes) { status in
+            status == 400 || status == 401 || status == 403 ? .identityNotAuthorized : nil
+        }
+        return try ServerReply.keyedShare(response.body, of: nil, keys)
     }
 
     /// Fetches the second share.
-    package nonisolated func secondShare(
+    package func secondShare(
         _ first: KeyedShare,
         _ settings: ClientSettings
     ) async throws(Failure) -> SecretBox {
-        try await cancellable { server throws(Failure) in
-            let response = try server.get(try settings.backend.address(first.address)) { status in
-                status == 408 ? .requestExpired : nil
-            }
-            return try ServerReply.secondKeyedShare(response.body)
+        let response = try await get(try settings.backend.address(first.address), isApart: true) { status in
+            status == 408 ? .requestExpired : nil
         }
+        return try ServerReply.secondKeyedShare(response.body)
     }
 
     // MARK: Proofs
 
     /// Proves token and PIN: pass 1, pass 2, and the request for the result. The token is taken once. `authorization`
     /// is the value of the header Authorization, which the app has made; it may be empty.
-    package nonisolated func prove(
+    package func prove(
         _ identity: KeyedIdentity,
         _ scope: ProofScope,
         token: SecretBox,
@@ -180,50 +164,48 @@ extension MPinConnection {
         authorization: String = "",
         _ settings: ClientSettings
     ) async throws(Failure) -> ProofResult {
-        try await cancellable { server throws(Failure) in
-            guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
-            let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
-            let proof = try serverValues { () throws(CryptoError) in try LoginProof(identity.signingID, day: nil) }
-            let lines = authorization.isEmpty ? [] : ["Authorization: \(authorization)"]
+        guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
+        let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
+        let proof = try serverValues { () throws(CryptoError) in try LoginProof(identity.signingID, day: nil) }
+        let lines = authorization.isEmpty ? [] : ["Authorization: \(authorization)"]
 
-            let first = try server.send(
-                .post,
-                try settings.address("mpinAuthServerURL", "/pass1"),
-                Self.passOne(identity, scope, proof.u),
-                more: lines
-            )
-            let y = try ServerReply.challenge(first.body)
-            let none: Secret? = nil
-            let v = try serverValues { () throws(CryptoError) in
-                try proof.answer(to: y, token: token, pin, permit: none)
-            }
-            var body = JSONWriter()
-            body.object { object in
-                object.member("mpin_id", identity.id.text)
-                object.member("WID", accessCode.isEmpty ? "0" : accessCode)
-                object.member("V", Hex.encode(v))
-            }
-            let address = try settings.address("mpinAuthServerURL", "/pass2")
-            let second = try server.send(.post, address, body.bytes, more: lines)
-            let authOTT = try ServerReply.keyedProof(second.body)
-
-            body = JSONWriter()
-            body.object { object in
-                object.member("authOTT", authOTT)
-                object.member("wam", "dvs")
-            }
-            let last = try server.send(.post, try settings.address("authenticateURL"), body.bytes, more: lines) {
-                switch $0 {
-                case 401, 410: .incorrectPIN
-                case 403: .identityNotAuthorized
-                case 408: .requestExpired
-                case 409: .clientSecretExpired
-                case 412: .incorrectAccessNumber
-                default: nil
-                }
-            }
-            return try ServerReply.result(last.body, scope)
+        let first = try await send(
+            .post,
+            try settings.address("mpinAuthServerURL", "/pass1"),
+            Self.passOne(identity, scope, proof.u),
+            more: lines
+        )
+        let y = try ServerReply.challenge(first.body)
+        let none: Secret? = nil
+        let v = try serverValues { () throws(CryptoError) in
+            try proof.answer(to: y, token: token, pin, permit: none)
         }
+        var body = JSONWriter()
+        body.object { object in
+            object.member("mpin_id", identity.id.text)
+            object.member("WID", accessCode.isEmpty ? "0" : accessCode)
+            object.member("V", Hex.encode(v))
+        }
+        let address = try settings.address("mpinAuthServerURL", "/pass2")
+        let second = try await send(.post, address, body.bytes, more: lines)
+        let authOTT = try ServerReply.keyedProof(second.body)
+
+        body = JSONWriter()
+        body.object { object in
+            object.member("authOTT", authOTT)
+            object.member("wam", "dvs")
+        }
+        let last = try await send(.post, try settings.address("authenticateURL"), body.bytes, more: lines) {
+            switch $0 {
+            case 401, 410: .incorrectPIN
+            case 403: .identityNotAuthorized
+            case 408: .requestExpired
+            case 409: .clientSecretExpired
+            case 412: .incorrectAccessNumber
+            default: nil
+            }
+        }
+        return try ServerReply.result(last.body, scope)
     }
 
     private static func passOne(_ identity: KeyedIdentity, _ scope: ProofScope, _ u: [UInt8]) -> [UInt8] {

@@ -48,52 +48,46 @@ package struct FirstShare: Sendable {
 
 extension MPinConnection {
     /// Begins a registration, or repeats one whose answer is `earlier`.
-    package nonisolated func register(
+    package func register(
         _ request: RegistrationRequest,
         repeating earlier: Registration?,
         _ settings: ClientSettings
     ) async throws(Failure) -> Registration {
-        try await cancellable { server throws(Failure) in
-            var body = JSONWriter()
-            body.object { object in
-                object.member("userId", request.userID)
-                object.member("mobile", 1)
-                request.writeOptions(to: &object)
-                if let earlier { object.member("regOTT", earlier.regOTT) }
-            }
-            let address = try settings.address("registerURL", earlier.map { "/\($0.id.text)" } ?? "")
-            let response = try server.send(.put, address, body.bytes) { $0 == 403 ? .identityNotAuthorized : nil }
-            return try ServerReply.registration(response.body, settings.flavour)
+        var body = JSONWriter()
+        body.object { object in
+            object.member("userId", request.userID)
+            object.member("mobile", 1)
+            request.writeOptions(to: &object)
+            if let earlier { object.member("regOTT", earlier.regOTT) }
         }
+        let address = try settings.address("registerURL", earlier.map { "/\($0.id.text)" } ?? "")
+        let response = try await send(.put, address, body.bytes) { $0 == 403 ? .identityNotAuthorized : nil }
+        return try ServerReply.registration(response.body, settings.flavour)
     }
 
     /// Fetches the first share of the client secret. The server sends it only once. `push` is an identifier for push
     /// messages, which is passed on; it may be empty.
-    package nonisolated func firstShare(
+    package func firstShare(
         _ registration: Registration,
         push: String,
         _ settings: ClientSettings
     ) async throws(Failure) -> FirstShare {
-        try await cancellable { server throws(Failure) in
-            let token = push.isEmpty ? "" : "&pmiToken=\(Self.percentEncoded(push))"
-            let address = try settings.address(
-                "signatureURL",
-                "/\(registration.id.text)?regOTT=\(registration.regOTT)\(token)"
-            )
-            let response = try server.get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
-            return try ServerReply.firstShare(response.body)
-        }
+        let token = push.isEmpty ? "" : "&pmiToken=\(Self.percentEncoded(push))"
+        let address = try settings.address(
+            "signatureURL",
+            "/\(registration.id.text)?regOTT=\(registration.regOTT)\(token)"
+        )
+        let response = try await get(address) { $0 == 400 || $0 == 401 ? .identityNotVerified : nil }
+        return try ServerReply.firstShare(response.body)
     }
 
     /// Fetches the second share of the client secret.
-    package nonisolated func secondShare(
+    package func secondShare(
         _ first: FirstShare,
         _ settings: ClientSettings
     ) async throws(Failure) -> SecretBox {
-        try await cancellable { server throws(Failure) in
-            let address = try settings.authority("clientSecret?\(first.parameters)")
-            let response = try server.get(address) { $0 == 408 ? .requestExpired : nil }
-            return try ServerReply.secondShare(response.body)
-        }
+        let address = try settings.authority("clientSecret?\(first.parameters)")
+        let response = try await get(address, isApart: true) { $0 == 408 ? .requestExpired : nil }
+        return try ServerReply.secondShare(response.body)
     }
 }

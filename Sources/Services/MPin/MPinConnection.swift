@@ -1,50 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Concurrency
-import Crypto
 import HTTP
 package import Text
 
-/// The requests of one call to M-Pin servers, on a thread of their own.
+/// The requests of one call to M-Pin servers.
 ///
 /// A cancelled task ends its request at once. Nothing is sent twice.
 package actor MPinConnection {
     private let configuration: MPinConfiguration
     private let headers: [CustomHeader]
     private let domains: TrustedDomains
-    /// nil if the system could not start a thread; then every request fails.
-    private nonisolated let thread: JobQueue?
-    private nonisolated let canceller = HTTPCanceller()
-    private let addresses: HostAddresses
-    private var session: HTTPSession?
+    private let session: HTTPSession
 
-    package nonisolated var unownedExecutor: UnownedSerialExecutor {
-        thread?.asUnownedSerialExecutor() ?? Loop.sharedUnownedExecutor
-    }
-
-    package init(
-        _ configuration: MPinConfiguration,
-        headers: [CustomHeader],
-        domains: TrustedDomains,
-        startThread: JobQueue.Start = Concurrency.startThread
-    ) {
+    package init(_ configuration: MPinConfiguration, headers: [CustomHeader], domains: TrustedDomains) {
         (self.configuration, self.headers, self.domains) = (configuration, headers, domains)
-        addresses = HostAddresses(configuration.lookUp, canceller)
-        thread = JobQueue(thread: "badged-web", start: startThread)
+        session = HTTPSession(configuration.network, .system, configuration.limits)
     }
-
-    deinit { thread?.finish() }
 
     // MARK: Calls
 
     /// Fetches the settings of a backend.
-    package nonisolated func settings(
+    package func settings(
         of backend: Backend,
         _ flavour: Flavour = .mpin
     ) async throws(Failure) -> ClientSettings {
-        try await cancellable { server throws(Failure) in
-            let address = try backend.address(backend.settingsAddress)
-            return try ServerReply.settings(try server.get(address).body, of: backend, flavour)
-        }
+        let address = try backend.address(backend.settingsAddress)
+        return try ServerReply.settings(try await get(address).body, of: backend, flavour)
     }
 
     // MARK: Parts of calls
@@ -69,18 +49,20 @@ package actor MPinConnection {
 
     func get(
         _ address: WebAddress,
+        isApart: Bool = false,
         _ meaning: Meaning = { _ in nil }
-    ) throws(Failure) -> HTTPResponse { try send(.get, address, nil, meaning) }
+    ) async throws(Failure) -> HTTPResponse { try await send(.get, address, nil, isApart: isApart, meaning) }
 
-    /// Sends a request, whose answer must have status 200.
+    /// Sends a request, whose answer must have status 200. `isApart`: through a run of badged-network of its own.
     func send(
         _ method: HTTPRequest.Method,
         _ address: WebAddress,
         _ body: [UInt8]?,
         more lines: [String] = [],
+        isApart: Bool = false,
         _ meaning: Meaning = { _ in nil }
-    ) throws(Failure) -> HTTPResponse {
-        let response = try run(method, address, body, more: lines)
+    ) async throws(Failure) -> HTTPResponse {
+        let response = try await run(method, address, body, more: lines, isApart: isApart)
         let status = response.status
         guard status != 200 else { return response }
         let general: MPinStatus =
@@ -105,9 +87,9 @@ package actor MPinConnection {
         _ method: HTTPRequest.Method,
         _ address: WebAddress,
         _ body: [UInt8]?,
-        more: [String] = []
-    ) throws(Failure) -> HTTPResponse {
-        guard thread != nil else { throw Failure(.networkError, "no thread is left for the connection") }
+        more: [String] = [],
+        isApart: Bool = false
+    ) async throws(Failure) -> HTTPResponse {
         try configuration.domains.check(address)
         try domains.check(address)
         var lines = headers.map { "\($0.name): \($0.value)" } + more
@@ -115,59 +97,24 @@ package actor MPinConnection {
             lines.append("User-Agent: \(configuration.userAgent)")
         }
         if body != nil { lines += ["Content-Type: application/json; charset=UTF-8", "Accept: text/plain"] }
-        let request = HTTPRequest(method: method, address: address, headers: lines, body: body ?? [])
-        var refusal: Failure?
+        var request = HTTPRequest(method: method, address: address, headers: lines, body: body ?? [])
+        // A client could make badged send requests to services that trust this computer.
+        request.refusesPrivateServers = !configuration.allowsPrivateServers
         do throws(HTTPFault) {
-            refusal = try privateServer(address)
-            if refusal == nil { return try connected().run(request, by: .now + configuration.limits.transfer) }
+            guard !request.refusesPrivateServers || !address.origin.isPrivate else { throw .privateServer }
+            // Whoever has both shares of a secret has the secret. So the second one comes through a run of its own.
+            let session = isApart ? HTTPSession(configuration.network, .system, configuration.limits) : session
+            return try await session.run(request)
         } catch {
-            let status = error == .tooLarge ? MPinStatus.responseParseError : .networkError
-            throw Failure(status, error.text(address.origin.host))
+            let host = address.origin.host
+            guard error != .privateServer else {
+                throw Failure(
+                    .untrustedDomain,
+                    "\(host) is on this computer or in a private network: to allow it, set private_servers = yes in"
+                        + " [mpin] of badged.conf, and restart badged"
+                )
+            }
+            throw Failure(error == .tooLarge ? .responseParseError : .networkError, error.text(host))
         }
-        throw refusal ?? Failure(.networkError, "no request was sent")
-    }
-
-    /// Refuses a server on this computer or in a private network, also one whose name leads there. A client could make
-    /// badged send requests to services that trust this computer.
-    private func privateServer(_ address: WebAddress) throws(HTTPFault) -> Failure? {
-        guard !configuration.allowsPrivateServers else { return nil }
-        let host = address.origin.host
-        var isPrivate = address.origin.isThisComputer || PrivateAddress.isPrivate(host)
-        // A proxy looks up the name itself. HTTPSession uses the addresses that are found here.
-        if !isPrivate, configuration.proxies?.proxy(for: address.origin) == nil {
-            isPrivate = try addresses.find(host, by: .now + configuration.limits.connect)
-                .contains(where: PrivateAddress.isPrivate)
-        }
-        guard isPrivate else { return nil }
-        return Failure(
-            .untrustedDomain,
-            "\(host) is on this computer or in a private network: to allow it, set private_servers = yes in [mpin] of"
-                + " badged.conf, and restart badged"
-        )
-    }
-
-    private func connected() throws(HTTPFault) -> HTTPSession {
-        if let session { return session }
-        let new = try HTTPSession(nil, configuration.limits, configuration.proxies, canceller, addresses)
-        session = new
-        return new
-    }
-
-    // MARK: Cancellation
-
-    typealias Call<T> = @Sendable (isolated MPinConnection) throws(Failure) -> T
-
-    /// Runs one call on the actor's thread; the cancellation of the task ends its request.
-    nonisolated func cancellable<T: Sendable>(_ call: Call<T>) async throws(Failure) -> T {
-        let result = await withTaskCancellationHandler {
-            await run(call)
-        } onCancel: {
-            canceller.cancel()
-        }
-        return try result.get()
-    }
-
-    private func run<T: Sendable>(_ call: Call<T>) -> Result<T, Failure> {
-        Result { () throws(Failure) in try call(self) }
     }
 }

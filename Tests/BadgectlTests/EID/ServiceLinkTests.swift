@@ -106,7 +106,7 @@ import Text
     }
 
     @Test(
-        "an address without https, a wrong redirect, and a missing libcurl get their own hints",
+        "an address without https, a wrong redirect, and a missing badged-network get their own hints",
         arguments: [
             (
                 "Get_TcToken_Invalid_Url", "The address of the TcToken does not begin with https.",
@@ -114,8 +114,8 @@ import Text
             ),
             ("Get_TcToken_Invalid_Redirect_Url", "X.", "report this to the service, which must repair it"),
             (
-                "Get_TcToken_Network_Error", "badged cannot use libcurl (libcurl4).",
-                "install it: sudo apt install libcurl4"
+                "Get_TcToken_Network_Error", "badged cannot start badged-network, through which it reaches services.",
+                "install badged again, and start badged-network.socket"
             ),
         ]
     )

@@ -1,32 +1,82 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Dispatch
-import EService
 import Glibc
 import HTTP
 import Synchronization
+import Transfers
 
-/// The input is what a proxy answers to CONNECT. libcurl reads it, so the target runs a whole request on loopback.
+/// The input is what a proxy answers to CONNECT. libcurl reads it, so the target runs a whole transfer on loopback.
 @Sendable func proxyAnswer(_ input: UnsafeRawBufferPointer) {
-    guard let proxy = AnsweringProxy.shared, let address = Proxy("http://127.0.0.1:\(proxy.port)") else {
-        return require(false, "no proxy")
-    }
+    guard let proxy = AnsweringProxy.shared, let address = Proxy("http://127.0.0.1:\(proxy.port)"),
+        let service = WebAddress("https://a.example/"), let job = LocalJob.shared
+    else { return require(false, "no proxy") }
     proxy.set(Array(input))
-    var configuration = EServiceConfiguration(userAgent: .init(name: "badged", version: (0, 1, 0)))
-    configuration.proxies = ProxySettings(address)
-    (configuration.limits.connect, configuration.limits.transfer) = (.seconds(5), .seconds(5))
-    let session = EServiceSession(tcTokenURL: "https://a.example/", isDeveloperMode: false, configuration)
-    let reason = Mutex<FailureCode?>(nil)
-    let done = DispatchSemaphore(value: 0)
-    Task {
-        do throws(EServiceFailure) {
-            _ = try await session.request()
-        } catch {
-            reason.withLock { $0 = error.reason }
-        }
-        done.signal()
+    let transfer = NetworkRequest.Transfer(
+        number: 1,
+        session: 1,
+        HTTPRequest(address: service),
+        proxy: address,
+        connectMilliseconds: 5000,
+        totalMilliseconds: 5000
+    )
+    guard case .failure = job.run(transfer)?.result else {
+        return require(false, "a request through this proxy has an answer")
     }
-    done.wait()
-    require(reason.withLock { $0 } == .getTcTokenNetworkError, "a request through this proxy has another end")
+}
+
+/// The work of badged-network in this process.
+private final class LocalJob: Sendable {
+    static let shared = LocalJob()
+    private let socket: Int32
+
+    private init?() {
+        var pair: [Int32] = [-1, -1]
+        guard TransferJob.fault == nil, socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else {
+            return nil
+        }
+        socket = pair[0]
+        let other = pair[1]
+        DispatchQueue(label: "job").async { TransferJob(socket: other).serve() }
+        send(.open(session: 1, .system))
+    }
+
+    func run(_ transfer: NetworkRequest.Transfer) -> NetworkReport? {
+        send(.transfer(transfer))
+        guard let head = receive(4) else { return nil }
+        return receive(head.reduce(0) { $0 << 8 | Int($1) }).flatMap { NetworkReport(bytes: $0) }
+    }
+
+    private func send(_ request: NetworkRequest) {
+        let bytes = request.bytes
+        let message = withUnsafeBytes(of: UInt32(bytes.count).bigEndian) { Array($0) } + bytes
+        _ = Glibc.send(socket, message, message.count, Int32(MSG_NOSIGNAL))
+    }
+
+    private func receive(_ count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        return recv(socket, &bytes, count, Int32(MSG_WAITALL)) == count ? bytes : nil
+    }
+}
+
+/// A message of badged to badged-network.
+@Sendable func networkRequest(_ input: UnsafeRawBufferPointer) {
+    guard let request = NetworkRequest(bytes: Array(input)) else { return }
+    if case .transfer(let transfer) = request {
+        require(transfer.request.address.origin.port != 0, "an address without a port")
+    }
+    let bytes = request.bytes
+    require(NetworkRequest(bytes: bytes)?.bytes.count == bytes.count, "a request changes when it is read again")
+}
+
+/// A message of badged-network to badged.
+@Sendable func networkReport(_ input: UnsafeRawBufferPointer) {
+    guard let report = NetworkReport(bytes: Array(input)) else { return }
+    if case .success(let response) = report.result {
+        require((100...999).contains(response.status), "an answer without a status")
+    }
+    let again = NetworkReport(bytes: report.bytes)
+    require(again?.result == report.result, "a report changes when it is read again")
+    require(again?.handshakes == report.handshakes, "a report changes when it is read again")
 }
 
 /// Answers every request with the same bytes and closes.

@@ -5,10 +5,16 @@ import EService
 import HTTP
 import ISO7816
 import Text
+import Transfers
+
+/// Reads a document as badged-network does.
+private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, XMLError> {
+    Result { () throws(XMLError) in try XMLReader.read(Array(bytes), maximumLength: PAOSMessage.maximumLength) }
+}
 
 @Sendable func tcToken(_ input: UnsafeRawBufferPointer) {
     do throws(TcToken.Refusal) {
-        let token = try TcToken(Array(input))
+        let token = try TcToken(read(input))
         require(token.serverAddress.isSecure && token.refreshAddress.isSecure, "a token without https")
         require(!token.sessionIdentifier.isEmpty, "a token without a session")
         require(token.preSharedKey?.isEmpty != true, "an empty key")
@@ -39,7 +45,7 @@ import Text
 }
 
 @Sendable func paos(_ input: UnsafeRawBufferPointer) {
-    guard let message = try? PAOSMessage(Array(input)) else { return }
+    guard let message = try? PAOSMessage(read(input)) else { return }
     var result = ECardResult(.cardRemoved)
     switch message.content {
     case .eac1(let request):
@@ -68,7 +74,7 @@ import Text
             relatesTo: message.messageID
         )
         do throws(PAOSMessage.Failure) {
-            _ = try PAOSMessage(document)
+            _ = try PAOSMessage(document.withUnsafeBytes(read))
             require(false, "our message is read as one of a server")
         } catch {
             guard case .unknown(let words) = error else {

@@ -52,6 +52,8 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "simple-wallet": simpleWallet,
     "web-address": webAddress,
     "web-reference": webReference,
+    "network-request": networkRequest,
+    "network-report": networkReport,
     "tc-token": tcToken,
     "paos": paos,
     "certificate-description": certificateDescription,

@@ -44,30 +44,28 @@ final class LoginServers: Sendable {
 
     /// Sends a request to the double itself.
     @discardableResult
-    func lab(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws -> JSON {
-        try send(method, "/lab/\(path)", body)
+    func lab(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+        try await send(method, "/lab/\(path)", body)
     }
 
     @discardableResult
-    func send(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws -> JSON {
-        let canceller = HTTPCanceller()
-        let addresses = HostAddresses(HostAddresses.system, canceller)
-        let session = try HTTPSession(nil, Self.patient, nil, canceller, addresses)
+    func send(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+        let session = HTTPSession(Network(), .system, Self.patient)
         let address = try #require(WebAddress(url + path))
         let request = HTTPRequest(method: method, address: address, body: body?.bytes ?? [], maximumLength: 64 << 20)
-        return try JSON(try session.run(request, by: .now + .seconds(300)).body)
+        return try JSON(try await session.run(request).body)
     }
 
     /// Returns when a request of a backend meets `hang` or `lost`.
-    @concurrent func arrival(below prefix: String) async throws {
+    func arrival(below prefix: String) async throws {
         let home = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)
-        try lab(.get, "arrival?home=\(home)")
+        try await lab(.get, "arrival?home=\(home)")
     }
 
     /// The paths of the requests about a backend, in order.
-    func paths(below prefix: String) throws -> [String] {
+    func paths(below prefix: String) async throws -> [String] {
         let whole = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)
-        return try lab(.get, "requests")["requests"]?.array?.compactMap { $0["path"]?.string }
+        return try await lab(.get, "requests")["requests"]?.array?.compactMap { $0["path"]?.string }
             .filter { $0.hasPrefix(whole) }.map { String($0.dropFirst(whole.count)) } ?? []
     }
 }

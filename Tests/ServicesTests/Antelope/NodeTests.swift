@@ -21,13 +21,13 @@ struct NodeTests {
         let double: AntelopeNodeDouble
         let key: PrivateKeyBox
         let node: AntelopeNode
-        let client: HTTPClient
+        let session: HTTPSession
 
         init(
             isSecure: Bool = false,
             isExpired: Bool = false,
             limits: HTTPLimits = NodeTests.longLimits,
-            authorities: (AntelopeNodeDouble) throws -> HTTPClient.Authorities = { _ in .system }
+            authorities: (AntelopeNodeDouble) throws -> Authorities = { _ in .system }
         ) throws {
             double = try AntelopeNodeDouble(isSecure: isSecure, isExpired: isExpired)
             key = PrivateKeyBox(try PrivateKey.generate())
@@ -36,10 +36,10 @@ struct NodeTests {
                 state.accounts[NodeTests.bob] = ["active": .init(keys: [text: 1])]
                 state.tokens["eosio.token"]?["EOS"]?.balances[NodeTests.bob] = 50_000
             }
-            client = HTTPClient(limits, nil, try authorities(double))
+            session = HTTPSession(Network(), try authorities(double), limits)
             let address = try #require(WebAddress(double.address))
             let chain = try #require(ChainID(double.state.chain))
-            node = AntelopeNode(address, chain, client, userAgent: "badged/test")
+            node = AntelopeNode(address, chain, session, userAgent: "badged/test")
         }
 
         /// A transfer of bob's, signed by a key; `isCanonical` chooses among its signatures.
@@ -210,7 +210,7 @@ struct NodeTests {
         let reserved = try ReservedPort()
         let address = try #require(WebAddress("http://127.0.0.1:\(reserved.number)"))
         let chain = try #require(ChainID(fixture.double.state.chain))
-        let node = AntelopeNode(address, chain, fixture.client, userAgent: "badged/test")
+        let node = AntelopeNode(address, chain, fixture.session, userAgent: "badged/test")
         guard case .notSent = await node.push(signed.packed, signed.signature) else {
             Issue.record("a transaction was sent to nobody")
             return

@@ -4,6 +4,7 @@ import Dispatch
 import EID
 import EService
 import Foundation
+import HTTP
 import Synchronization
 import TestSupport
 import Testing
@@ -311,26 +312,6 @@ struct ConnectionTests {
         #expect(outcome.url?.contains("/CommunicationErrorAddress?ResultMajor=error") == true)
     }
 
-    @Test("only the thread of the authentication waits for a server")
-    func thread() async throws {
-        let names = Mutex<[String]>([])
-        let session = try ServiceFixture.session(["fault": "refresh-404"]) { configuration in
-            let today = configuration.today
-            let record: @Sendable () -> Void = {
-                let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
-                names.withLock { $0.append(name) }
-            }
-            configuration.today = {
-                record()
-                return today()
-            }
-            configuration.log = { _ in record() }
-        }
-        _ = try await session.request()
-        _ = await session.refreshAddress(after: .ok)
-        #expect(names.withLock { $0 } == ["badged-web\n", "badged-web\n"])
-    }
-
     @Test("a cancellation is reported to a server that waits for an answer")
     func reportedCancellation() async throws {
         let session = try ServiceFixture.session()
@@ -393,20 +374,10 @@ struct ConnectionTests {
         #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
     }
 
-    @Test("without a thread for the connection every step fails")
-    func noThread() async throws {
-        let session = EServiceSession(
-            tcTokenURL: "https://localhost/",
-            isDeveloperMode: false,
-            try ServiceFixture.configuration(),
-            startThread: { _, _ in false }
-        )
-        do throws(EServiceFailure) {
-            _ = try await session.request()
-            Issue.record("accepted")
-        } catch {
-            #expect(error.reason == .genericSendReceiveNetworkError)
-        }
+    @Test("without badged-network every step fails")
+    func noProgram() async throws {
+        let session = try ServiceFixture.session { $0.network.socket = "/nonexistent/badged-network" }
+        await #expect(throws: EServiceFailure(.getTcTokenNetworkError, .unavailable)) { try await session.request() }
         #expect(await session.fail(ECardResult(.unknown)) == nil)
         #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CountryAuthorities
 import EID
+import HTTP
 import TestSupport
+import Transfers
 
 @testable import EService
 
@@ -39,5 +41,18 @@ enum Fixtures {
             <Data>\(certificates)<CertificateDescription>\(hex(description))</CertificateDescription></Data>
             """
         return try EAC1Input(XMLReader.read(Array(text.utf8), maximumLength: 100_000))
+    }
+}
+
+extension PAOSMessage {
+    init(_ document: [UInt8]) throws(Failure) {
+        try self.init(Result { () throws(XMLError) in try XMLReader.read(document, maximumLength: Self.maximumLength) })
+    }
+}
+
+extension TcToken {
+    init(_ document: [UInt8], allowsHTTP: Bool = false) throws(Refusal) {
+        let root = Result { () throws(XMLError) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
+        try self.init(root, allowsHTTP: allowsHTTP)
     }
 }

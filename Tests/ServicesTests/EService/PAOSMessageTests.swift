@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import EID
+import HTTP
 import ISO7816
 import TestSupport
 import Testing
 import Text
 
 @testable import EService
+@testable import Transfers
 
 struct PAOSMessageTests {
     private static func envelope(_ body: String, header: String = "") -> [UInt8] {

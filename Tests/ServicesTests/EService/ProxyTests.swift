@@ -28,7 +28,9 @@ import Testing
     func everything(parameters: [String: String], credentials: String?) async throws {
         // base64 of "name:pass word:%"
         let proxy = try TestProxy(.opens(credentials: credentials.map { _ in "bmFtZTpwYXNzIHdvcmQ6JQ==" }))
-        let session = try ServiceFixture.session(parameters) { $0.proxies = try? Self.settings(proxy, credentials) }
+        let session = try ServiceFixture.session(parameters) {
+            $0.network.proxies = try? Self.settings(proxy, credentials)
+        }
         _ = try await session.request()
         let outcome = await session.refreshAddress(after: .ok)
         #expect(outcome.failure == nil && outcome.url?.hasSuffix("?ResultMajor=ok") == true)
@@ -64,7 +66,7 @@ import Testing
         let proxy = try TestProxy(Self.answer(answer))
         let lines = Mutex<[String]>([])
         let session = try ServiceFixture.session { configuration in
-            configuration.proxies = try? Self.settings(proxy, credentials)
+            configuration.network.proxies = try? Self.settings(proxy, credentials)
             configuration.log = { line in lines.withLock { $0.append(line) } }
         }
         let failure = try await #require(throws: EServiceFailure.self) { try await session.request() }
@@ -79,7 +81,7 @@ import Testing
     func hanging(answer: String) async throws {
         let proxy = try TestProxy(.keepsOpen(Array(answer.utf8)))
         let session = try ServiceFixture.session { configuration in
-            configuration.proxies = try? Self.settings(proxy)
+            configuration.network.proxies = try? Self.settings(proxy)
             configuration.limits.connect = .milliseconds(300)
         }
         await #expect(throws: EServiceFailure(.getTcTokenNetworkError, .proxyUnreachable)) {
@@ -90,7 +92,7 @@ import Testing
     @Test("a cancellation ends the wait for a proxy")
     func cancelled() async throws {
         let proxy = try TestProxy(.keepsOpen([]))
-        let session = try ServiceFixture.session { $0.proxies = try? Self.settings(proxy) }
+        let session = try ServiceFixture.session { $0.network.proxies = try? Self.settings(proxy) }
         let task = Task { () -> EServiceFailure? in
             do throws(EServiceFailure) {
                 _ = try await session.request()
@@ -107,7 +109,7 @@ import Testing
     @Test("no proxy at the address means a failure, not a direct connection")
     func missing() async throws {
         let proxy = try #require(Proxy("http://127.0.0.1:1"))
-        let session = try ServiceFixture.session { $0.proxies = ProxySettings(proxy) }
+        let session = try ServiceFixture.session { $0.network.proxies = ProxySettings(proxy) }
         await #expect(throws: EServiceFailure(.getTcTokenNetworkError, .proxyUnreachable)) {
             try await session.request()
         }
@@ -116,13 +118,13 @@ import Testing
     @Test("a proxy that refuses PAOS or the refresh address has the reason of this step")
     func laterSteps() async throws {
         let paos = try TestProxy(.opensFirst(1))
-        let session = try ServiceFixture.session { $0.proxies = try? Self.settings(paos) }
+        let session = try ServiceFixture.session { $0.network.proxies = try? Self.settings(paos) }
         await #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .proxyRefused)) {
             try await session.request()
         }
         let refresh = try TestProxy(.opensFirst(2))
         let other = try ServiceFixture.session(["fault": "refresh-other-origin"]) {
-            $0.proxies = try? Self.settings(refresh)
+            $0.network.proxies = try? Self.settings(refresh)
         }
         _ = try await other.request()
         let outcome = await other.refreshAddress(after: .ok)
@@ -132,10 +134,10 @@ import Testing
     @Test("a fault of the server behind the proxy keeps its reason")
     func serverFault() async throws {
         let proxy = try TestProxy()
-        let session = try ServiceFixture.session(on: .webWeak) { $0.proxies = try? Self.settings(proxy) }
+        let session = try ServiceFixture.session(on: .webWeak) { $0.network.proxies = try? Self.settings(proxy) }
         let failure = try await #require(throws: EServiceFailure.self) { try await session.request() }
         #expect(failure.reason == .getTcTokenInvalidCertificateKeyLength)
-        let plain = try ServiceFixture.session(on: .plain) { $0.proxies = try? Self.settings(proxy) }
+        let plain = try ServiceFixture.session(on: .plain) { $0.network.proxies = try? Self.settings(proxy) }
         let other = try await #require(throws: EServiceFailure.self) { try await plain.request() }
         #expect(other.status == .tls)
     }
@@ -195,7 +197,7 @@ import Testing
         let proxy = try TestProxy(.opens(credentials: "bmFAbWU6cDp3"))
         let address = "http://na%40me:p%3Aw@127.0.0.1:\(proxy.port)"
         let session = try ServiceFixture.session {
-            $0.proxies = try? ProxySettings(environment: { $0 == "https_proxy" ? address : nil }, nil)
+            $0.network.proxies = try? ProxySettings(environment: { $0 == "https_proxy" ? address : nil }, nil)
         }
         _ = try await session.request()
         #expect(!proxy.requests.isEmpty)

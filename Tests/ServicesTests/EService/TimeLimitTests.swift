@@ -29,33 +29,40 @@ import Testing
         }
     }
 
-    private func session() throws -> GuardedSession {
-        let tls = TLSGuard(.standard, isDeveloperMode: false, log: { _ in })
-        let canceller = HTTPCanceller()
-        let addresses = HostAddresses(HostAddresses.system, canceller)
-        return try GuardedSession(tls, Self.configuration, canceller, addresses)
+    private func session() -> HTTPSession {
+        let limits = HTTPLimits(connect: .milliseconds(300), transfer: .milliseconds(300))
+        return HTTPSession(
+            NetworkJob(Network()),
+            preSharedKey: nil,
+            isDeveloperMode: false,
+            limits,
+            nil,
+            log: { _ in }
+        )
     }
 
     @Test("the request for the TcToken ends at its limit", arguments: Server.allCases)
-    func token(server: Server) throws {
-        let fetch = TcTokenFetch(try session(), allowsHTTP: false, Self.configuration)
+    func token(server: Server) async throws {
+        let fetch = TcTokenFetch(session(), allowsHTTP: false, Self.configuration)
         let address = try server.address()
-        #expect(throws: EServiceFailure(.getTcTokenNetworkError, .timeout)) { try fetch.run(address) }
+        await #expect(throws: EServiceFailure(.getTcTokenNetworkError, .timeout)) { try await fetch.run(address) }
     }
 
     @Test("PAOS ends at its limit", arguments: Server.allCases)
-    func paos(server: Server) throws {
-        let client = PAOSClient(try session(), try server.address(), Self.configuration)
-        #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .timeout)) { try client.start("1") }
+    func paos(server: Server) async throws {
+        let client = PAOSClient(session(), try server.address(), Self.configuration)
+        await #expect(throws: EServiceFailure(.genericSendReceiveNetworkError, .timeout)) {
+            try await client.start("1")
+        }
     }
 
     @Test("the request to the refresh address ends at its limit", arguments: Server.allCases)
-    func refreshAddress(server: Server) throws {
+    func refreshAddress(server: Server) async throws {
         let service = try #require(WebAddress("https://service.example")).origin
-        let search = RefreshAddressSearch(try session(), origin: service, allowsHTTP: false, Self.configuration)
+        let search = RefreshAddressSearch(session(), origin: service, allowsHTTP: false, Self.configuration)
         let address = try server.address()
-        #expect(throws: EServiceFailure(.checkRefreshAddressServiceTimeout, .refreshAddress)) {
-            try search.run(from: address)
+        await #expect(throws: EServiceFailure(.checkRefreshAddressServiceTimeout, .refreshAddress)) {
+            try await search.run(from: address)
         }
     }
 }

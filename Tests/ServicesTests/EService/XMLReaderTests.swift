@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import Testing
 
 @testable import EService
+@testable import Transfers
 
 struct XMLReaderTests {
     private func read(_ text: String) throws(XMLError) -> XMLElement {
@@ -43,12 +45,12 @@ struct XMLReaderTests {
         func nested(_ depth: Int) -> String {
             String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
         }
-        #expect(throws: Never.self) { try read(nested(XMLReader.maximumDepth)) }
-        #expect(throws: XMLError.tooLarge) { try read(nested(XMLReader.maximumDepth + 1)) }
+        #expect(throws: Never.self) { try read(nested(XMLElement.maximumDepth)) }
+        #expect(throws: XMLError.tooLarge) { try read(nested(XMLElement.maximumDepth + 1)) }
         #expect(throws: XMLError.tooLarge) {
-            try read("<a>" + String(repeating: "<b/>", count: XMLReader.maximumElements) + "</a>")
+            try read("<a>" + String(repeating: "<b/>", count: XMLElement.maximumElements) + "</a>")
         }
-        let attributes = (0...XMLReader.maximumAttributes).map { " a\($0)=''" }.joined()
+        let attributes = (0...XMLElement.maximumAttributes).map { " a\($0)=''" }.joined()
         #expect(throws: XMLError.tooLarge) { try read("<a\(attributes)/>") }
         let name = String(repeating: "n", count: XMLReader.maximumName + 1)
         #expect(throws: XMLError.tooLarge) { try read("<\(name)/>") }

@@ -31,14 +31,12 @@ struct PrivateServerTests {
     @Test(
         "a server there is refused before a byte is sent, also one whose name leads there, and the text names the line",
         arguments: [
-            ("http://localhost:1", []), ("http://127.0.0.2:1", []), ("https://[::1]:1", []), ("https://10.0.0.1", []),
-            ("https://login.example", ["8.8.8.8", "192.168.0.1"]), ("https://login.example", ["::ffff:10.0.0.1"]),
-            ("https://2130706433", ["127.0.0.1"]),
+            "http://localhost:1", "http://127.0.0.2:1", "https://[::1]:1", "https://10.0.0.1",
+            "https://2130706433", "https://[::ffff:10.0.0.1]",
         ]
     )
-    func refused(url: String, addresses: [String]) async throws {
-        var configuration = MPinConfiguration(userAgent: "badged/test")
-        configuration.lookUp = { _ in addresses }
+    func refused(url: String) async throws {
+        let configuration = MPinConfiguration(userAgent: "badged/test")
         let connection = MPinConnection(configuration, headers: [], domains: TrustedDomains())
         let backend = try #require(Backend(url, prefix: "rps"))
         do throws(Failure) {

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Runs HTTP transfers with libcurl. The library is loaded with dlopen at the first use. A linked libcurl and its
- * dependencies would double the memory and the start time of an idle daemon. */
+/* Runs HTTP transfers with libcurl. */
 #ifndef CCURL_H
 #define CCURL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loads libcurl.so.4 once for the process. Returns NULL, or the reason why the library cannot be used. */
-const char *_Nullable ccurl_load(void);
-/* Whether the library lies in a folder where the dynamic linker looks first. It is not loaded. */
-bool ccurl_is_in_library_folders(void);
+/* Initialises libcurl, before everything else; false if that is not possible. */
+bool ccurl_start(void);
 
-/* Connections and TLS sessions that several transfers use. All calls come from one thread, except ccurl_wake. */
+/* Connections and TLS sessions that several transfers use. All calls come from one thread. */
 typedef struct ccurl_session ccurl_session;
 ccurl_session *_Nullable ccurl_session_new(void);
 void ccurl_session_free(ccurl_session *_Nonnull session);
-/* Makes a waiting transfer call `cancelled`. May be called from any thread. */
-void ccurl_wake(ccurl_session *_Nonnull session);
 
 typedef enum {
     CCURL_GET,
@@ -32,16 +27,14 @@ typedef enum {
 typedef struct {
     ccurl_method method;
     const char *_Nonnull url;
-    /* The addresses of the host, `HOST:PORT:ADDRESS,ADDRESS`; empty when the host is an address. */
-    const char *_Nonnull resolve;
     /* Whether the scheme of `url` is https; other schemes than this one are refused. */
     bool is_secure;
     /* Header lines with "\n" between them. */
     const char *_Nonnull headers;
     const void *_Nullable body;
     size_t body_count;
-    /* Whether libcurl verifies the certificates by the authorities of the system, or by those that the variable
-     * SSL_CERT_FILE names. Otherwise `prepare_tls` installs the verification. */
+    /* Whether libcurl verifies the certificates by the authorities of the system. Otherwise `prepare_tls` installs the
+     * verification. */
     bool trusts_system;
     /* The address of an HTTP proxy, from which CONNECT opens a tunnel to the server; empty without a proxy. */
     const char *_Nonnull proxy;
@@ -50,18 +43,21 @@ typedef struct {
     const char *_Nullable proxy_password;
     long connect_milliseconds;
     long total_milliseconds;
+    /* The transfer is cancelled when this descriptor can be read or is hung up. */
+    int stop;
 
     /* The first argument of every callback. */
     void *_Nonnull owner;
     /* Prepares an SSL_CTX for a new connection; false when it cannot be prepared. */
     bool (*_Nonnull prepare_tls)(void *_Nonnull owner, void *_Nonnull context);
+    /* Called with each address of the server before it is tried, unless there is a proxy; false skips the address. */
+    bool (*_Nonnull may_connect)(void *_Nonnull owner, const char *_Nonnull address);
     /* Called when a connection is ready and nothing has been sent; false stops the transfer. */
     bool (*_Nonnull connected)(void *_Nonnull owner);
     /* Called for each header line and the status line; false stops the transfer. */
     bool (*_Nonnull header)(void *_Nonnull owner, const char *_Nonnull bytes, size_t count);
     /* Called for each part of the body; false stops the transfer. */
     bool (*_Nonnull received)(void *_Nonnull owner, const void *_Nonnull bytes, size_t count);
-    bool (*_Nonnull cancelled)(void *_Nonnull owner);
 } ccurl_request;
 
 typedef enum {

@@ -10,14 +10,13 @@ package struct AntelopeServices: Sendable {
     /// nil: there is no node, and only WALLET_SIGN works.
     package var node: WebAddress?
     /// Who may issue the certificate of the node.
-    package var nodeAuthorities = HTTPClient.Authorities.system
+    package var nodeAuthorities = Authorities.system
     /// Who may issue the certificates of callbacks.
-    package var callbackAuthorities = HTTPClient.Authorities.system
+    package var callbackAuthorities = Authorities.system
     /// Whether callbacks may use http on this computer.
     package var allowsHTTPCallbacks = false
     package var limits = HTTPLimits(connect: Self.limit, transfer: Self.limit)
-    /// nil: no connection goes through a proxy.
-    package var proxies: ProxySettings?
+    package var network = Network()
     package var userAgent = "badged"
     /// Seconds since 1970.
     package var time: @Sendable () -> Int

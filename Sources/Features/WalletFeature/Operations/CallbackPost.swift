@@ -13,10 +13,10 @@ struct CallbackPost: Sendable {
 
     /// Sends the body once.
     /// - Returns: why the server did not accept the body, as a text for people; nil if it did.
-    func send(_ client: HTTPClient) async -> String? {
+    func send(_ session: HTTPSession) async -> String? {
         let response: HTTPResponse
         do throws(HTTPFault) {
-            response = try await client.send(
+            response = try await session.run(
                 .post(body.bytes, to: address, userAgent: userAgent, maximumLength: Self.maximumAnswer)
             )
         } catch {

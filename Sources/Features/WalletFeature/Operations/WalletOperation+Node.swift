@@ -6,12 +6,12 @@ import Text
 
 /// Questions to the node.
 extension WalletOperation {
-    func connect() throws(Failure) -> (node: AntelopeNode, client: HTTPClient) {
+    func connect() throws(Failure) -> (node: AntelopeNode, session: HTTPSession) {
         guard let address = antelope.node else {
             throw Failure(operation: .failed, "No node is configured: set [wallet] node in badged.conf(5)")
         }
-        let client = HTTPClient(antelope.limits, antelope.proxies, antelope.nodeAuthorities)
-        return (AntelopeNode(address, antelope.chain, client, userAgent: antelope.userAgent), client)
+        let session = HTTPSession(antelope.network, antelope.nodeAuthorities, antelope.limits)
+        return (AntelopeNode(address, antelope.chain, session, userAgent: antelope.userAgent), session)
     }
 
     /// The permissions of an account.

@@ -11,7 +11,7 @@ extension WalletOperation {
         guard let account else { throw Failure(operation: .badField, "account is missing") }
         let permission = try permission
         let node = try connect()
-        defer { node.client.close() }
+        defer { node.session.close() }
         _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
         let known = try await self.known(account, node.node)
         let (uuid, timestamp) = (request.dapp.uuid, antelope.time())

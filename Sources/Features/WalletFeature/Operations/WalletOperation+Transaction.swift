@@ -11,7 +11,7 @@ extension WalletOperation {
         guard let account else { throw Failure(operation: .badField, "the account that signs is missing") }
         let permission = try permission
         let node = try connect()
-        defer { node.client.close() }
+        defer { node.session.close() }
         // A node of another chain is refused before any of its data is used.
         _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
         let known = try await self.known(account, node.node)

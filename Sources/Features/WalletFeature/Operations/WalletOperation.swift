@@ -134,9 +134,8 @@ import Text
     func post(_ body: [JSON.Member]) async -> String? {
         guard let address = request.callback else { return nil }
         workflow.progress(90)
-        let client = HTTPClient(antelope.limits, antelope.proxies, antelope.callbackAuthorities)
-        defer { client.close() }
-        return await CallbackPost(address: address, body: .object(body), userAgent: antelope.userAgent).send(client)
+        let session = HTTPSession(antelope.network, antelope.callbackAuthorities, antelope.limits)
+        defer { session.close() }
+        return await CallbackPost(address: address, body: .object(body), userAgent: antelope.userAgent).send(session)
     }
-
 }

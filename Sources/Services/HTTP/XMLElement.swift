@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// One element of a document. Names are local names, since eID-Servers use different prefixes and namespaces.
-struct XMLElement: Sendable, Equatable {
-    let name: String
+package struct XMLElement: Sendable, Equatable {
+    package let name: String
     /// The attributes by local name.
-    var attributes: [String: String] = [:]
+    package var attributes: [String: String] = [:]
     /// The character data of this element itself.
-    var text = ""
-    var children: [XMLElement] = []
+    package var text = ""
+    package var children: [XMLElement] = []
+
+    package init(name: String) { self.name = name }
 
     /// The text without white space at the start and the end.
-    var trimmed: String {
+    package var trimmed: String {
         let head = text.utf8.drop(while: Self.isBlank)
         let count = head.reversed().drop(while: Self.isBlank).count
         return String(decoding: head.prefix(count), as: UTF8.self)
     }
 
     /// The text with one blank instead of each run of white space, and none at its ends.
-    var collapsed: String {
+    package var collapsed: String {
         text.utf8.split(whereSeparator: Self.isBlank).map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
     }
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D) ~= byte }
 
-    func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
+    package func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
 
     /// The child with that name; nil when there is none.
     /// - Throws: `.duplicate` when there are several.
-    func only(_ name: String) throws(XMLError) -> XMLElement? {
+    package func only(_ name: String) throws(XMLError) -> XMLElement? {
         let found = all(name)
         guard found.count <= 1 else { throw .duplicate(name) }
         return found.first
@@ -35,7 +37,7 @@ struct XMLElement: Sendable, Equatable {
 }
 
 /// What is wrong with a document.
-enum XMLError: Error, Equatable {
+package enum XMLError: Error, Sendable, Equatable {
     /// The document is not well-formed; words of expat.
     case malformed(String)
     /// The document has a document type declaration, which could define entities. A TcToken and PAOS have none.

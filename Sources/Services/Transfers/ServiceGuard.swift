@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-import Crypto
 import HTTP
 
 /// Configures the TLS connections of one HTTP session and checks each after its handshake, before anything is sent. No
@@ -8,54 +7,30 @@ import HTTP
 ///
 /// The issuer of a TLS certificate is not checked. An eID-Server is identified by the hash of its certificate in the
 /// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates applies.
-final class TLSGuard: TLSRules {
-    struct PreSharedKey {
-        /// 1 to 255 bytes without a zero byte.
-        let identity: [UInt8]
-        let key: [UInt8]
-    }
-
-    /// The TLS certificates that the description names, by their hashes.
-    struct Listed {
-        let digest: DigestAlgorithm
-        let hashes: Set<[UInt8]>
-
-        func contains(_ certificate: [UInt8]) -> Bool {
-            guard let hash = try? digest.hash(certificate) else { return false }
-            return hashes.contains(hash)
-        }
-    }
-
+final class ServiceGuard: TLSRules {
     private let profile: TLSProfile
-    private let preSharedKey: PreSharedKey?
+    private let preSharedKey: TLSTrust.PreSharedKey?
     /// In developer mode a broken rule is only logged.
     private let isDeveloperMode: Bool
-    private let log: @Sendable (String) -> Void
 
     /// The name that the certificates of the next connections must have.
-    var host = ""
-    /// Whether new connections must resume a TLS session.
-    var requiresResumption = false
-    /// nil until the description is known.
-    var listed: Listed?
+    private var host = ""
+    /// What the next connections must fulfil.
+    var conditions = TLSConditions()
 
     /// The rule that the last handshake broke; nil after a good one.
     private(set) var fault: TLSFault?
-    /// Each certificate of a server once, in DER, in the order of the connections.
-    private(set) var certificates: [[UInt8]] = []
+    /// The connections of the transfer.
+    private(set) var handshakes: [TLSHandshake] = []
+    /// The faults of the transfer that developer mode ignores.
+    private(set) var notes: [String] = []
 
-    init(
-        _ profile: TLSProfile,
-        preSharedKey: PreSharedKey? = nil,
-        isDeveloperMode: Bool,
-        log: @escaping @Sendable (String) -> Void
-    ) {
-        (self.profile, self.preSharedKey) = (profile, preSharedKey)
-        (self.isDeveloperMode, self.log) = (isDeveloperMode, log)
+    init(_ preSharedKey: TLSTrust.PreSharedKey?, isDeveloperMode: Bool) {
+        profile = preSharedKey == nil ? .standard : .preSharedKey
+        (self.preSharedKey, self.isDeveloperMode) = (preSharedKey, isDeveloperMode)
     }
 
-    /// Begins a transfer to `host` and forgets the last fault.
-    func reset(host: String) { (self.host, fault) = (host, nil) }
+    func reset(host: String) { (self.host, fault, handshakes, notes) = (host, nil, [], []) }
 
     // MARK: Before the handshake
 
@@ -72,7 +47,7 @@ final class TLSGuard: TLSRules {
         if preSharedKey != nil {
             SSL_CTX_set_psk_client_callback(context) { connection, _, identity, identityCount, key, keyCount in
                 guard let connection, let identity, let key else { return 0 }
-                return TLSGuard.of(connection)?.giveKey(identity, identityCount, key, keyCount) ?? 0
+                return ServiceGuard.of(connection)?.giveKey(identity, identityCount, key, keyCount) ?? 0
             }
         }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
@@ -80,19 +55,19 @@ final class TLSGuard: TLSRules {
             context,
             { store, owner in
                 guard let store, let owner else { return 0 }
-                return Unmanaged<TLSGuard>.fromOpaque(owner).takeUnretainedValue().verify(store)
+                return Unmanaged<ServiceGuard>.fromOpaque(owner).takeUnretainedValue().verify(store)
             },
             owner
         )
         SSL_CTX_set_info_callback(context) { connection, event, _ in
             guard let connection, event & SSL_CB_HANDSHAKE_DONE != 0 else { return }
-            TLSGuard.of(connection)?.handshakeDone(connection)
+            ServiceGuard.of(connection)?.handshakeDone(connection)
         }
         return true
     }
 
-    private static func of(_ connection: OpaquePointer) -> TLSGuard? {
-        tls_owner(connection).map { Unmanaged<TLSGuard>.fromOpaque($0).takeUnretainedValue() }
+    private static func of(_ connection: OpaquePointer) -> ServiceGuard? {
+        tls_owner(connection).map { Unmanaged<ServiceGuard>.fromOpaque($0).takeUnretainedValue() }
     }
 
     private func giveKey(
@@ -115,7 +90,7 @@ final class TLSGuard: TLSRules {
     /// Checks the certificate without any trusted authority. The C function is X509_verify_cert.
     private func verify(_ store: OpaquePointer) -> Int32 {
         X509_STORE_CTX_set_verify_cb(store) { isGood, store in
-            isGood == 1 || TLSGuard.ignoredErrors.contains(X509_STORE_CTX_get_error(store)) ? 1 : 0
+            isGood == 1 || ServiceGuard.ignoredErrors.contains(X509_STORE_CTX_get_error(store)) ? 1 : 0
         }
         if X509_verify_cert(store) == 1 { return 1 }
         let code = X509_STORE_CTX_get_error(store)
@@ -135,7 +110,7 @@ final class TLSGuard: TLSRules {
     @discardableResult
     private func record(_ fault: TLSFault) -> Bool {
         if isDeveloperMode {
-            log("developer mode: \(host): \(fault)")
+            notes.append("developer mode: \(host): \(fault)")
             return false
         }
         if self.fault == nil { self.fault = fault }
@@ -144,26 +119,26 @@ final class TLSGuard: TLSRules {
 
     // MARK: After the handshake
 
-    /// Checks the connection. A resumed handshake has no key agreement of its own.
     private func handshakeDone(_ connection: OpaquePointer) {
         guard let certificate = SSL_get0_peer_certificate(connection) else {
             record(.certificate("the server sent no certificate"))
             return
         }
-        let isResumed = SSL_session_reused(connection) == 1
         checkName(certificate)
-        if let key = X509_get0_pubkey(certificate) {
-            let bits = Int(EVP_PKEY_get_bits(key))
-            if bits < Self.minimum(key) { record(.certificateKeyTooShort(bits: bits)) }
-        } else {
-            record(.certificate("the key of the certificate cannot be read"))
-        }
-        if profile.groups != nil, !isResumed { checkEphemeralKey(connection) }
         if saysRevoked(connection) { record(.certificate("the certificate is revoked")) }
-        if requiresResumption, !isResumed { record(.notResumed) }
-        let der = Self.encoded(certificate)
-        if !certificates.contains(der) { certificates.append(der) }
-        if let listed, !listed.contains(der) { record(.notListed) }
+        guard let key = X509_get0_pubkey(certificate) else {
+            record(.certificate("the key of the certificate cannot be read"))
+            return
+        }
+        let handshake = TLSHandshake(
+            certificate: Self.encoded(certificate),
+            key: Self.key(key),
+            ephemeralKey: Self.ephemeralKey(connection),
+            isResumed: SSL_session_reused(connection) == 1,
+            version: UInt16(truncatingIfNeeded: SSL_version(connection))
+        )
+        handshakes.append(handshake)
+        for fault in conditions.faults(of: handshake, agreesKey: preSharedKey == nil) { record(fault) }
     }
 
     private func checkName(_ certificate: OpaquePointer) {
@@ -173,18 +148,14 @@ final class TLSGuard: TLSRules {
         if result != 1 { record(.certificate("the certificate is for another host")) }
     }
 
-    private func checkEphemeralKey(_ connection: OpaquePointer) {
-        guard let key = tls_ephemeral_key(connection) else {
-            record(.ephemeralKeyTooShort(bits: 0))
-            return
-        }
+    private static func ephemeralKey(_ connection: OpaquePointer) -> TLSHandshake.Key? {
+        guard let key = tls_ephemeral_key(connection) else { return nil }
         defer { EVP_PKEY_free(key) }
-        let bits = Int(EVP_PKEY_get_bits(key))
-        if bits < Self.minimum(key) { record(.ephemeralKeyTooShort(bits: bits)) }
+        return Self.key(key)
     }
 
-    private static func minimum(_ key: OpaquePointer) -> Int {
-        TLSProfile.minimumBits(isElliptic: EVP_PKEY_get_base_id(key) == EVP_PKEY_EC)
+    private static func key(_ key: OpaquePointer) -> TLSHandshake.Key {
+        TLSHandshake.Key(isElliptic: EVP_PKEY_get_base_id(key) == EVP_PKEY_EC, bits: Int(EVP_PKEY_get_bits(key)))
     }
 
     /// Whether a stapled OCSP response says that the certificate is revoked. Its signature is not checked, since the server

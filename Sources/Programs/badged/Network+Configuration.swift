@@ -4,6 +4,21 @@ import HTTP
 import Host
 import Secrets
 
+extension Network {
+    /// Reads `[eid] proxy`, and the variable with which the unit of systemd names the socket of badged-network.
+    /// - Throws: `StartError`. A proxy that cannot be used never means a direct connection.
+    static func read(
+        _ configuration: Configuration,
+        environment: @escaping Environment = systemEnvironment
+    ) throws(StartError) -> Network {
+        let socket = environment("BADGED_NETWORK_SOCKET")
+        return Network(
+            proxies: try ProxySettings.read(configuration, environment: environment),
+            socket: socket?.isEmpty == false ? socket : nil
+        )
+    }
+}
+
 extension ProxySettings {
     /// Reads the proxies of `[eid] proxy`, and the file of `[eid] proxy_credentials`.
     /// - Returns: nil when connections go out directly.

@@ -2,15 +2,15 @@
 
 /// The cipher suites, groups and signatures that a connection may use. TR-03116-4, 2. Both profiles use only TLS 1.2,
 /// because their suites belong to TLS 1.2.
-struct TLSProfile: Sendable, Equatable {
+package struct TLSProfile: Sendable, Equatable {
     /// OpenSSL's names, the preferred suite first.
-    let suites: String
+    package let suites: String
     /// nil when no suite of the profile uses a group.
-    let groups: String?
-    let signatures: String
+    package let groups: String?
+    package let signatures: String
 
     /// For a service, and for an eID-Server that is attached to a service.
-    static let standard = TLSProfile(
+    package static let standard = TLSProfile(
         suites: """
             ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:DHE-RSA-AES256-GCM-SHA384:\
             ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256
@@ -23,12 +23,12 @@ struct TLSProfile: Sendable, Equatable {
     )
 
     /// For an eID-Server with a pre-shared key. RFC 4279, RFC 5487.
-    static let preSharedKey = TLSProfile(
+    package static let preSharedKey = TLSProfile(
         suites: "RSA-PSK-AES256-GCM-SHA384:RSA-PSK-AES128-GCM-SHA256:RSA-PSK-AES256-CBC-SHA",
         groups: nil,
         signatures: "RSA+SHA512:RSA+SHA384:RSA+SHA256"
     )
 
     /// The minimum number of bits of a key in a certificate or a key agreement. TR-03116-4, 2.
-    static func minimumBits(isElliptic: Bool) -> Int { isElliptic ? 250 : 3000 }
+    package static func minimumBits(isElliptic: Bool) -> Int { isElliptic ? 250 : 3000 }
 }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CExpat
 import Glibc
+package import HTTP
 
 /// Reads a document with expat, which opens no file and no connection. No other file calls expat.
 ///
 /// Size, depth, number of elements and number of attributes are bounded; a document type is refused.
-enum XMLReader {
-    static let maximumDepth = 32
-    static let maximumElements = 4096
-    static let maximumAttributes = 32
+package enum XMLReader {
     /// The maximum number of bytes of a name with its namespace.
     static let maximumName = 1024
 
     /// Reads a document of at most `maximumLength` bytes.
     /// - Returns: the root element.
     /// - Throws: `XMLError`.
-    static func read(_ bytes: [UInt8], maximumLength: Int) throws(XMLError) -> XMLElement {
+    package static func read(_ bytes: [UInt8], maximumLength: Int) throws(XMLError) -> XMLElement {
         guard bytes.count <= maximumLength, let count = Int32(exactly: bytes.count) else { throw .tooLarge }
         guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: separator)) else { throw .tooLarge }
         defer { XML_ParserFree(parser) }
@@ -67,13 +65,13 @@ enum XMLReader {
         func start(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
             guard error == nil else { return }
             count += 1
-            guard count <= XMLReader.maximumElements, open.count < XMLReader.maximumDepth, let name = Self.local(name)
+            guard count <= XMLElement.maximumElements, open.count < XMLElement.maximumDepth, let name = Self.local(name)
             else { return stop(.tooLarge) }
             var element = XMLElement(name: name)
             // Pairs of name and value; a null pointer ends the list.
             var index = 0
             while let attributes, let key = attributes[index], let value = attributes[index + 1] {
-                guard index / 2 < XMLReader.maximumAttributes, let name = Self.local(key) else {
+                guard index / 2 < XMLElement.maximumAttributes, let name = Self.local(key) else {
                     return stop(.tooLarge)
                 }
                 element.attributes[name] = String(cString: value)

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Confinement
+import Glibc
+import Host
+import Transfers
+
+/// Everything that meets strangers on a network: names, TLS, HTTP, XML. It shares no memory with badged, which has PINs
+/// and keys, and gives up all rights but those that a connection needs. systemd starts one for each dialogue, or badged
+/// does. It ends when badged closes the socket.
+@main struct Program {
+    private static let name = "badged-network"
+
+    static func main() {
+        signal(SIGPIPE, SIG_IGN)
+        ChildProcess.requireSocket(of: name, hint: "see RUN_AUTH in badged(8)")
+        ProcessHardening.apply()
+        if let fault = TransferJob.fault { ChildProcess.refuse(name, hint: fault) }
+        guard Confinement.network.apply(to: name) else { exit(1) }
+        TransferJob(socket: ChildProcess.firstDescriptor).serve()
+        // exit() would wait for look-ups of names that hang.
+        _exit(0)
+    }
+}

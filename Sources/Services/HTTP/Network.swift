@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Glibc
+import Host
+
+/// How badged reaches servers: through runs of badged-network, one for each dialogue.
+package struct Network: Sendable {
+    /// nil: no connection goes through a proxy.
+    package var proxies: ProxySettings?
+    /// The socket at which systemd starts badged-network; nil: badged starts it itself.
+    package var socket: String?
+
+    package init(proxies: ProxySettings? = nil, socket: String? = nil) {
+        (self.proxies, self.socket) = (proxies, socket)
+    }
+
+    private static let program = "badged-network"
+
+    /// Says why no server can be reached, or nil.
+    package var fault: String? {
+        if let socket { return access(socket, W_OK) == 0 ? nil : "the socket \(socket) is missing" }
+        return ChildProcess.path(of: Self.program) == nil ? "the program \(Self.program) is missing" : nil
+    }
+
+    /// Starts badged-network.
+    /// - Returns: the socket to it, and its process if this process is its parent.
+    func start() throws(HTTPFault) -> (descriptor: Int32, process: Int32?) {
+        if let socket { return (try Self.connect(socket), nil) }
+        guard let path = ChildProcess.path(of: Self.program) else {
+            throw .unavailable("the program \(Self.program) is missing: install badged again")
+        }
+        var pair: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
+            throw .unavailable("\(SystemError("socketpair"))")
+        }
+        defer { close(pair[1]) }
+        guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
+            close(pair[0])
+            throw .unavailable("\(path) cannot be started")
+        }
+        return (pair[0], process)
+    }
+
+    private static func connect(_ path: String) throws(HTTPFault) -> Int32 {
+        // A full queue of connections is an error, instead of a wait.
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = Glibc.socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else { throw .unavailable("\(SystemError("socket"))") }
+        let isConnected = UnixAddress(path: path)?.withPointer { Glibc.connect(descriptor, $0, $1) == 0 }
+        guard isConnected == true else {
+            let error = SystemError("connect")
+            close(descriptor)
+            throw .unavailable("badged-network.socket does not answer: \(error)")
+        }
+        return descriptor
+    }
+}
+
+/// Counts the runs of badged-network of each user. A workflow has one or two.
+@Loop enum NetworkSlots {
+    /// The largest number of runs at once for root, and for all others together.
+    private static let maximum = 256
+    /// The largest number of runs at once for one user.
+    private static let maximumPerUser = 64
+    private static var running: [UInt32?: Int] = [:]
+
+    static func take(for user: UInt32?) -> Bool {
+        let own = running[user, default: 0]
+        let others = running.reduce(0) { $1.key == 0 ? $0 : $0 + $1.value }
+        let hasRoom = user == 0 ? own < maximum : others < maximum && (user == nil || own < maximumPerUser)
+        if hasRoom { running[user] = own + 1 }
+        return hasRoom
+    }
+
+    static func giveBack(for user: UInt32?) {
+        let rest = running[user, default: 1] - 1
+        running[user] = rest > 0 ? rest : nil
+    }
+}

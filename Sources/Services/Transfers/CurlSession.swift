@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CCurl
+import HTTP
+
+/// The rules that decide about the certificates of a session, instead of the authorities of the system.
+///
+/// The rules must outlive the connections that they have prepared.
+protocol TLSRules: AnyObject {
+    /// Begins a transfer to `host`, and forgets the last fault.
+    func reset(host: String)
+
+    /// Configures a new SSL_CTX; false when libssl lacks what the rules need.
+    func prepare(_ context: OpaquePointer) -> Bool
+
+    /// The rule that the last handshake broke; nil after a good one.
+    var fault: TLSFault? { get }
+}
+
+/// The connections to one server, over libcurl. No other file calls libcurl.
+final class CurlSession {
+    /// The maximum number of bytes of all header lines of an answer.
+    private static let maximumHeaders = 64 * 1024
+
+    private let tls: (any TLSRules)?
+    private let session: OpaquePointer
+    /// A transfer ends when this descriptor can be read.
+    private let stop: Int32
+
+    // The state of the running transfer.
+    private var method = HTTPRequest.Method.get
+    private var attempts = 0
+    private var maximumLength = 0
+    private var isTooLarge = false
+    private var refusesPrivateServers = false
+    private var hasMetPrivateServer = false
+    private var lines: [[UInt8]] = []
+    private var headerBytes = 0
+    private var body: [UInt8] = []
+
+    /// Makes a session without connections; nil if no memory is left. Without TLS rules, libcurl verifies certificates with
+    /// the authorities of the system.
+    init?(_ tls: (any TLSRules)?, stop: Int32) {
+        guard let session = ccurl_session_new() else { return nil }
+        (self.tls, self.session, self.stop) = (tls, session, stop)
+    }
+
+    deinit { ccurl_session_free(session) }
+
+    /// Runs one transfer to its end.
+    func run(_ transfer: NetworkRequest.Transfer) throws(HTTPFault) -> HTTPResponse {
+        let request = transfer.request
+        tls?.reset(host: request.address.origin.host)
+        (method, maximumLength) = (request.method, request.maximumLength)
+        (refusesPrivateServers, hasMetPrivateServer) = (request.refusesPrivateServers, false)
+        (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
+        defer { (lines, body) = ([], []) }
+        let outcome = perform(transfer)
+        let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        if hasMetPrivateServer { throw .privateServer }
+        if let fault = tls?.fault { throw .tls(fault, words) }
+        if isTooLarge { throw .tooLarge }
+        switch outcome.end {
+        case CCURL_DONE: break
+        case CCURL_REFUSED where method == .connect: return HTTPResponse(status: 100)
+        case CCURL_CANCELLED: throw .cancelled
+        case CCURL_TIMEOUT: throw .timeout
+        case CCURL_PROXY: throw .proxy(ProxyFault(status: outcome.proxy_status), words)
+        case CCURL_UNREACHABLE: throw .unreachable(words)
+        case CCURL_TLS: throw .tls(nil, words)
+        case CCURL_REFUSED where attempts > 1: throw .broken("the server dropped the connection")
+        default: throw .broken(words)
+        }
+        guard (100...999).contains(outcome.status) else { throw .broken("no HTTP status") }
+        return HTTPResponse(status: outcome.status, headers: headers, body: body)
+    }
+
+    private func perform(_ transfer: NetworkRequest.Transfer) -> ccurl_outcome {
+        guard let credentials = transfer.proxy?.credentials else { return perform(transfer, nil, nil) }
+        return credentials.withStrings { perform(transfer, $0, $1) }
+    }
+
+    private func perform(
+        _ transfer: NetworkRequest.Transfer,
+        _ name: UnsafePointer<CChar>?,
+        _ password: UnsafePointer<CChar>?
+    ) -> ccurl_outcome {
+        let request = transfer.request
+        let method =
+            switch request.method {
+            case .get: CCURL_GET
+            case .post: CCURL_POST
+            case .put: CCURL_PUT
+            case .connect: CCURL_CONNECT
+            case .page: CCURL_PAGE
+            }
+        // An empty Expect header: otherwise libcurl would wait for 100 Continue before it sends a long body.
+        let headers = (request.headers + ["Expect:"]).joined(separator: "\n")
+        let owner = Unmanaged.passUnretained(self).toOpaque()
+        return Self.withCStrings([request.address.text, headers, transfer.proxy?.address ?? ""]) { texts in
+            request.body.withUnsafeBytes { body in
+                var call = ccurl_request(
+                    method: method,
+                    url: texts[0],
+                    is_secure: request.address.isSecure,
+                    headers: texts[1],
+                    body: body.baseAddress,
+                    body_count: body.count,
+                    trusts_system: tls == nil,
+                    proxy: texts[2],
+                    proxy_name: name,
+                    proxy_password: password,
+                    connect_milliseconds: Int(transfer.connectMilliseconds),
+                    total_milliseconds: Int(transfer.totalMilliseconds),
+                    stop: stop,
+                    owner: owner,
+                    prepare_tls: { CurlSession.of($0).tls?.prepare(OpaquePointer($1)) ?? true },
+                    may_connect: { CurlSession.of($0).mayConnect(String(cString: $1)) },
+                    connected: { CurlSession.of($0).maySend() },
+                    header: { CurlSession.of($0).takeHeader($1, $2) },
+                    received: { CurlSession.of($0).takeBody($1, $2) }
+                )
+                return ccurl_run(session, &call)
+            }
+        }
+    }
+
+    /// Lends C strings, in the order of the texts.
+    private static func withCStrings<R>(_ texts: [String], _ body: ([UnsafePointer<CChar>]) -> R) -> R {
+        func lend(_ lent: [UnsafePointer<CChar>]) -> R {
+            lent.count == texts.count ? body(lent) : texts[lent.count].withCString { lend(lent + [$0]) }
+        }
+        return lend([])
+    }
+
+    private static func of(_ owner: UnsafeMutableRawPointer) -> CurlSession {
+        Unmanaged<CurlSession>.fromOpaque(owner).takeUnretainedValue()
+    }
+
+    /// Whether this address of the server may be reached.
+    private func mayConnect(_ address: String) -> Bool {
+        guard refusesPrivateServers, PrivateAddress.isPrivate(address) else { return true }
+        hasMetPrivateServer = true
+        return false
+    }
+
+    /// libcurl sends a request again when the server drops a connection that was used before. A message that changes
+    /// something must not be sent again: the server may have acted on the first.
+    private func maySend() -> Bool {
+        attempts += 1
+        guard tls?.fault == nil else { return false }
+        return switch method {
+        case .get, .page: true
+        case .post, .put: attempts == 1
+        case .connect: false
+        }
+    }
+
+    private func takeHeader(_ bytes: UnsafePointer<CChar>, _ count: Int) -> Bool {
+        headerBytes += count
+        guard headerBytes <= Self.maximumHeaders else {
+            isTooLarge = true
+            return false
+        }
+        let line = UnsafeRawBufferPointer(start: bytes, count: count)
+        // A status line begins an answer; interim answers before the last one do not count.
+        if line.starts(with: "HTTP/".utf8) { (lines, body) = ([], []) }
+        lines.append(Array(line))
+        return true
+    }
+
+    private func takeBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
+        guard count <= maximumLength - body.count else {
+            isTooLarge = true
+            return false
+        }
+        body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: count))
+        return true
+    }
+
+    private var headers: [(name: String, value: String)] {
+        lines.compactMap { line in
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+            let value = line[(colon + 1)...].drop { $0 <= 0x20 }
+            return (
+                String(decoding: line[..<colon], as: UTF8.self).lowercased(),
+                String(decoding: value.prefix(value.reversed().drop { $0 <= 0x20 }.count), as: UTF8.self)
+            )
+        }
+    }
+}
