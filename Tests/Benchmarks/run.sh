@@ -27,7 +27,7 @@ if [ -z "${BADGED_BENCH_GIVEN:-}" ]; then
     echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg)" >&2
     given=$("$here/packages.sh" "$bin/badged" "$bin/badgectl" |
         awk 'NR == 1 { print "packages=" $1 } NR == 2 { print "packageSize=" $1 / 1024 }')
-    given="$given $("$here/packages.sh" --also libcurl4 "$bin/badged" "$bin/badgectl" |
+    given="$given $("$here/packages.sh" "$bin/badged" "$bin/badgectl" "$bin/badged-network" |
         awk 'NR == 1 { print "onlinePackages=" $1 } NR == 2 { print "onlinePackageSize=" $1 / 1024 }')"
     # size ROW PROGRAM: the size in MB as `make install` installs it.
     size() {

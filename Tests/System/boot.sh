@@ -41,7 +41,7 @@ printf '[virtual]\nenabled = yes\n[activation]\nenabled = yes\n[nfc]\ndevices = 
 # A container has no Bluetooth, so a second program stores another socket under the name that badged-bluetooth uses.
 printf '[Service]\nExecStartPre=+/usr/bin/python3 /result/store\n' >all/etc/systemd/system/badged.service.d/store.conf
 mkdir "$work/result"
-cp "$work/examine" "$work/store" "$work/result"
+cp "$work/examine" "$work/store" "$work/online" "$work/result"
 exec systemd-nspawn -q --register=no --keep-unit --machine="badged-test-$$" --directory=all --private-network \
     --system-call-filter="seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
     --link-journal=no --bind="$work/result:/result" --console=pipe --boot systemd.unified_cgroup_hierarchy=1
@@ -54,6 +54,15 @@ address = os.environ["NOTIFY_SOCKET"]
 manager.connect("\0" + address[1:] if address.startswith("@") else address)
 stored = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 socket.send_fds(manager, [b"FDSTORE=1\nFDNAME=bluetooth"], [stored.fileno()])
+END
+
+# An authentication with a server that is not there; prints its result.
+cat >"$work/online" <<'END'
+import socket
+client = socket.socket(socket.AF_UNIX)
+client.connect("/run/badged/badged.sock")
+client.sendall(b'{"cmd":"RUN_AUTH","tcTokenURL":"https://127.0.0.1:1/"}\n')
+print(next(line for line in client.makefile() if '"result"' in line))
 END
 
 # Runs inside, as root; each line of output is NAME VALUE.
@@ -103,6 +112,10 @@ value seccomp sed -n 's/^Seccomp:\t//p' "/proc/$pid/status"
 value core sed -n 's/^Max core file size *//p' "/proc/$pid/limits"
 printf '123456\n654321\n' | as tester badgectl change-pin --reader Simulator --pin-stdin >/dev/null
 echo "changed $?"
+value online as tester python3 /result/online
+value accepted systemctl show badged-network.socket --property NAccepted --value
+value network-mode stat -c '%a %U' /run/badged-network.sock
+as tester python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("/run/badged-network.sock")' 2>/dev/null; echo "network-refused $?"
 value health as tester badgectl --json health
 # badged connects in the background; its socket starts pcscd.
 until systemctl is-active --quiet pcscd.service; do sleep 0.1; done
@@ -182,6 +195,10 @@ else
     check "GET_HEALTH says that the programs are confined" holds "$found" '^health .*\{("ok":true,"name":"confinement"|"name":"confinement","ok":true)\}'
 fi
 check "a PIN is changed on the virtual card" holds "$found" '^changed 0$'
+check "an authentication looks for its server through badged-network@.service" holds "$found" '^online .*server could not be reached'
+check "systemd has started a process for it" holds "$found" '^accepted [1-9]'
+check "only badged may ask for connections" holds "$found" '^network-mode 600 badged'
+check "a member of group badged may not" holds "$found" '^network-refused 1$'
 check "GET_HEALTH has a check of pcscd" holds "$found" '^health .*"name":"pcsc'
 check "pcscd was started by its socket" holds "$found" '^pcscd active'
 check "systemctl reload succeeds" holds "$found" '^reload 0$'

@@ -61,6 +61,19 @@ def child(name):
     return None
 
 
+def memory(pid):
+    """All memory of a process that it can write."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as file:
+        places = [line.split()[0] for line in file if " rw" in line and "[v" not in line]
+    content = []
+    with open(f"/proc/{pid}/mem", "rb") as file:
+        for place in places:
+            begin, end = (int(number, 16) for number in place.split("-"))
+            file.seek(begin)
+            content.append(file.read(end - begin))
+    return b"".join(content)
+
+
 # badged with connections to a client, to pcscd and to an eID-Server
 os.mkdir("/run/pcscd")
 start("/usr/sbin/pcscd", "--foreground", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -91,8 +104,14 @@ open_to_server = sockets(network) & set(table("tcp", "01"))
 check("badged-network is connected to the eID-Server", open_to_server, descriptors(network))
 internet = {number for name in ("tcp", "tcp6", "udp", "udp6") for number in table(name)}
 check("badged has no socket of the Internet but those of the browser port", sockets(daemon.pid) & internet <= set(table("tcp", "0A")) | set(table("tcp6", "0A")), descriptors(daemon.pid))
-with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as file:
-    check("badged has neither libcurl nor expat", not re.search("libcurl|libexpat", file.read()))
+
+
+def loads_network_libraries():
+    with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as file:
+        return re.search("libcurl|libexpat", file.read())
+
+
+check("badged has neither libcurl nor expat", not loads_network_libraries())
 
 # Both programs are started now, while badged has these connections.
 first = until(lambda: child("badged-nfc"))
@@ -125,7 +144,19 @@ for name, pid, shared in (("badged-activation", activation, listening), ("badged
     check(f"{name} has a filter for system calls", status(pid, "Seccomp") == "2")
     check(f"{name} cannot get privileges", status(pid, "NoNewPrivs") == "1")
     check(f"{name} cannot be debugged by its user", os.stat(f"/proc/{pid}/mem").st_uid == 0)
+# A wrong PIN, and then the question for the next one: badged-network runs, and has never seen the first.
+PIN = "740931"
+client.send(cmd="ACCEPT")
+client.wait_for("INSERT_CARD")
+client.send(cmd="SET_CARD", name="Simulator")
+client.wait_for("ENTER_PIN")
+client.ask("ENTER_PIN", cmd="SET_PIN", value=PIN)
+found = memory(network)
+check("the memory of badged-network has the certificate of the eID-Server", b"localhost" in found)
+check("the memory of badged-network has no PIN", PIN.encode() not in found)
+check("badged has neither libcurl nor expat after an authentication", not loads_network_libraries())
 client.ask("AUTH", cmd="CANCEL")
+check("badged-network ends with its authentication", until(lambda: child("badged-network") is None))
 daemon.end()
 
 # A program in the place of badged-activation that breaks the rules: two descriptors in one message. It ignores SIGTERM

@@ -32,11 +32,11 @@ import Threads
         let alarm: Loop.Alarm
     }
 
-    /// Milliseconds after the limits of a transfer.
-    private static let grace: Int64 = 5000
+    /// How long a run may say nothing after the limits of its transfer, in milliseconds.
+    private let grace: Int64
 
-    package nonisolated init(_ network: Network) {
-        self.network = network
+    package nonisolated init(_ network: Network, grace: Int64 = 5000) {
+        (self.network, self.grace) = (network, grace)
         user = Requester.uid
     }
 
@@ -85,7 +85,7 @@ import Threads
         let alarm = Loop.Alarm { [weak self] in
             self?.finish(.unavailable("badged-network does not answer"))
         }
-        alarm.set(after: Int64(totalMilliseconds) + Self.grace)
+        alarm.set(after: Int64(totalMilliseconds) + grace)
         waiting[number] = Waiting(
             result: result,
             maximumReport: NetworkMessage.maximumReport(request),
