@@ -38,16 +38,13 @@ extension EIDCard {
     /// Reads a file; nil when it cannot be read.
     /// - Throws: `CardError` when the card gave no answer, or the task was cancelled.
     private static func read(_ shortFileID: UInt8, on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
-        do throws(TransparentFile.Failure<CardError>) {
-            return try await TransparentFile.read(shortFileID, le: 256) { command throws(CardError) in
-                try await channel.transmit(command)
+        do throws(EIDError) {
+            return try await TransparentFile.read("a file", shortFileID, le: 256) { command throws(EIDError) in
+                try await channel.exchange(command)
             }
         } catch {
-            switch error {
-            case .transport(let error): throw error
-            case .cancelled: throw .cancelled
-            case .refused, .tooLong: return nil
-            }
+            if case .card(let error) = error { throw error }
+            return nil
         }
     }
 }

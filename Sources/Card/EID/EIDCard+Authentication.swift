@@ -35,22 +35,13 @@ extension EIDCard {
     /// terminal authentication. TR-03110-3 A.1.2.5.
     /// - Throws: `.card(.cancelled)` when the task was cancelled between two commands.
     package func readCardSecurity() async throws(EIDError) -> CardSecurity {
-        let content: [UInt8]
-        do throws(TransparentFile.Failure<EIDError>) {
-            content = try await TransparentFile.read(
-                CardSecurity.shortFileID,
-                le: CommandAPDU.maximumLe,
-                hasLength: true
-            ) { command throws(EIDError) in
-                try await transmit(command)
-            }
-        } catch {
-            switch error {
-            case .transport(let error): throw error
-            case .refused(let status): throw .status(status)
-            case .tooLong: throw .protocolViolation("EF.CardSecurity is too long")
-            case .cancelled: throw .card(.cancelled)
-            }
+        let content = try await TransparentFile.read(
+            "EF.CardSecurity",
+            CardSecurity.shortFileID,
+            le: CommandAPDU.maximumLe,
+            hasLength: true
+        ) { command throws(EIDError) in
+            try await transmit(command)
         }
         guard let security = try? CardSecurity(content) else {
             throw .protocolViolation("EF.CardSecurity cannot be read")

@@ -61,11 +61,9 @@ package actor EIDCard {
         }
 
         let nonce = try await authenticate(PACE.Terminal.request)
-        let mapping = try await authenticate(try step { () throws(PACEError) in try terminal.receiveNonce(nonce) })
-        let ephemeral = try await authenticate(
-            try step { () throws(PACEError) in try terminal.receiveMapping(mapping) }
-        )
-        let token = try step { () throws(PACEError) in try terminal.receiveEphemeral(ephemeral) }
+        let mapping = try await authenticate(try terminal.receiveNonce(nonce))
+        let ephemeral = try await authenticate(try terminal.receiveMapping(mapping))
+        let token = try terminal.receiveEphemeral(ephemeral)
 
         let answer: ResponseAPDU
         do throws(EIDError) {
@@ -80,7 +78,7 @@ package actor EIDCard {
         }
         guard answer.status == .ok else { throw .status(answer.status) }
 
-        let outcome = try step { () throws(PACEError) in try terminal.receiveToken(answer.data) }
+        let outcome = try terminal.receiveToken(answer.data)
         let result = PACEResult(
             statusBefore: before,
             idPICC: outcome.idPICC,
@@ -111,11 +109,7 @@ package actor EIDCard {
     /// channel; `.protocolViolation` for a forged answer, and in a closed channel.
     package func transmit(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
         if let channel { return try await channel.exchange(command) }
-        do throws(CardError) {
-            return try await base.transmit(command)
-        } catch {
-            throw .card(error)
-        }
+        return try await base.exchange(command)
     }
 
     /// Discards the channel after chip authentication, which has replaced it with the channel of the server.
@@ -162,23 +156,11 @@ package struct PACEResult: Sendable, Equatable {
     }
 }
 
-/// Runs one step of PACE.
-private func step<R: ~Copyable>(_ body: () throws(PACEError) -> R) throws(EIDError) -> R {
-    do throws(PACEError) {
-        return try body()
-    } catch {
-        throw EIDError(error)
-    }
-}
-
 extension PACE.Terminal {
     /// Derives the key from the password, which is wiped.
     fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(EIDError) {
-        let key: Secret
-        do throws(CryptoError) {
-            key = try PACE.passwordKey(password, id: id, cipher: parameters.cipher)
-        } catch {
-            throw EIDError(error)
+        let key = try crypto { () throws(CryptoError) in
+            try PACE.passwordKey(password, id: id, cipher: parameters.cipher)
         }
         self.init(parameters, passwordKey: key)
     }

@@ -2,7 +2,7 @@
 import Crypto
 package import ISO7816
 
-/// Why a dialogue with an eID card failed.
+/// Why a step of an eID protocol failed, on the side of the terminal or of the card.
 package enum EIDError: Error, Sendable, Equatable {
     /// No answer came, or the task was cancelled between two commands.
     case card(CardError)
@@ -13,34 +13,58 @@ package enum EIDError: Error, Sendable, Equatable {
     case protocolViolation(String)
     /// The card or the caller requires something that is not supported.
     case unsupported(String)
+}
 
-    init(_ error: PACEError) {
+/// PACE. The run is over after each of them.
+extension EIDError {
+    /// The structure, a tag or a length is wrong; words for the log.
+    package static func pace(_ what: String) -> Self { .protocolViolation("PACE: \(what)") }
+    /// The other side sent a point that is not on the curve.
+    package static let invalidPoint = pace("a public key is not a point of the curve")
+    /// The other side sent our own public key. TR-03110-2 3.2.
+    package static let equalKeys = pace("the card returned the public key of the terminal")
+    /// The other side's token is wrong: its password differs, or messages were changed on the way.
+    package static let wrongToken = pace("the card's token is wrong")
+    /// A step was called out of order.
+    package static let outOfOrder = pace("a step out of order")
+}
+
+/// Secure messaging. The channel is dead after each of them.
+extension EIDError {
+    /// A mandatory object is missing. The chip answers 6987.
+    package static let missingObject = protocolViolation("secure messaging: an object is missing")
+    /// Order, length, padding or status is wrong, or the bytes are not objects. The chip answers 6988.
+    package static let malformedMessage = protocolViolation("secure messaging: malformed answer")
+    /// The cryptographic checksum is wrong. The chip answers 6988.
+    package static let wrongMAC = protocolViolation("secure messaging: wrong checksum")
+    /// The protected command is too long for an APDU.
+    package static let tooLong = unsupported("secure messaging: the command is too long")
+    /// The channel is dead, or it is the turn of the other side.
+    package static let dead = protocolViolation("secure messaging: the channel is closed")
+}
+
+/// Runs a cryptographic step.
+func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(EIDError) -> T {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
         switch error {
-        case .malformed(let what): self = .protocolViolation("PACE: \(what)")
-        case .invalidPoint: self = .protocolViolation("PACE: a public key is not a point of the curve")
-        case .equalKeys: self = .protocolViolation("PACE: the card returned the public key of the terminal")
-        case .wrongToken: self = .protocolViolation("PACE: the card's token is wrong")
-        case .outOfOrder: self = .protocolViolation("PACE: a step out of order")
-        case .crypto(let error): self.init(error)
+        case .unsupported: throw .unsupported("cryptography: curve or algorithm is not in libcrypto")
+        case .invalidPoint: throw .invalidPoint
+        case .invalidLength, .invalidKey: throw .protocolViolation("cryptography: \(error)")
+        case .library: throw .unsupported("cryptography: libcrypto failed")
         }
     }
+}
 
-    init(_ error: SecureMessagingError) {
-        switch error {
-        case .missingObject: self = .protocolViolation("secure messaging: an object is missing")
-        case .malformed: self = .protocolViolation("secure messaging: malformed answer")
-        case .wrongMAC: self = .protocolViolation("secure messaging: wrong checksum")
-        case .tooLong: self = .unsupported("secure messaging: the command is too long")
-        case .dead: self = .protocolViolation("secure messaging: the channel is closed")
-        case .crypto(let error): self.init(error)
-        }
-    }
-
-    init(_ error: CryptoError) {
-        switch error {
-        case .unsupported: self = .unsupported("cryptography: curve or algorithm is not in libcrypto")
-        case .invalidLength, .invalidPoint, .invalidKey: self = .protocolViolation("cryptography: \(error)")
-        case .library: self = .unsupported("cryptography: libcrypto failed")
+extension CardChannel {
+    /// Sends one command and returns its answer.
+    /// - Throws: `.card` when no answer came.
+    func exchange(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+        do throws(CardError) {
+            return try await transmit(command)
+        } catch {
+            throw .card(error)
         }
     }
 }

@@ -45,12 +45,12 @@ package enum PACE {
         }
     }
 
-    /// Derives the key that encrypts the nonce. The password is wiped when this returns.
+    /// Derives the key that encrypts the nonce.
     ///
     /// `password` is the ASCII digits of CAN, PIN or PUK. For `.mrz` it is document number, date of birth and date of
     /// expiry with their check digits. TR-03110-3 A.2.3, D.2.1.4; ICAO 9303-11 9.7.3.
     package static func passwordKey(
-        _ password: consuming Secret,
+        _ password: borrowing Secret,
         id: PasswordID,
         cipher: AES
     ) throws(CryptoError) -> Secret {
@@ -78,21 +78,19 @@ package enum PACE {
     static func wrap(_ objects: BERTLV...) -> [UInt8] { BERTLV(0x7C, objects).encoded }
 
     /// Reads the objects of dynamic authentication data, the object 7C.
-    static func unwrap(_ bytes: [UInt8]) throws(PACEError) -> [BERTLV] {
-        do throws(BERError) {
-            let data = try BERTLV(bytes)
-            if data.tag == 0x7C { return try data.children }
-        } catch {
-            throw .malformed("dynamic authentication data cannot be read")
-        }
-        throw .malformed("no dynamic authentication data")
+    static func unwrap(_ bytes: [UInt8]) throws(EIDError) -> [BERTLV] {
+        let unreadable = EIDError.pace("dynamic authentication data cannot be read")
+        guard let data = try? BERTLV(bytes) else { throw unreadable }
+        guard data.tag == 0x7C else { throw .pace("no dynamic authentication data") }
+        guard let objects = try? data.children else { throw unreadable }
+        return objects
     }
 
     /// Reads dynamic authentication data with exactly one object and returns its value.
-    static func only(_ tag: UInt32, in bytes: [UInt8]) throws(PACEError) -> [UInt8] {
+    static func only(_ tag: UInt32, in bytes: [UInt8]) throws(EIDError) -> [UInt8] {
         let objects = try unwrap(bytes)
         guard let object = objects.first, objects.count == 1, object.tag == tag else {
-            throw .malformed("unexpected object")
+            throw .pace("unexpected object")
         }
         return object.value
     }
@@ -103,14 +101,9 @@ package enum PACE {
         in bytes: [UInt8],
         differentFrom own: ECPublicKey?,
         on curve: Curve
-    ) throws(PACEError) -> ECPublicKey {
+    ) throws(EIDError) -> ECPublicKey {
         let encoding = try only(tag, in: bytes)
-        let key: ECPublicKey
-        do throws(CryptoError) {
-            key = try ECPublicKey(encoding, on: curve)
-        } catch {
-            throw PACEError(error)
-        }
+        let key = try crypto { () throws(CryptoError) in try ECPublicKey(encoding, on: curve) }
         guard key != own else { throw .equalKeys }
         return key
     }
@@ -135,25 +128,6 @@ package enum PACE {
             case .ephemeral: return try ECPrivateKey(keys.ephemeral, on: group)
             }
         }
-    }
-}
-
-/// Why a PACE run failed. The state machine cannot be used afterwards.
-package enum PACEError: Error, Sendable, Equatable {
-    /// The structure, a tag or a length is wrong; words for the log.
-    case malformed(String)
-    /// The other side sent a point that is not on the curve.
-    case invalidPoint
-    /// The other side sent our own public key. TR-03110-2 3.2.
-    case equalKeys
-    /// The other side's token is wrong: its password differs, or messages were changed on the way.
-    case wrongToken
-    /// A step was called out of order.
-    case outOfOrder
-    case crypto(CryptoError)
-
-    init(_ error: CryptoError) {
-        self = error == .invalidPoint ? .invalidPoint : .crypto(error)
     }
 }
 

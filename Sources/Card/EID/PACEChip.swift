@@ -45,7 +45,7 @@ extension PACE {
 
         /// Takes the data field of the next command and returns that of its answer.
         /// - Throws: `.wrongToken` when the password of the terminal is wrong; the chip then counts a failed try.
-        package mutating func answer(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+        package mutating func answer(_ data: [UInt8]) throws(EIDError) -> [UInt8] {
             let due = step
             step = .over
             let answer: [UInt8]
@@ -81,42 +81,36 @@ extension PACE {
         }
 
         /// Takes an empty object 7C and returns the encrypted nonce (80).
-        private mutating func sendNonce(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
-            guard try unwrap(data).isEmpty else { throw .malformed("data in the request for the nonce") }
-            do throws(CryptoError) {
+        private mutating func sendNonce(_ data: [UInt8]) throws(EIDError) -> [UInt8] {
+            guard try unwrap(data).isEmpty else { throw .pace("data in the request for the nonce") }
+            return try crypto { () throws(CryptoError) in
                 let number: Secret
                 if let given = nonce.take() { number = given } else { number = try Random.secret(AES.blockSize) }
                 let encrypted = try AES.encrypt(number, key: passwordKey)
                 nonce = consume number
                 return wrap(BERTLV(0x80, encrypted))
-            } catch {
-                throw PACEError(error)
             }
         }
 
         /// Takes the terminal's mapping key (81) and returns ours (82).
-        private mutating func map(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+        private mutating func map(_ data: [UInt8]) throws(EIDError) -> [UInt8] {
             let peer = try point(0x81, in: data, differentFrom: nil, on: parameters.curve)
             guard let number = nonce.take() else { throw .outOfOrder }
-            do throws(CryptoError) {
+            return try crypto { () throws(CryptoError) in
                 let own = try makeKey(for: .mapping, fixedKeys, on: try parameters.curve.group)
                 let group = try own.group.mapped(nonce: number, key: own, peer: peer)
                 agreementKey = try makeKey(for: .ephemeral, fixedKeys, on: group)
                 return wrap(BERTLV(0x82, own.publicKey.uncompressed))
-            } catch {
-                throw PACEError(error)
             }
         }
 
         /// Takes the terminal's ephemeral key (83) and returns ours (84).
-        private mutating func agree(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+        private mutating func agree(_ data: [UInt8]) throws(EIDError) -> [UInt8] {
             guard let own = agreementKey.take() else { throw .outOfOrder }
             let peer = try point(0x83, in: data, differentFrom: own.publicKey, on: parameters.curve)
-            do throws(CryptoError) {
+            try crypto { () throws(CryptoError) in
                 let secret = try own.sharedSecret(with: peer)
                 keys = try SessionKeys(sharedSecret: secret, cipher: parameters.cipher)
-            } catch {
-                throw PACEError(error)
             }
             terminalKey = peer
             ownKey = own.publicKey
@@ -124,16 +118,14 @@ extension PACE {
         }
 
         /// Takes the terminal's token (85) and returns ours (86), with the names of the trust points (87, 88).
-        private mutating func authenticate(_ data: [UInt8]) throws(PACEError) -> [UInt8] {
+        private mutating func authenticate(_ data: [UInt8]) throws(EIDError) -> [UInt8] {
             let given = try only(0x85, in: data)
             guard let terminalKey, let ownKey, let keys = keys.take() else { throw .outOfOrder }
-            let expected: [UInt8]
-            let answer: [UInt8]
-            do throws(CryptoError) {
-                expected = try token(for: ownKey, parameters: parameters, keys: keys)
-                answer = try token(for: terminalKey, parameters: parameters, keys: keys)
-            } catch {
-                throw PACEError(error)
+            let (expected, answer) = try crypto { () throws(CryptoError) in
+                (
+                    try token(for: ownKey, parameters: parameters, keys: keys),
+                    try token(for: terminalKey, parameters: parameters, keys: keys)
+                )
             }
             guard ConstantTime.equal(expected, given) else { throw .wrongToken }
             self.keys = consume keys

@@ -27,29 +27,21 @@ package final class SecureChannel {
     package func exchange(_ header: CommandAPDU, data: consuming Secret) async throws(EIDError) -> ResponseAPDU {
         let command = try wrap(header, data: data)
         let answer: ResponseAPDU
-        do throws(CardError) {
-            answer = try await base.transmit(command)
+        do throws(EIDError) {
+            answer = try await base.exchange(command)
         } catch {
             messaging.close()
-            throw .card(error)
+            throw error
         }
         if answer.data.isEmpty, answer.status != .ok {
             messaging.close()
             throw .status(answer.status)
         }
-        do throws(SecureMessagingError) {
-            return try messaging.unwrap(answer)
-        } catch {
-            throw EIDError(error)
-        }
+        return try messaging.unwrap(answer)
     }
 
     /// Consumes the data, so that they are wiped when this returns.
     private func wrap(_ header: CommandAPDU, data: consuming Secret) throws(EIDError) -> CommandAPDU {
-        do throws(SecureMessagingError) {
-            return try messaging.wrap(header, data: data)
-        } catch {
-            throw EIDError(error)
-        }
+        try messaging.wrap(header, data: data)
     }
 }

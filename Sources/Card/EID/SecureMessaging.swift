@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Crypto
+import Crypto
 package import ISO7816
 package import Secrets
 
@@ -43,7 +43,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     // MARK: Terminal
 
     /// Encrypts the data of a command and authenticates it. The result always has Le.
-    package mutating func wrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
+    package mutating func wrap(_ command: CommandAPDU) throws(EIDError) -> CommandAPDU {
         try wrap(command, data: Secret(command.data))
     }
 
@@ -51,9 +51,9 @@ package struct SecureMessaging: ~Copyable, Sendable {
     package mutating func wrap(
         _ header: CommandAPDU,
         data: borrowing Secret
-    ) throws(SecureMessagingError) -> CommandAPDU {
+    ) throws(EIDError) -> CommandAPDU {
         try take(.command)
-        guard header.cla & 0x0C == 0 else { throw .malformed }
+        guard header.cla & 0x0C == 0 else { throw .malformedMessage }
         let secured = header.cla | 0x0C
         isOddInstruction = header.ins & 1 != 0
         increment()
@@ -77,17 +77,17 @@ package struct SecureMessaging: ~Copyable, Sendable {
     }
 
     /// Checks and decrypts a protected answer.
-    package mutating func unwrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
+    package mutating func unwrap(_ answer: ResponseAPDU) throws(EIDError) -> ResponseAPDU {
         try take(.answer)
         increment()
         var objects = try objects(of: answer.data)
         let data = pop(dataTag, from: &objects)
         guard let status = pop(0x99, from: &objects), let mac = pop(0x8E, from: &objects) else { throw .missingObject }
-        guard objects.isEmpty else { throw .malformed }
+        guard objects.isEmpty else { throw .malformedMessage }
         let authenticated = [data, status].compactMap { $0 }
         guard ConstantTime.equal(try authenticate(nil, authenticated), mac.value) else { throw .wrongMAC }
-        guard status.value == [answer.status.sw1, answer.status.sw2] else { throw .malformed }
-        let plain = try data.map { object throws(SecureMessagingError) in try decrypt(object) } ?? []
+        guard status.value == [answer.status.sw1, answer.status.sw2] else { throw .malformedMessage }
+        let plain = try data.map { object throws(EIDError) in try decrypt(object) } ?? []
         turn = .command
         return ResponseAPDU(data: plain, answer.status)
     }
@@ -95,7 +95,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     // MARK: Chip
 
     /// Checks and decrypts a protected command. The bits of secure messaging in its class are removed.
-    package mutating func unwrap(_ command: CommandAPDU) throws(SecureMessagingError) -> CommandAPDU {
+    package mutating func unwrap(_ command: CommandAPDU) throws(EIDError) -> CommandAPDU {
         try take(.command)
         guard command.cla & 0x0C == 0x0C else { throw .missingObject }
         isOddInstruction = command.ins & 1 != 0
@@ -104,7 +104,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         let data = pop(dataTag, from: &objects)
         let le = pop(0x97, from: &objects)
         guard let mac = pop(0x8E, from: &objects) else { throw .missingObject }
-        guard objects.isEmpty else { throw .malformed }
+        guard objects.isEmpty else { throw .malformedMessage }
         let header = [command.cla, command.ins, command.p1, command.p2]
         let authenticated = [data, le].compactMap { $0 }
         guard ConstantTime.equal(try authenticate(header, authenticated), mac.value) else { throw .wrongMAC }
@@ -116,7 +116,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     }
 
     /// Encrypts the data of an answer and authenticates it.
-    package mutating func wrap(_ answer: ResponseAPDU) throws(SecureMessagingError) -> ResponseAPDU {
+    package mutating func wrap(_ answer: ResponseAPDU) throws(EIDError) -> ResponseAPDU {
         try take(.answer)
         increment()
         var objects: [BERTLV] = []
@@ -130,7 +130,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     // MARK: Parts
 
     /// Checks the turn. The channel is dead until the step sets the next turn.
-    private mutating func take(_ due: Turn) throws(SecureMessagingError) {
+    private mutating func take(_ due: Turn) throws(EIDError) {
         let isDue = turn == due
         turn = .dead
         guard isDue else { throw .dead }
@@ -146,12 +146,9 @@ package struct SecureMessaging: ~Copyable, Sendable {
     /// Object 87 has a padding indicator; object 85, for odd instruction codes, has none. ISO 7816-4, 10.4.
     private var dataTag: UInt32 { isOddInstruction ? 0x85 : 0x87 }
 
-    private func objects(of data: [UInt8]) throws(SecureMessagingError) -> [BERTLV] {
-        do throws(BERError) {
-            return try BERTLV.sequence(data)
-        } catch {
-            throw .malformed
-        }
+    private func objects(of data: [UInt8]) throws(EIDError) -> [BERTLV] {
+        guard let objects = try? BERTLV.sequence(data) else { throw .malformedMessage }
+        return objects
     }
 
     /// Removes the first object if it has this tag. The order of objects is fixed.
@@ -159,30 +156,24 @@ package struct SecureMessaging: ~Copyable, Sendable {
         objects.first?.tag == tag ? objects.removeFirst() : nil
     }
 
-    private func encrypt(_ data: borrowing Secret) throws(SecureMessagingError) -> BERTLV {
-        do throws(CryptoError) {
-            let encrypted = try AES.encrypt(Padding.add(to: data), key: keys.encryption, initialVector: try vector())
-            return BERTLV(dataTag, isOddInstruction ? encrypted : [0x01] + encrypted)
-        } catch {
-            throw .crypto(error)
+    private func encrypt(_ data: borrowing Secret) throws(EIDError) -> BERTLV {
+        let encrypted = try crypto { () throws(CryptoError) in
+            try AES.encrypt(Padding.add(to: data), key: keys.encryption, initialVector: try vector())
         }
+        return BERTLV(dataTag, isOddInstruction ? encrypted : [0x01] + encrypted)
     }
 
-    private func decrypt(_ object: BERTLV) throws(SecureMessagingError) -> [UInt8] {
+    private func decrypt(_ object: BERTLV) throws(EIDError) -> [UInt8] {
         var encrypted = object.value[...]
         if object.tag == 0x87 {
-            guard encrypted.popFirst() == 0x01 else { throw .malformed }
+            guard encrypted.popFirst() == 0x01 else { throw .malformedMessage }
         }
-        guard !encrypted.isEmpty, encrypted.count % AES.blockSize == 0 else { throw .malformed }
-        do throws(CryptoError) {
-            let padded = try AES.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector())
-            guard let plain = Padding.remove(from: padded) else { throw CryptoError.invalidLength }
-            return plain.withBytes { Array($0) }
-        } catch .invalidLength {
-            throw .malformed
-        } catch {
-            throw .crypto(error)
+        guard !encrypted.isEmpty, encrypted.count % AES.blockSize == 0 else { throw .malformedMessage }
+        let padded = try crypto { () throws(CryptoError) in
+            try AES.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector())
         }
+        guard let plain = Padding.remove(from: padded) else { throw .malformedMessage }
+        return plain.withBytes { Array($0) }
     }
 
     /// IV = E(K_Enc, SSC). TR-03110-3 F.2.2.
@@ -191,48 +182,29 @@ package struct SecureMessaging: ~Copyable, Sendable {
     }
 
     /// Computes the MAC over counter, padded command header and padded objects. TR-03110-3 F.2.
-    private func authenticate(_ header: [UInt8]?, _ objects: [BERTLV]) throws(SecureMessagingError) -> [UInt8] {
+    private func authenticate(_ header: [UInt8]?, _ objects: [BERTLV]) throws(EIDError) -> [UInt8] {
         var message = counter
         if let header { message += Padding.added(to: header) }
         if !objects.isEmpty { message += Padding.added(to: objects.flatMap(\.encoded)) }
-        do throws(CryptoError) {
-            return try CMAC.truncatedTag(message, key: keys.authentication)
-        } catch {
-            throw .crypto(error)
-        }
+        return try crypto { () throws(CryptoError) in try CMAC.truncatedTag(message, key: keys.authentication) }
     }
 
     /// Encodes Le in one byte up to 256, else in two; 0 is the largest value. ISO 7816-4, 10.4.
-    private func encode(le: Int) throws(SecureMessagingError) -> [UInt8] {
+    private func encode(le: Int) throws(EIDError) -> [UInt8] {
         switch le {
         case 1...256: [UInt8(truncatingIfNeeded: le)]
         case 257...CommandAPDU.maximumLe: [UInt8(truncatingIfNeeded: le >> 8), UInt8(truncatingIfNeeded: le)]
-        default: throw .malformed
+        default: throw .malformedMessage
         }
     }
 
-    private func decode(le: [UInt8]) throws(SecureMessagingError) -> Int {
+    private func decode(le: [UInt8]) throws(EIDError) -> Int {
         switch le.count {
         case 1: le[0] == 0 ? 256 : Int(le[0])
         case 2: le == [0, 0] ? CommandAPDU.maximumLe : Int(le[0]) << 8 | Int(le[1])
-        default: throw .malformed
+        default: throw .malformedMessage
         }
     }
-}
-
-/// Why a command or answer was refused. The channel is dead afterwards.
-package enum SecureMessagingError: Error, Sendable, Equatable {
-    /// A mandatory object is missing. The chip answers 6987.
-    case missingObject
-    /// Order, length, padding or status is wrong, or the bytes are not objects. The chip answers 6988.
-    case malformed
-    /// The cryptographic checksum is wrong. The chip answers 6988.
-    case wrongMAC
-    /// The protected command is too long for an APDU.
-    case tooLong
-    /// The channel is dead, or it is the turn of the other side.
-    case dead
-    case crypto(CryptoError)
 }
 
 extension PACE.Outcome {

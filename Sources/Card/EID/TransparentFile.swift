@@ -9,41 +9,30 @@ enum TransparentFile {
     /// The maximum number of commands for one file.
     static let maximumReads = 256
 
-    /// Why a file was not read.
-    enum Failure<Transport: Error>: Error {
-        case transport(Transport)
-        /// The card refused the first command.
-        case refused(StatusWord)
-        /// The file exceeds `maximumLength` or `maximumReads`, or an answer is longer than it may be.
-        case tooLong
-        /// The task was cancelled.
-        case cancelled
-    }
-
-    /// Reads a file from its start until the card has no more bytes. `shortFileID` is 1 to 30; `le` is the maximum number
+    /// Reads a file from its start until the card has no more bytes. `name` is for errors; `shortFileID` is 1 to 30; `le` is the maximum number
     /// of bytes of one answer, 1 to 65 536.
     ///
     /// With `hasLength` the file begins with one object, and is read until this object is complete.
-    static func read<Transport: Error>(
+    /// - Throws: `.status` when the card refused the first command; `.protocolViolation` when the file exceeds
+    ///   `maximumLength` or `maximumReads`, or an answer is longer than it may be; `.card(.cancelled)` when the task was
+    ///   cancelled.
+    static func read(
+        _ name: String,
         _ shortFileID: UInt8,
         le: Int,
         hasLength: Bool = false,
-        transmit: (CommandAPDU) async throws(Transport) -> ResponseAPDU
-    ) async throws(Failure<Transport>) -> [UInt8] {
+        transmit: (CommandAPDU) async throws(EIDError) -> ResponseAPDU
+    ) async throws(EIDError) -> [UInt8] {
+        let tooLong = EIDError.protocolViolation("\(name) is too long")
         var content: [UInt8] = []
         for _ in 0..<maximumReads {
-            guard !Task.isCancelled else { throw .cancelled }
-            let answer: ResponseAPDU
-            do throws(Transport) {
-                answer = try await transmit(
-                    content.isEmpty
-                        ? .readBinary(shortFileID: shortFileID, le: le)
-                        : .readBinary(offset: content.count, le: le)
-                )
-            } catch {
-                throw .transport(error)
-            }
-            guard answer.data.count <= le, content.count + answer.data.count <= maximumLength else { throw .tooLong }
+            guard !Task.isCancelled else { throw .card(.cancelled) }
+            let answer = try await transmit(
+                content.isEmpty
+                    ? .readBinary(shortFileID: shortFileID, le: le)
+                    : .readBinary(offset: content.count, le: le)
+            )
+            guard answer.data.count <= le, content.count + answer.data.count <= maximumLength else { throw tooLong }
             switch answer.status.value {
             case 0x9000 where !answer.data.isEmpty:
                 content += answer.data
@@ -52,10 +41,10 @@ enum TransparentFile {
                 return content + answer.data
             default:
                 // Cards answer 6B00 or other status words after the end of a file. A truncated file fails to parse.
-                guard !content.isEmpty else { throw .refused(answer.status) }
+                guard !content.isEmpty else { throw .status(answer.status) }
                 return content
             }
         }
-        throw .tooLong
+        throw tooLong
     }
 }

@@ -54,18 +54,9 @@ package final class CBCChannel: KeycardChannel {
 
     // MARK: Card
 
-    /// Why the card rejects a command.
-    package enum CommandFault: Error {
-        /// The data are shorter than a MAC. The channel stays open.
-        case tooShort
-        case wrongMAC
-        /// The MAC is right, but the padding is wrong: the command was encrypted with another initial vector. The
-        /// channel stays open.
-        case wrongPadding
-    }
-
     /// Checks and decrypts the data of a command.
-    package func unwrap(_ command: CommandAPDU) throws(CommandFault) -> Secret {
+    /// - Throws: `.tooShort`, `.wrongMAC` or `.wrongPadding`.
+    package func unwrap(_ command: CommandAPDU) throws(KeycardError) -> Secret {
         guard command.data.count >= AES.blockSize else { throw .tooShort }
         let header = { [command.cla, command.ins, command.p1, command.p2, $0] }
         guard let (encrypted, mac) = try? check(command.data, header) else { throw .wrongMAC }
@@ -102,7 +93,7 @@ package final class CBCChannel: KeycardChannel {
         let mac = Array(body.prefix(AES.blockSize))
         let encrypted = Array(body.dropFirst(AES.blockSize))
         guard ConstantTime.equal(try authenticate(header, encrypted), mac) else {
-            throw .malformed("the MAC of a message in the channel is wrong")
+            throw .wrongMAC
         }
         return (encrypted, mac)
     }
@@ -121,4 +112,14 @@ package final class CBCChannel: KeycardChannel {
         }
         return Padding.remove(from: padded)
     }
+}
+
+/// Why the card rejects a command in the channel.
+extension KeycardError {
+    /// The data are shorter than a MAC. The channel stays open.
+    package static let tooShort = malformed("a command in the channel is shorter than a MAC")
+    package static let wrongMAC = malformed("the MAC of a message in the channel is wrong")
+    /// The MAC is right, but the padding is wrong: the command was encrypted with another initial vector. The channel
+    /// stays open.
+    package static let wrongPadding = malformed("the padding of a command in the channel is wrong")
 }

@@ -89,25 +89,12 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
     }
 }
 
-/// Why a virtual card refuses a command, with the status word. ISO/IEC 7816-4
-package enum VirtualTapRefusal: UInt16, Error {
-    case wrongLength = 0x6700
-    case wrongSignature = 0x6982
-    case wrongState = 0x6985
-    case noApplication = 0x6A82
-    case noData = 0x6A88
-    case wrongParameters = 0x6B00
-    case wrongInstruction = 0x6D00
-    case wrongClass = 0x6E00
-    case failure = 0x6F00
-
-    /// Runs a step of cryptography.
-    package static func crypto<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Self) -> Value {
-        do throws(CryptoError) {
-            return try step()
-        } catch {
-            throw .failure
-        }
+/// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
+package func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
+        throw Refusal(0x6F00)
     }
 }
 
@@ -124,15 +111,15 @@ package struct VirtualTapAnswers {
     /// Returns the first part of the answer to a command, or the status word of the refusal.
     package mutating func process(
         _ command: [UInt8],
-        _ answer: (CommandAPDU) throws(VirtualTapRefusal) -> [UInt8]
+        _ answer: (CommandAPDU) throws(Refusal) -> [UInt8]
     ) -> [UInt8] {
-        do throws(VirtualTapRefusal) {
+        do throws(Refusal) {
             guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
             let wantsRest = command.cla == 0 && command.ins == Self.getResponse && !rest.isEmpty
             return part(of: wantsRest ? rest : try answer(command))
         } catch {
             rest = []
-            return [UInt8(error.rawValue >> 8), UInt8(error.rawValue & 0xFF)]
+            return [error.status.sw1, error.status.sw2]
         }
     }
 

@@ -46,8 +46,6 @@ final class VirtualAliroCard: VirtualCardSoftware {
         init(_ secret: consuming Secret) { self.secret = secret }
     }
 
-    private typealias Refusal = VirtualTapRefusal
-
     init(_ description: VirtualAliroDescription, _ key: consuming ECPrivateKey, _ reader: ECPublicKey?) {
         self.description = description
         answers = VirtualTapAnswers(description.tap)
@@ -114,7 +112,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         guard description.tap.has(version: opening.version),
             description.group.map({ opening.readerIdentifier.starts(with: $0) }) ?? true
         else { throw .wrongState }
-        return try Refusal.crypto { () throws(CryptoError) in try open(opening) }
+        return try crypto { () throws(CryptoError) in try open(opening) }
     }
 
     private func open(_ opening: AliroOpening) throws(CryptoError) -> [UInt8] {
@@ -152,12 +150,12 @@ final class VirtualAliroCard: VirtualCardSoftware {
         else { throw .wrongLength }
         state = .idle
         let signature = objects[1].value
-        let isKnown = try Refusal.crypto { () throws(CryptoError) in
+        let isKnown = try crypto { () throws(CryptoError) in
             guard let reader else { return false }
             return try ECDSA.verify(signature, of: transcript.signed(by: .reader), with: reader, digest: .sha256)
         }
         guard isKnown else { throw .wrongSignature }
-        return try Refusal.crypto { () throws(CryptoError) in try authenticate(transcript, agreed) }
+        return try crypto { () throws(CryptoError) in try authenticate(transcript, agreed) }
     }
 
     private func authenticate(
@@ -191,7 +189,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         case .idle, .selected, .selectedPKOC, .opened: throw .wrongState
         }
         state = .idle
-        let opened = try Refusal.crypto { () throws(CryptoError) in try channel.open(data, from: .reader) }
+        let opened = try crypto { () throws(CryptoError) in try channel.open(data, from: .reader) }
         guard let plain = opened else { throw .wrongSignature }
         let read = plain.withBytes { try? BERTLV.sequence($0) }
         guard let objects = read, objects.map(\.tag) == [AliroTag.readerStatus], objects[0].value.count == 2 else {
@@ -199,7 +197,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         }
         status = UInt16(objects[0].value[0]) << 8 | UInt16(objects[0].value[1])
         state = .authenticated(channel)
-        return try Refusal.crypto { () throws(CryptoError) in try channel.seal(Secret([0, 2, 0, 0]), from: .card) }
+        return try crypto { () throws(CryptoError) in try channel.seal(Secret([0, 2, 0, 0]), from: .card) }
     }
 
     /// PKOC, SE V1.
@@ -209,7 +207,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
             let transaction = objects.first(where: { $0.tag == PKOCTag.transaction })?.value, transaction.count == 16
         else { throw .wrongLength }
         signatures += 1
-        return try Refusal.crypto { () throws(CryptoError) in
+        return try crypto { () throws(CryptoError) in
             let signature = try ECDSA.sign(transaction, with: key, digest: .sha256)
             return BERTLV(PKOCTag.publicKey, key.publicKey.uncompressed).encoded
                 + BERTLV(PKOCTag.signature, signature).encoded

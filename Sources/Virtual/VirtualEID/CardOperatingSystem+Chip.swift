@@ -45,12 +45,7 @@ extension CardOperatingSystem {
         let objects = try dynamicData(data)
         try objects.allow(only: [0x80])
         let point = try objects.value(0x80)
-        let ephemeral: ECPublicKey
-        do {
-            ephemeral = try ECPublicKey(point, on: own.key.group.curve)
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        guard let ephemeral = try? ECPublicKey(point, on: own.key.group.curve) else { throw Refusal(0x6A80) }
         guard ephemeral.compressed == session.terminal?.ephemeralKey else { throw Refusal(0x6300) }
         let nonce = try crypto { () throws(CryptoError) in try random.bytes(ChipAuthentication.nonceLength) }
         let outcome = try crypto { () throws(CryptoError) in
@@ -71,14 +66,9 @@ extension CardOperatingSystem {
             let object = objects[0xA0] ?? objects[0xA2]
         else { throw Refusal(0x6A80) }
         let isFirst = object.tag == 0xA0
-        let sector: ECPublicKey
-        let announced: CVPublicKey
-        do {
-            announced = try CVPublicKey(objects: try object.children)
-            sector = try announced.key(inheriting: own.key.group.curve)
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        guard let announced = try? CVPublicKey(objects: try object.children),
+            let sector = try? announced.key(inheriting: own.key.group.curve)
+        else { throw Refusal(0x6A80) }
         guard announced.identifier == RestrictedIdentification.protocolID(digest) else { throw Refusal(0x6981) }
         guard sector.curve == own.key.group.curve else { throw Refusal(0x6A80) }
         let hashes = terminal.authority.certificate.sectorHashes

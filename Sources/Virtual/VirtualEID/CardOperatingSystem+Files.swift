@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 import ISO7816
+import ReadersVirtual
 
 /// SELECT, READ BINARY, UPDATE BINARY. ISO 7816-4 11.2.
 ///

@@ -64,11 +64,8 @@ extension CardOperatingSystem {
     }
 
     private func template(_ object: BERTLV) throws(Refusal) -> CHAT {
-        do {
-            return try CHAT(object)
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        guard let chat = try? CHAT(object) else { throw Refusal(0x6A80) }
+        return chat
     }
 
     private func status(of password: PasswordID) -> StatusWord {
@@ -110,15 +107,15 @@ extension CardOperatingSystem {
     }
 
     private func answer(_ data: [UInt8], _ password: PasswordID) throws(Refusal) -> [UInt8] {
-        do throws(PACEError) {
+        do throws(EIDError) {
             guard let answer = try pace?.chip.answer(data) else { throw .outOfOrder }
             return answer
         } catch {
             switch error {
             case .wrongToken: throw Refusal(password == .pin ? tries.value : 0x6300)
-            case .malformed, .invalidPoint, .equalKeys: throw Refusal(0x6A80)
             case .outOfOrder: throw Refusal(0x6985)
-            case .crypto: throw Refusal(0x6F00)
+            case .protocolViolation: throw Refusal(0x6A80)
+            case .card, .status, .unsupported: throw Refusal(0x6F00)
             }
         }
     }

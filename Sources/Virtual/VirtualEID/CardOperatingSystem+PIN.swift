@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 import ISO7816
+import ReadersVirtual
 import Secrets
 
 /// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.

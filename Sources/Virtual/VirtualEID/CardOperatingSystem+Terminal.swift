@@ -27,16 +27,10 @@ extension CardOperatingSystem {
         guard !command.data.isEmpty else { throw Refusal(0x6700) }
         guard let issuer = session.issuer else { throw Refusal(0x6985) }
         session.issuer = nil
-        let certificate: CVCertificate
-        let holder: Authority
-        let isGenuine: Bool
-        do throws(CVCertificateError) {
-            certificate = try CVCertificate(commandData: command.data)
-            isGenuine = try certificate.isSigned(by: issuer.key, issuer.digest)
-            holder = try Authority(certificate, issuedBy: issuer)
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        guard let certificate = try? CVCertificate(commandData: command.data),
+            let isGenuine = try? certificate.isSigned(by: issuer.key, issuer.digest),
+            let holder = try? Authority(certificate, issuedBy: issuer)
+        else { throw Refusal(0x6A80) }
         guard isGenuine, certificate.authorityReference == issuer.certificate.holderReference,
             isAcceptable(certificate, from: issuer.certificate)
         else { throw Refusal(0x6300) }
@@ -92,12 +86,8 @@ extension CardOperatingSystem {
             terminal.certificate.chat.role == .terminal
         else { throw Refusal(0x6A88) }
         guard digest == terminal.digest else { throw Refusal(0x6985) }
-        let auxiliaryData: AuxiliaryData?
-        do {
-            auxiliaryData = try objects[0x67].map { object throws(BERError) in try AuxiliaryData(object) }
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        let auxiliaryData = objects[0x67].flatMap { try? AuxiliaryData($0) }
+        guard (auxiliaryData == nil) == (objects[0x67] == nil) else { throw Refusal(0x6A80) }
         session.announced = CardSession.Announcement(
             terminal: terminal,
             ephemeralKey: try objects.value(0x91),

@@ -96,7 +96,7 @@ final class CardOperatingSystem: VirtualCardSoftware {
     private func processProtected(_ secured: CommandAPDU) -> [UInt8] {
         guard isProtected else { return refuse(0x6882) }
         var command: CommandAPDU
-        do throws(SecureMessagingError) {
+        do throws(EIDError) {
             guard let plain = try channel?.unwrap(secured) else { return refuse(0x6882) }
             command = plain
         } catch {
@@ -104,13 +104,9 @@ final class CardOperatingSystem: VirtualCardSoftware {
         }
         defer { wipe(&command.data) }
         let answer = run(command)
-        do throws(SecureMessagingError) {
-            guard let secured = try channel?.wrap(answer) else { return refuse(0x6F00) }
-            if nextChannel != nil { channel = nextChannel.take() }
-            return secured.bytes
-        } catch {
-            return refuse(0x6F00)
-        }
+        guard let secured = try? channel?.wrap(answer) else { return refuse(0x6F00) }
+        if nextChannel != nil { channel = nextChannel.take() }
+        return secured.bytes
     }
 
     /// Answers an invalid command or an error of secure messaging without protection, and ends the channel.

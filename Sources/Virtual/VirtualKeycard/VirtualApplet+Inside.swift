@@ -3,6 +3,7 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
+import ReadersVirtual
 import Secp256k1
 import Secrets
 

@@ -3,6 +3,7 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
+import ReadersVirtual
 import Secp256k1
 import Secrets
 
@@ -64,13 +65,13 @@ extension VirtualApplet {
     /// Checks and decrypts a command. A wrong MAC ends the channel; other faults are answered inside.
     private func read(_ command: CommandAPDU) throws(Refusal) -> Secret {
         guard isAuthenticated, let cbc else { throw Refusal(0x6985) }
-        do throws(CBCChannel.CommandFault) {
+        do throws(KeycardError) {
             return try cbc.unwrap(command)
         } catch {
             switch error {
             case .tooShort: throw Refusal(0x6F00)
             case .wrongPadding: throw Refusal(0x6F05)
-            case .wrongMAC:
+            default:
                 closeChannel()
                 throw Refusal(0x6982)
             }

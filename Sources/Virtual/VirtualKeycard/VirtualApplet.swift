@@ -49,12 +49,6 @@ package final class VirtualApplet: VirtualCardSoftware {
         agreementKey = version.generation == .pairing ? try sources.agreementKey() : nil
     }
 
-    /// A status word other than 9000.
-    struct Refusal: Error {
-        let status: StatusWord
-        init(_ value: UInt16) { status = StatusWord(value) }
-    }
-
     /// How the applet answers a command.
     enum Reply: ~Copyable {
         /// Without the channel.
@@ -255,14 +249,6 @@ package final class VirtualApplet: VirtualCardSoftware {
     }
 
     // MARK: Parts
-
-    func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
-        do throws(CryptoError) {
-            return try body()
-        } catch {
-            throw Refusal(0x6F00)
-        }
-    }
 
     func areDigits(_ bytes: borrowing Secret) -> Bool {
         bytes.withBytes { $0.allSatisfy { (0x30...0x39).contains($0) } }

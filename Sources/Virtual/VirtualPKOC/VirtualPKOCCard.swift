@@ -19,8 +19,6 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     /// The first signature of the card, for `replayed`.
     private var first: [UInt8]?
 
-    private typealias Refusal = VirtualTapRefusal
-
     init(_ description: VirtualPKOCDescription, _ key: consuming ECPrivateKey) {
         self.description = description
         answers = VirtualTapAnswers(description.tap)
@@ -103,7 +101,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         case .replayed: signed = first ?? message
         }
         first = first ?? message
-        let signature = try Refusal.crypto { () throws(CryptoError) in
+        let signature = try crypto { () throws(CryptoError) in
             try ECDSA.sign(signed, with: key, digest: .sha256)
         }
         return BERTLV(PKOCTag.signature, signature).encoded

@@ -42,10 +42,10 @@ struct PACETests {
         var terminal = PACE.Terminal(parameters, passwordKey: try passwordKey("123456", cipher))
         var chip = PACE.Chip(parameters, passwordKey: try passwordKey("123457", cipher))
         let token = try exchange(&terminal, &chip)
-        #expect(throws: PACEError.wrongToken) { try chip.answer(token) }
+        #expect(throws: EIDError.wrongToken) { try chip.answer(token) }
         let isWithoutOutcome = (try? ChipOutcome(&chip)) == nil
         #expect(isWithoutOutcome)
-        #expect(throws: PACEError.outOfOrder) { try chip.answer(PACE.Terminal.request) }
+        #expect(throws: EIDError.outOfOrder) { try chip.answer(PACE.Terminal.request) }
     }
 
     @Test("the terminal gets the names of the trust points")

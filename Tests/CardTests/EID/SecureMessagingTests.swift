@@ -130,10 +130,10 @@ struct SecureMessagingTests {
                 var terminal = SecureMessaging(sessionKeys(cipher))
                 _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
                 let received = try #require(ResponseAPDU(bytes: changed))
-                #expect(throws: SecureMessagingError.self, "byte \(index)") { try terminal.unwrap(received) }
+                #expect(throws: EIDError.self, "byte \(index)") { try terminal.unwrap(received) }
                 let isDead = terminal.isDead
                 #expect(isDead)
-                #expect(throws: SecureMessagingError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
+                #expect(throws: EIDError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
             }
         }
     }
@@ -147,7 +147,7 @@ struct SecureMessagingTests {
             changed[index] ^= 0x01
             guard let received = CommandAPDU(bytes: changed) else { continue }
             var chip = SecureMessaging(sessionKeys(.aes128))
-            #expect(throws: SecureMessagingError.self, "byte \(index)") { try chip.unwrap(received) }
+            #expect(throws: EIDError.self, "byte \(index)") { try chip.unwrap(received) }
             let isDead = chip.isDead
             #expect(isDead)
         }
@@ -160,12 +160,12 @@ struct SecureMessagingTests {
             var terminal = SecureMessaging(sessionKeys(.aes128))
             _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
             let received = try #require(ResponseAPDU(bytes: good.prefix(count - 2) + [0x90, 0x00]))
-            #expect(throws: SecureMessagingError.self, "\(count) bytes") { try terminal.unwrap(received) }
+            #expect(throws: EIDError.self, "\(count) bytes") { try terminal.unwrap(received) }
         }
     }
 
     /// Objects in a wrong order or number; the right ones are 87, 99, 8E.
-    static let rearranged: [(String, [UInt32], SecureMessagingError)] = [
+    static let rearranged: [(String, [UInt32], EIDError)] = [
         ("nothing", [], .missingObject),
         ("no checksum", [0x87, 0x99], .missingObject),
         ("no status", [0x87, 0x8E], .missingObject),
@@ -174,12 +174,12 @@ struct SecureMessagingTests {
         ("checksum first", [0x8E, 0x87, 0x99], .missingObject),
         ("data left out", [0x99, 0x8E], .wrongMAC),
         ("status twice", [0x87, 0x99, 0x99, 0x8E], .missingObject),
-        ("checksum twice", [0x87, 0x99, 0x8E, 0x8E], .malformed),
+        ("checksum twice", [0x87, 0x99, 0x8E, 0x8E], .malformedMessage),
         ("data twice", [0x87, 0x87, 0x99, 0x8E], .missingObject),
     ]
 
     @Test("missing, repeated and rearranged objects are refused", arguments: rearranged)
-    func rearrangedAnswer(name: String, tags: [UInt32], error: SecureMessagingError) throws {
+    func rearrangedAnswer(name: String, tags: [UInt32], error: EIDError) throws {
         let objects = try BERTLV.sequence(try answer(.aes128).dropLast(2))
         let data = tags.flatMap { tag in objects.filter { $0.tag == tag }.flatMap(\.encoded) }
         var terminal = SecureMessaging(sessionKeys(.aes128))
@@ -211,7 +211,7 @@ struct SecureMessagingTests {
             let message = counter(2) + padded(objects.flatMap(\.encoded))
             let mac = try CMAC.truncatedTag(message, key: sessionKeys(.aes128).authentication)
             let data = objects.flatMap(\.encoded) + BERTLV(0x8E, mac).encoded
-            #expect(throws: SecureMessagingError.malformed, "\(objects)") {
+            #expect(throws: EIDError.malformedMessage, "\(objects)") {
                 try terminal.unwrap(ResponseAPDU(data: data, .ok))
             }
         }
@@ -221,7 +221,7 @@ struct SecureMessagingTests {
     func turns() throws {
         var terminal = SecureMessaging(sessionKeys(.aes128))
         _ = try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0))
-        #expect(throws: SecureMessagingError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
+        #expect(throws: EIDError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
         let isDead = terminal.isDead
         #expect(isDead)
         var replayed = SecureMessaging(sessionKeys(.aes128))
@@ -229,7 +229,7 @@ struct SecureMessagingTests {
         _ = try replayed.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))
         _ = try replayed.unwrap(good)
         _ = try replayed.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))
-        #expect(throws: SecureMessagingError.wrongMAC) { try replayed.unwrap(good) }
+        #expect(throws: EIDError.wrongMAC) { try replayed.unwrap(good) }
     }
 
     @Test("commands with a wrong class, Le or length are refused")
@@ -238,11 +238,11 @@ struct SecureMessagingTests {
             CommandAPDU(0x0C, 0xB0, 0, 0), CommandAPDU(0, 0xB0, 0, 0, le: 0), CommandAPDU(0, 0xB0, 0, 0, le: 65_537),
         ] {
             var terminal = SecureMessaging(sessionKeys(.aes128))
-            #expect(throws: SecureMessagingError.malformed) { try terminal.wrap(command) }
+            #expect(throws: EIDError.malformedMessage) { try terminal.wrap(command) }
         }
         var terminal = SecureMessaging(sessionKeys(.aes128))
         let long = CommandAPDU(0, 0xD6, 0, 0, data: [UInt8](repeating: 0, count: 65_535))
-        #expect(throws: SecureMessagingError.tooLong) { try terminal.wrap(long) }
+        #expect(throws: EIDError.tooLong) { try terminal.wrap(long) }
     }
 
     @Test("random answers are refused")
@@ -255,7 +255,7 @@ struct SecureMessagingTests {
             }
             var terminal = SecureMessaging(sessionKeys(.aes128))
             _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
-            #expect(throws: SecureMessagingError.self) { try terminal.unwrap(ResponseAPDU(data: data, .ok)) }
+            #expect(throws: EIDError.self) { try terminal.unwrap(ResponseAPDU(data: data, .ok)) }
         }
     }
 

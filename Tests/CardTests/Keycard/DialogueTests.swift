@@ -250,8 +250,8 @@ struct DialogueTests {
         let header = CommandAPDU(0x80, KeycardInstruction.verifyPIN, 0, 0)
         _ = try terminal.wrap(header, data: Secret(Known.pin.utf8))
         let second = try terminal.wrap(header, data: Secret(Known.pin.utf8))
-        func fault(_ data: [UInt8]) -> CBCChannel.CommandFault? {
-            do throws(CBCChannel.CommandFault) {
+        func fault(_ data: [UInt8]) -> KeycardError? {
+            do throws(KeycardError) {
                 _ = try card.unwrap(CommandAPDU(0x80, KeycardInstruction.verifyPIN, 0, 0, data: data))
                 return nil
             } catch {

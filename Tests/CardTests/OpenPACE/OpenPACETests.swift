@@ -88,7 +88,7 @@ struct OpenPACETests {
         try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
         let ephemeral = try terminal.makeEphemeralKey()
         let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
-        #expect(throws: PACEError.wrongToken) { try chip.answer(wrap(0x85, token)) }
+        #expect(throws: EIDError.wrongToken) { try chip.answer(wrap(0x85, token)) }
     }
 
     @Test("libeac's Comp() is the same except for the leading zero bytes that it drops")

@@ -1,22 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
 import ISO7816
-
-/// The status word with which the card refuses a command.
-struct Refusal: Error {
-    let status: StatusWord
-
-    init(_ status: UInt16) { self.status = StatusWord(status) }
-}
-
-/// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
-func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
-    do {
-        return try body()
-    } catch {
-        throw Refusal(0x6F00)
-    }
-}
+import ReadersVirtual
 
 /// The data objects of a command. Each tag occurs once.
 struct DataObjects {
@@ -25,12 +9,7 @@ struct DataObjects {
     /// Parses the data field of a command.
     /// - Throws: 6A80 for malformed data, and for a repeated tag.
     init(_ bytes: [UInt8]) throws(Refusal) {
-        let objects: [BERTLV]
-        do {
-            objects = try BERTLV.sequence(bytes)
-        } catch {
-            throw Refusal(0x6A80)
-        }
+        guard let objects = try? BERTLV.sequence(bytes) else { throw Refusal(0x6A80) }
         for object in objects {
             guard values.updateValue(object, forKey: object.tag) == nil else { throw Refusal(0x6A80) }
         }
