@@ -70,9 +70,6 @@ import Threads
         return result
     }
 
-    /// Why a dialogue has ended early.
-    private struct Ending: Error { let result: OpeningResult }
-
     private static func converse(
         _ link: any DoorLink,
         _ credentials: [DoorCredential],
@@ -84,30 +81,16 @@ import Threads
         }
         var framing = PKOCFraming()
         var handshake = PKOCHandshake(credentials, ephemeral: ephemeral, now: UInt32(clamping: time(nil)))
-        do throws(Ending) {
+        do throws(PKOCFailure) {
             while true {
                 let (message, dialect) = try await receive(link, &framing, timeouts)
-                let step: PKOCHandshake.Step
-                do throws(PKOCFailure) {
-                    step = try handshake.receive(message, dialect)
-                } catch {
-                    throw Ending(result: OpeningResult(error))
-                }
-                switch step {
+                switch try handshake.receive(message, dialect) {
                 case .send(let message): try await send(message, link, framing, timeouts)
                 case .sign(let digest):
-                    guard let chosen = handshake.chosen else {
-                        throw Ending(result: OpeningResult(PKOCFailure.unknownSite))
-                    }
+                    guard let chosen = handshake.chosen else { throw .unknownSite }
                     changed(.authenticating)
                     let signature = try await sign(digest, chosen, within: timeouts.apdu)
-                    let message: [UInt8]
-                    do throws(PKOCFailure) {
-                        message = try handshake.signed(signature)
-                    } catch {
-                        throw Ending(result: OpeningResult(error))
-                    }
-                    try await send(message, link, framing, timeouts)
+                    try await send(try handshake.signed(signature), link, framing, timeouts)
                 case .finished(let answer):
                     var result = OpeningResult(answer)
                     result.key = handshake.chosen?.id
@@ -115,7 +98,7 @@ import Threads
                 }
             }
         } catch {
-            var result = error.result
+            var result = OpeningResult(error)
             result.key = handshake.chosen?.id
             return result
         }
@@ -125,7 +108,7 @@ import Threads
         _ link: any DoorLink,
         _ framing: inout PKOCFraming,
         _ timeouts: OpeningTimeouts
-    ) async throws(Ending) -> ([UInt8], PKOCFraming.Dialect) {
+    ) async throws(PKOCFailure) -> ([UInt8], PKOCFraming.Dialect) {
         while true {
             let bytes: [UInt8]
             do throws(DoorLinkFailure) {
@@ -133,11 +116,7 @@ import Threads
             } catch {
                 throw ending(error, framing.isInside ? .readerTimedOutFragment : .readerTimedOutAPDU)
             }
-            do throws(PKOCFailure) {
-                if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
-            } catch {
-                throw Ending(result: OpeningResult(error))
-            }
+            if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
         }
     }
 
@@ -146,10 +125,10 @@ import Threads
         _ link: any DoorLink,
         _ framing: PKOCFraming,
         _ timeouts: OpeningTimeouts
-    ) async throws(Ending) {
+    ) async throws(PKOCFailure) {
         guard let writes = framing.divide(message, capacity: link.capacity) else {
             let reason = "the reader takes whole messages only, and its MTU of \(link.capacity + 3) is too small"
-            throw Ending(result: OpeningResult(.bluetoothCommunicationFailed, reason: reason))
+            throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
             do throws(DoorLinkFailure) {
@@ -160,11 +139,11 @@ import Threads
         }
     }
 
-    private static func ending(_ failure: DoorLinkFailure, _ timeout: OpeningStatus) -> Ending {
+    private static func ending(_ failure: DoorLinkFailure, _ timeout: OpeningStatus) -> PKOCFailure {
         switch failure {
-        case .timedOut: Ending(result: OpeningResult(timeout, reason: "the reader does not answer"))
-        case .inUse(let reason): Ending(result: OpeningResult(.busy, reason: reason))
-        case .failed(let reason): Ending(result: OpeningResult(.bluetoothCommunicationFailed, reason: reason))
+        case .timedOut: .link(timeout, "the reader does not answer")
+        case .inUse(let reason): .link(.busy, reason)
+        case .failed(let reason): .link(.bluetoothCommunicationFailed, reason)
         }
     }
 
@@ -173,13 +152,11 @@ import Threads
         _ digest: [UInt8],
         _ credential: DoorCredential,
         within limit: Milliseconds
-    ) async throws(Ending) -> [UInt8] {
+    ) async throws(PKOCFailure) -> [UInt8] {
         let key = credential.key
-        let result = OneShot<Result<[UInt8], Ending>>()
-        let failed = Ending(result: OpeningResult(PKOCFailure.keyFailed))
+        let result = OneShot<Result<[UInt8], PKOCFailure>>()
         let alarm = Loop.Alarm {
-            let late = OpeningResult(.deviceTimedOutAPDU, reason: "the key has not signed in time")
-            result.fill(.failure(Ending(result: late)))
+            result.fill(.failure(.link(.deviceTimedOutAPDU, "the key has not signed in time")))
         }
         alarm.set(after: limit)
         defer { alarm.cancel() }
@@ -187,12 +164,12 @@ import Threads
             do {
                 result.fill(.success(try await key.sign(digest: digest)))
             } catch let error as Failure {
-                result.fill(.failure(Ending(result: OpeningResult(failed.result.status, reason: error.message))))
+                result.fill(.failure(.key(error.message)))
             } catch {
-                result.fill(.failure(failed))
+                result.fill(.failure(.key(nil)))
             }
         }
-        let signature = await result.value(whenCancelled: .failure(failed))
+        let signature = await result.value(whenCancelled: .failure(.key(nil)))
         signing.cancel()
         return try signature.get()
     }

@@ -76,7 +76,8 @@ package struct OpeningResult: Sendable, Equatable {
     init(_ failure: PKOCFailure) {
         let status: OpeningStatus =
             switch failure {
-            case .unknownSite, .keyFailed: .keyNotFound
+            case .unknownSite, .key: .keyNotFound
+            case .link(let status, _): status
             default: .readerFailure
             }
         self.init(status, reason: failure.text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// Why a dialogue with a PKOC reader ended without an answer of the reader.
-package enum PKOCFailure: Error, Sendable, Equatable, CaseIterable {
+package enum PKOCFailure: Error, Sendable, Equatable {
     /// A message, certificate or list has another form than PKOC defines.
     case malformed
     /// A well-formed message that does not fit the state of the dialogue.
@@ -16,8 +16,10 @@ package enum PKOCFailure: Error, Sendable, Equatable, CaseIterable {
     case certificateExpired
     /// The site has revoked the reader, whatever the reader presents.
     case readerRevoked
-    /// The credential key did not sign.
-    case keyFailed
+    /// The credential key did not sign, with the reason.
+    case key(String?)
+    /// The link failed or a time limit has passed, with the status and the reason.
+    case link(OpeningStatus, String)
     /// libcrypto failed.
     case cryptography
 
@@ -32,7 +34,8 @@ package enum PKOCFailure: Error, Sendable, Equatable, CaseIterable {
         case .certificateInvalid: "the certificate of the reader is not of its site"
         case .certificateExpired: "the certificate of the reader is not valid now"
         case .readerRevoked: "the reader is revoked"
-        case .keyFailed: "the key could not sign"
+        case .key(let reason): reason ?? "the key could not sign"
+        case .link(_, let reason): reason
         case .cryptography: "a cryptographic operation failed"
         }
     }

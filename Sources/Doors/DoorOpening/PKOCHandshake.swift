@@ -160,7 +160,7 @@ package struct PKOCHandshake: ~Copyable {
         guard case .signature(let greeting) = state, let chosen, chosen.key.publicKey.count == 65, signature.count == 64
         else {
             state = .finished
-            throw .keyFailed
+            throw .key(nil)
         }
         state = .finished
         let values: [(PKOCMessage.Tag, [UInt8])] = [
