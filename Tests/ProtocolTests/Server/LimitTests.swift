@@ -205,7 +205,7 @@ import VirtualEID
         let server = try await TestServer()
         // The kernel reports no user for this kind of socket.
         let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #expect(throws: Peer.PeerError.self) { try Peer(socket: socket) }
+        #expect(throws: SystemError.self) { try Peer(socket: socket) }
         server.server.serve(socket)
         #expect(server.server.clientCount == 0)
         #expect(server.logged.contains { $0.contains("its user and its groups cannot be read") })
