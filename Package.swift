@@ -130,7 +130,8 @@ let package = Package(
         c("CTPM", libraries: ["dl"]),
         c("CCurl", libraries: ["curl"]),
         library("CUdev", "libudev", "libudev-dev"),
-        library("COpenSSL", "libssl", "libssl-dev"),
+        library("COpenSSL", "libcrypto", "libssl-dev"),
+        library("CTLS", "libssl", "libssl-dev"),
         library("CExpat", "expat", "libexpat1-dev"),
         library("CZlib", "zlib", "zlib1g-dev"),
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
@@ -172,8 +173,8 @@ let package = Package(
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Services
-        services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host"]),
-        services.target("Transfers", ["HTTP", "CCurl", "COpenSSL", "CExpat"]),
+        services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host", "CLinux"]),
+        services.target("Transfers", ["HTTP", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS", "CExpat"]),
         services.target(
             "EService",
             [
@@ -184,7 +185,14 @@ let package = Package(
         services.target("MPin", ["Secrets", "Text", "Crypto", "BN254", "HTTP", "Concurrency"]),
         services.target(
             "RemoteIFD",
-            ["Secrets", "Text", "Crypto", "WebSocket", "Threads", "Concurrency", "Store", "COpenSSL", "CLinux"]
+            ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "Store", "COpenSSL", "Host", "HTTP"]
+        ),
+        services.target(
+            "Links",
+            [
+                "RemoteIFD", "HTTP", "Secrets", "Text", "Crypto", "WebSocket", "Concurrency", "COpenSSL", "CTLS",
+                "CLinux",
+            ]
         ),
 
         // Readers
@@ -313,7 +321,7 @@ let package = Package(
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
-        programs.program("badged-network", ["Transfers", "Confinement", "Host"]),
+        programs.program("badged-network", ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"]),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),
         programs.program(
@@ -350,7 +358,8 @@ let package = Package(
                 "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices", "Readers", "Crypto",
                 "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Transfers", "Antelope", "EService", "MPin",
                 "BN254",
-                "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "ReadersVirtual", "VirtualEID",
+                "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
+                "VirtualEID",
                 "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
                 "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
                 "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
@@ -365,7 +374,7 @@ let package = Package(
             ]
         ),
         // An eService with its eID-Server
-        testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL"]),
+        testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL", "CTLS"]),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // Fake servers over real HTTP: a node of a chain, a dapp, and an issuer of keys for doors
         testLibrary("ServerDoubles", ["EIDServer", "Vault", "Crypto", "Secrets", "Text", "Antelope", "Secp256k1"]),
@@ -423,7 +432,7 @@ let package = Package(
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin", "BN254",
                 "Secrets",
-                "RemoteIFD", "WebSocket", "VirtualEID",
+                "RemoteIFD", "Links", "WebSocket", "VirtualEID",
             ]
         ),
         tests(
@@ -464,7 +473,8 @@ let package = Package(
         tests(
             "RemoteFeatureTests",
             [
-                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Cards", "Readers", "ReadersVirtual", "VirtualEID",
+                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Links", "HTTP", "Cards", "Readers", "ReadersVirtual",
+                "VirtualEID",
                 "CredentialFeature", "PKOC", "EID", "VirtualPKOC", "Server", "Store", "Concurrency", "Secrets", "Text",
                 "ISO7816", "Host", "TestSupport",
             ]

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Links
 import RemoteIFD
 import TestSupport
 
 /// An unpaired device that announces itself and closes each connection.
 @Loop final class Announcer {
-    private let sender: NetworkSocket
-    private let server: NetworkSocket
+    private let sender: PortSocket
+    private let server: PortSocket
     private var alarm: Loop.Alarm?
     private(set) var closed = 0
     private let changes = Changes()
 
     /// Announces the fingerprint again and again to a port of the loopback interface.
     init(_ fingerprint: String, name: String, to port: UInt16) throws {
-        sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
-        server = try NetworkSocket(.connections, port: 0, interface: "lo")
+        sender = try PortSocket(.datagrams, port: 0, interface: "lo")
+        server = try PortSocket(.connections, port: 0, interface: "lo")
         try server.whenReady { [weak self] in
             while let self, let (socket, _) = server.accept() {
                 close(socket)

@@ -2,6 +2,7 @@
 import Concurrency
 import Dispatch
 import Glibc
+import Links
 import RemoteIFD
 import Synchronization
 import TestSupport
@@ -9,8 +10,8 @@ import TestSupport
 /// The network between desk and laptop. It passes the announcements and the connections of the desk on, and counts the
 /// messages by their TLS records. It can be cut at any of them.
 @Loop final class Cable {
-    private let announcements: NetworkSocket
-    private let connections: NetworkSocket
+    private let announcements: PortSocket
+    private let connections: PortSocket
     private let counter = MessageCounter()
     private var certificate: [UInt8] = []
     private var laptop: UInt16 = 0
@@ -22,8 +23,8 @@ import TestSupport
     var isPlugged = true
 
     init() throws {
-        announcements = try NetworkSocket(.datagrams, port: 0, interface: "lo")
-        connections = try NetworkSocket(.connections, port: 0, interface: "lo")
+        announcements = try PortSocket(.datagrams, port: 0, interface: "lo")
+        connections = try PortSocket(.connections, port: 0, interface: "lo")
         try announcements.whenReady { [weak self] in self?.passAnnouncements() }
         try connections.whenReady { [weak self] in self?.passConnections() }
     }

@@ -2,7 +2,9 @@
 import Cards
 import Concurrency
 import Glibc
+import HTTP
 import Host
+import Links
 import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
@@ -79,7 +81,7 @@ import VirtualEID
         cable.cut(before: 0)
         try await stage.desk.insert()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let laptop = RemoteAddress(host: .loopback, port: stage.lenders.port)
         var number = 0
         let flood = Repetition(every: 10) {
@@ -107,7 +109,7 @@ import VirtualEID
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         (settings.port, settings.sightingTime) = (0, 600_000)
-        let lenders = RemoteLenders(store, settings)
+        let lenders = RemoteLenders(store, settings, RemoteNetwork(Network()))
         let feature = RemoteFeature(store, lenders, nil, tellPause: 600_000)
         let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in [feature] }
         let client = try server.connect()
@@ -119,7 +121,7 @@ import VirtualEID
         }
         _ = await client.exchange(#"{"cmd":"SET_API_LEVEL","level":3}"#)
         await changes.wait { lenders.port != 0 }
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let flood = Repetition(every: 20) {
             let offer = Announcer.offer(Self.fingerprint(lenders.sightings.count), "x", 1)
             sender.send(offer, to: RemoteAddress(host: .loopback, port: lenders.port))
@@ -182,7 +184,7 @@ import VirtualEID
         await cable.nextAnnouncement()
         let desk = RemoteAddress(host: .loopback, port: cable.desk)
         let security = LinkSecurity.pairing(code: SecretBox(Secret(code.utf8)))
-        let pairing = RemoteLink.connect(to: desk, interface: nil, other, security, times: RemoteStage.patient)
+        let pairing = LinkThread.connect(to: desk, interface: nil, other, security, times: RemoteStage.patient)
         for await event in pairing.events {
             switch event {
             case .opened:
@@ -197,7 +199,7 @@ import VirtualEID
         try await stage.pair()
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
         let trusted = LinkSecurity.paired(trusted: [try await stage.deskStore.identity().fingerprint])
-        let second = RemoteLink.connect(to: desk, interface: nil, other, trusted, times: RemoteStage.patient)
+        let second = LinkThread.connect(to: desk, interface: nil, other, trusted, times: RemoteStage.patient)
         var events: [RemoteLink.Event] = []
         for await event in second.events { events.append(event) }
         #expect(events.last == .ended(.closed(1008)))

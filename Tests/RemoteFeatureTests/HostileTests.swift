@@ -2,6 +2,7 @@
 import Cards
 import Concurrency
 import Host
+import Links
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
@@ -41,7 +42,7 @@ import VirtualEID
         let (open, client, code, real) = try await stage.openPairing()
         let port = try #require(stage.lenders.sightings.first { $0.offer.fingerprint == real }?.offer.port)
         let other = String(repeating: "ab", count: 32)
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let offer = Announcer.offer(other, "desk", port, isPairing: true)
         sender.send(offer, to: RemoteAddress(host: .loopback, port: stage.lenders.port))
         await stage.changes.wait { stage.lenders.sightings.count == 2 }

@@ -3,6 +3,7 @@ import Cards
 import Concurrency
 import Glibc
 import ISO7816
+import Links
 import Readers
 import ReadersRemote
 import RemoteFeature
@@ -144,7 +145,7 @@ import Text
         let stage = try await stage()
         let fingerprint = try await stage.deskStore.identity().fingerprint
         // Nobody reads from these connections, so each attempt lasts until the limit of ten minutes.
-        let traps = try (0..<12).map { _ in try NetworkSocket(.connections, port: 0, interface: "lo") }
+        let traps = try (0..<12).map { _ in try PortSocket(.connections, port: 0, interface: "lo") }
         var caught: [Int32] = []
         for trap in traps {
             try trap.whenReady {
@@ -152,7 +153,7 @@ import Text
                 stage.changes.notify()
             }
         }
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         var next = 0
         func announce() {
             let offer = Announcer.offer(fingerprint, "copy", traps[next % traps.count].port)

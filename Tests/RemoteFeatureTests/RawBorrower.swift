@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Links
 import RemoteIFD
 
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {
-    let link: RemoteLink
+    let link: LinkThread
     /// The context and the card after `hold`.
     private(set) var (context, handle) = ("", "")
     private var events: AsyncStream<RemoteLink.Event>.Iterator
 
     /// Connects to the desk, past the cable.
     init(_ stage: RemoteStage, _ cable: Cable) async throws {
-        link = RemoteLink.connect(
+        link = LinkThread.connect(
             to: RemoteAddress(host: .loopback, port: cable.desk),
             interface: nil,
             try await stage.laptopStore.identity(),

@@ -3,6 +3,7 @@ import Cards
 import Concurrency
 import Foundation
 import Glibc
+import HTTP
 import Host
 import Readers
 import ReadersRemote
@@ -72,7 +73,7 @@ import VirtualEID
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
         own.firstPause = 0
         changeLaptop(&own)
-        let lenders = RemoteLenders(stores[1], own)
+        let lenders = RemoteLenders(stores[1], own, RemoteNetwork(Network()))
         self.lenders = lenders
         laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) {
             [RemoteFeature(stores[1], lenders, nil)] + laptopFeatures($0)
@@ -96,7 +97,7 @@ import VirtualEID
         changeDesk(&shared)
         var made: RemoteSharing?
         desk = try await TestServer(readers: 2, backends: backends) { registry in
-            let sharing = RemoteSharing(registry, stores[0], shared) { _, _ in }
+            let sharing = RemoteSharing(registry, stores[0], shared, RemoteNetwork(Network())) { _, _ in }
             made = sharing
             return [RemoteFeature(stores[0], nil, sharing)]
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Links
 import Readers
 import ReadersRemote
 import ReadersVirtual
@@ -17,18 +18,18 @@ import VirtualEID
     private(set) var refusals = 0
     let changes = Changes()
     private let card: VirtualCard
-    private let server: NetworkSocket
+    private let server: PortSocket
     private let identity: RemoteIdentity
     private var alarm: Loop.Alarm?
-    private(set) var link: RemoteLink?
+    private(set) var link: LinkThread?
 
     /// Announces itself to the laptop of a stage, with these hosts in its announcements.
     init(_ stage: RemoteStage, hosts: [RemoteAddress.Host] = []) async throws {
         card = try VirtualEIDDescription().makeCard()
-        server = try NetworkSocket(.connections, port: 0, interface: nil)
+        server = try PortSocket(.connections, port: 0, interface: nil)
         identity = try await stage.deskStore.identity()
         trusted = [try await stage.laptopStore.identity().fingerprint]
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let laptop = RemoteAddress(host: .loopback, port: stage.lenders.port)
         let offer = Offer.encode(
             name: "phone",
@@ -51,7 +52,7 @@ import VirtualEID
 
     private func accept() {
         while let (socket, _) = server.accept() {
-            let link = RemoteLink.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
+            let link = LinkThread.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
             Task { @Loop [weak self] in
                 for await event in link.events {
                     switch event {

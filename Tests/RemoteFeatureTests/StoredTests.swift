@@ -2,6 +2,7 @@
 import Cards
 import Concurrency
 import Glibc
+import Links
 import ReadersRemote
 import RemoteFeature
 import RemoteIFD

@@ -108,10 +108,10 @@ check("badged has no socket of the Internet but those of the browser port", sock
 
 def loads_network_libraries():
     with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as file:
-        return re.search("libcurl|libexpat", file.read())
+        return re.search("libcurl|libssl|libexpat|libwebsockets", file.read())
 
 
-check("badged has neither libcurl nor expat", not loads_network_libraries())
+check("badged has no library of the network", not loads_network_libraries())
 
 # Both programs are started now, while badged has these connections.
 first = until(lambda: child("badged-nfc"))
@@ -154,7 +154,7 @@ client.ask("ENTER_PIN", cmd="SET_PIN", value=PIN)
 found = memory(network)
 check("the memory of badged-network has the certificate of the eID-Server", b"localhost" in found)
 check("the memory of badged-network has no PIN", PIN.encode() not in found)
-check("badged has neither libcurl nor expat after an authentication", not loads_network_libraries())
+check("badged has none after an authentication", not loads_network_libraries())
 client.ask("AUTH", cmd="CANCEL")
 check("badged-network ends with its authentication", until(lambda: child("badged-network") is None))
 daemon.end()
@@ -163,7 +163,8 @@ daemon.end()
 # and does not end by itself.
 folder = os.path.join(work, "programs")
 os.mkdir(folder)
-shutil.copy(f"{programs}/badged", folder)
+for name in ("badged", "badged-network"):
+    shutil.copy(f"{programs}/{name}", folder)
 broken, note = f"{folder}/badged-activation", os.path.join(work, "pid")
 with open(broken, "w", encoding="utf-8") as file:
     file.write(f"""#!{sys.executable}

@@ -42,9 +42,13 @@ extension Confinement {
             SystemCall("socket", .argument(0, is: AF_UNIX)),
             // The C library asks the kernel for the addresses of this computer.
             SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: routeMessages)),
-            SystemCall("connect"), SystemCall("bind"), SystemCall("setsockopt"), SystemCall("shutdown"),
+            SystemCall("connect"), SystemCall("bind"), SystemCall("listen"), SystemCall("accept"),
+            SystemCall("accept4"),
+            SystemCall("setsockopt"), SystemCall("shutdown"),
             SystemCall("socketpair", .argument(0, is: AF_UNIX)),
             SystemCall("sendmsg"), SystemCall("sendmmsg"), SystemCall("sendto"),
+            // The number of an interface.
+            SystemCall("ioctl", .argument(1, is: SIOCGIFINDEX)),
             SystemCall("ioctl", .argument(1, is: FIONREAD)), SystemCall("ioctl", .argument(1, is: FIONBIO)),
             // The C library loads modules of the name service, which are not writable.
             SystemCall("mmap", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),

@@ -6,7 +6,7 @@ package struct ServerLimits: Sendable, Equatable {
     package var clients = 1000
     /// `max_clients_per_user`: connections of one user at a time.
     package var clientsPerUser = 250
-    /// `max_workflows`: workflows at a time, 1 to 10 000. Each authentication has a thread.
+    /// `max_workflows`: workflows at a time, 1 to 10 000.
     package var workflows = 100
     /// `max_workflows_per_user`: workflows of one user at a time. Each has at most one open prompt.
     package var workflowsPerUser = 25

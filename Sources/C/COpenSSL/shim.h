@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* libcrypto and libssl, with functions for macros of libssl that Swift cannot import. */
+/* libcrypto, with functions for macros that Swift cannot import. */
 #pragma once
 #include <openssl/bn.h>
 #include <openssl/cms.h>
@@ -15,33 +15,9 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
-#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-static inline int tls_set_version(SSL_CTX *context, int version) {
-    return SSL_CTX_set_min_proto_version(context, version) && SSL_CTX_set_max_proto_version(context, version);
-}
-static inline int tls_set_minimum_version(SSL_CTX *context, int version) {
-    return (int)SSL_CTX_set_min_proto_version(context, version);
-}
-static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
-static inline int tls_set_signatures(SSL_CTX *context, const char *list) {
-    return (int)SSL_CTX_set1_sigalgs_list(context, list);
-}
-static inline int tls_ask_for_status(SSL_CTX *context) {
-    return (int)SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
-}
-static inline void tls_set_owner(SSL_CTX *context, void *owner) { SSL_CTX_set_app_data(context, owner); }
-static inline void *tls_owner(const SSL *connection) { return SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)); }
-/* Returns the ephemeral key of the server, which the caller frees; NULL if there is none. */
-static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
-    EVP_PKEY *key = NULL;
-    return SSL_get_peer_tmp_key(connection, &key) ? key : NULL;
-}
-static inline long tls_status_response(SSL *connection, const unsigned char **bytes) {
-    return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
-}
 /* The certificates that the other side has sent, the leaf first. */
 static inline int tls_chain_count(X509_STORE_CTX *context) {
     STACK_OF(X509) *chain = X509_STORE_CTX_get0_untrusted(context);
@@ -49,10 +25,4 @@ static inline int tls_chain_count(X509_STORE_CTX *context) {
 }
 static inline X509 *tls_chain_certificate(X509_STORE_CTX *context, int index) {
     return sk_X509_value(X509_STORE_CTX_get0_untrusted(context), index);
-}
-/* No renegotiation, no sessions, no tickets; a write may be repeated from another buffer. */
-static inline void tls_keep_simple(SSL_CTX *context) {
-    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }

@@ -75,6 +75,7 @@ import Threads
     let registry: ReaderRegistry
     let settings: Settings
     private let store: RemoteStore
+    private let network: RemoteNetwork
     private let log: @Loop (Log.Level, String) -> Void
     private var identity: RemoteIdentity?
     private var borrowers: [String: RemoteDevice] = [:]
@@ -90,6 +91,14 @@ import Threads
     private var offer: Loop.Alarm?
     private var pairingLimit: Loop.Alarm?
     private var starting: Task<Void, Never>?
+    /// Waits for the ports to be open.
+    private let opening = Waiters()
+    /// Opens the ports again after badged-network has ended.
+    private lazy var reopening = Loop.Alarm { [weak self] in
+        Task { @Loop in await self?.listen() }
+    }
+    /// Milliseconds between such an end and the next attempt.
+    private static let pause: Int64 = 1000
     private var isStopped = false
     private(set) var fault: String?
     /// Called when something has changed that clients see.
@@ -99,10 +108,12 @@ import Threads
         _ registry: ReaderRegistry,
         _ store: RemoteStore,
         _ settings: Settings,
+        _ network: RemoteNetwork,
         log: @escaping @Loop (Log.Level, String) -> Void
     ) {
         (self.registry, self.store, self.settings, self.log) = (registry, store, settings, log)
-        queue = ConnectionQueue(timeout: settings.times.setUp)
+        self.network = network
+        queue = ConnectionQueue(timeout: settings.times.setUp, network)
     }
 
     /// Opens a TCP port on each interface and begins to announce, when the own key is there. The first start makes the
@@ -121,22 +132,50 @@ import Threads
         }
         guard !isStopped else { return }
         queue.observer = { [weak self] in self?.admit() }
+        await listen()
+    }
+
+    /// Opens the ports, and returns when they are open or `fault` is set.
+    private func listen() async {
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
-        do throws(SystemError) {
-            for name in names {
-                let socket = try NetworkSocket(.connections, port: 0, interface: name)
-                try socket.whenReady { [weak self, weak socket] in
-                    if let self, let socket { accept(socket) }
-                }
-                sockets.append(socket)
-            }
-        } catch {
-            return fail(error.description)
+        sockets = names.map { name in
+            network.open(.connections, port: 0, interface: name) { [weak self] in self?.handle($1, of: $0) }
         }
+        await opening.wait { !self.sockets.contains { $0.port == 0 } }
+        guard fault == nil, !isStopped else { return }
         let alarm = Loop.Alarm { [weak self] in self?.announce() }
         offer = alarm
         announce()
         observer()
+    }
+
+    private func handle(_ event: NetworkSocket.Event, of socket: NetworkSocket) {
+        guard sockets.contains(where: { $0 === socket }) else { return }
+        switch event {
+        case .opened: break
+        case .failed(let text):
+            let wasOpen = offer != nil
+            closeSockets()
+            guard wasOpen else {
+                fail(text)
+                break
+            }
+            log(.error, "the ports of shared readers are closed, and are opened again: \(text)")
+            reopening.set(after: Self.pause)
+        case .connection(let connection, let sender):
+            queue.add(connection, sender.host)
+            // Further connections wait in the backlog of the kernel. A timeout is not a refusal.
+            if queue.isFull { for socket in sockets { socket.read(false) } }
+        case .datagram: break
+        }
+        opening.check()
+    }
+
+    private func closeSockets() {
+        offer?.cancel()
+        offer = nil
+        for socket in sockets { socket.close() }
+        sockets = []
     }
 
     private func fail(_ reason: String) {
@@ -146,10 +185,9 @@ import Threads
 
     package func stop() {
         isStopped = true
-        offer?.cancel()
-        offer = nil
-        for socket in sockets { socket.close() }
-        sockets = []
+        reopening.cancel()
+        closeSockets()
+        opening.check()
         queue.closeAll()
         admission.cancel()
         for handshake in handshakes.values { handshake.guest.close() }
@@ -175,28 +213,19 @@ import Threads
                 hosts: own.flatMap(\.addresses)
             )
             for interface in own {
-                guard let sender = try? NetworkSocket(.datagrams, port: 0, interface: interface.name) else { continue }
-                for target in interface.targets {
-                    sender.send(bytes, to: RemoteAddress(host: target, port: settings.offerPort))
-                }
-                sender.close()
+                let targets = interface.targets.map { RemoteAddress(host: $0, port: settings.offerPort) }
+                network.announce(bytes, on: interface.name, to: targets)
             }
         }
     }
 
     // MARK: Connections
 
-    private func accept(_ socket: NetworkSocket) {
-        while !queue.isFull, let (connection, sender) = socket.accept() { queue.add(connection, sender.host) }
-        // Further connections wait in the backlog of the kernel. A timeout is not a refusal.
-        if queue.isFull { for socket in sockets { socket.read(false) } }
-    }
-
     /// Begins the handshakes for which there is room.
     private func admit() {
         guard let identity, !isStopped else { return }
         while let security, running.count < limit, let next = queue.next(runningHandshakes) {
-            let link = RemoteLink.serve(next.socket, identity, security, times: settings.times)
+            let link = network.serve(next.connection, identity, security, times: settings.times)
             let new = RemoteGuest(link, pairing: pairing?.end, self)
             handshakes[ObjectIdentifier(new)] = Handshake(guest: new, source: next.source, start: Loop.now)
             new.start { [weak self] in self?.ended(new, $0) }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Confinement
 import Glibc
 import Host
+import Links
+import RemoteIFD
 import Transfers
 
 /// Everything that meets strangers on a network: names, TLS, HTTP, XML. It shares no memory with badged, which has PINs
 /// and keys, and gives up all rights but those that a connection needs. systemd starts one for each dialogue, or badged
-/// does. It ends when badged closes the socket.
+/// does. Remote readers share one. It ends when badged closes the socket.
 @main struct Program {
     private static let name = "badged-network"
+    private static let socket = ChildProcess.firstDescriptor
 
     static func main() {
         signal(SIGPIPE, SIG_IGN)
@@ -16,8 +20,22 @@ import Transfers
         ProcessHardening.apply()
         if let fault = TransferJob.fault { ChildProcess.refuse(name, hint: fault) }
         guard Confinement.network.apply(to: name) else { exit(1) }
-        TransferJob(socket: ChildProcess.firstDescriptor).serve()
+        // The first message says what the job is: its kind follows its length.
+        var head = [UInt8](repeating: 0, count: 5)
+        guard recv(socket, &head, head.count, Int32(MSG_PEEK) | Int32(MSG_WAITALL)) == head.count else { exit(0) }
+        if head[4] >= RemoteMessage.firstKind { serveRemoteReaders() }
+        TransferJob(socket: socket).serve()
         // exit() would wait for look-ups of names that hang.
         _exit(0)
     }
+
+    private static func serveRemoteReaders() -> Never {
+        do throws(SystemError) { try Loop.start() } catch { ChildProcess.refuse(name, hint: error.description) }
+        Task { @Loop in
+            do throws(SystemError) { job = try RemoteJob(socket: socket) { _exit(0) } } catch { _exit(1) }
+        }
+        Loop.park()
+    }
+
+    @Loop private static var job: RemoteJob?
 }

@@ -2,6 +2,7 @@
 import CLinux
 import Concurrency
 import Glibc
+import HTTP
 import Host
 import Server
 import Threads
@@ -27,12 +28,17 @@ import Threads
     private var waiting: [OneShot<Bool>] = []
 
     /// Listens at the port of the configuration.
-    init(_ configuration: Configuration, _ server: SocketServer, _ access: AccessControl) throws(StartError) {
+    init(
+        _ configuration: Configuration,
+        _ network: Network,
+        _ server: SocketServer,
+        _ access: AccessControl
+    ) throws(StartError) {
         (self.server, self.access) = (server, access)
         port = configuration.activationPort
         permissions = configuration.activationPermissions
         origins = configuration.activationOrigins
-        listeners = try LoopbackSockets.open(port: configuration.activationPort)
+        listeners = try network.listen(port: configuration.activationPort)
         Log.info("browsers are served at port \(configuration.activationPort)")
         waitForConnection()
     }

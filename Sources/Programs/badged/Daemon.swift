@@ -131,7 +131,7 @@ import Wire
         let tpm = configuration.tpm
         let store = StateStore(tpm)
         let vault = Vault(store, tpm: tpm)
-        let remote = Remote(configuration.remote, configuration.limits, registry, store)
+        let remote = Remote(configuration.remote, configuration.limits, parts.network, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if configuration.radio.isEnabled { radio = makeRadio(configuration.radio) }
         opener = makeOpener(configuration.radio)
@@ -203,7 +203,7 @@ import Wire
             return browsersFail("badged-activation is missing", hint)
         }
         do throws(StartError) {
-            browsers.port = try BrowserPort(configuration, server, access)
+            browsers.port = try BrowserPort(configuration, parts.network, server, access)
         } catch {
             browsersFail(error.message, error.hint)
             // TR-03124-1: a second eID client asks the first one to show its window.

@@ -2,6 +2,7 @@
 import Cards
 import Concurrency
 import Glibc
+import HTTP
 import Host
 import ReadersRemote
 import RemoteFeature
@@ -18,6 +19,7 @@ import Store
     init?(
         _ configuration: RemoteConfiguration,
         _ limits: ServerLimits,
+        _ network: Network,
         _ registry: ReaderRegistry,
         _ state: StateStore
     ) {
@@ -25,9 +27,15 @@ import Store
         let store = RemoteStore(state)
         let name = DeviceName.clean(configuration.name ?? Self.hostName)
         self.store = store
+        // One run of badged-network for both halves.
+        let remote = RemoteNetwork(network)
         lenders =
             configuration.isEnabled
-            ? RemoteLenders(store, RemoteLenders.Settings(interfaces: configuration.interfaces, name: name)) : nil
+            ? RemoteLenders(
+                store,
+                RemoteLenders.Settings(interfaces: configuration.interfaces, name: name),
+                remote
+            ) : nil
         guard configuration.isShared else {
             sharing = nil
             return
@@ -38,7 +46,7 @@ import Store
             name: name
         )
         shared.cardTime = Int64(limits.promptTimeout / .milliseconds(1))
-        sharing = RemoteSharing(registry, store, shared) { level, text in Log.write(level) { "\(text)" } }
+        sharing = RemoteSharing(registry, store, shared, remote) { level, text in Log.write(level) { "\(text)" } }
     }
 
     private static var hostName: String {

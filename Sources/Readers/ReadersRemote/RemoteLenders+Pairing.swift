@@ -54,7 +54,7 @@ extension RemoteLenders {
         _ identity: RemoteIdentity,
         _ times: RemoteLink.Times
     ) async -> Pairing {
-        let link = RemoteLink.connect(
+        let link = network.connect(
             to: place.address,
             interface: place.interface,
             identity,

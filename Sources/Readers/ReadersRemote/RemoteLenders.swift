@@ -78,6 +78,7 @@ import Threads
 
     let store: RemoteStore
     let settings: Settings
+    let network: RemoteNetwork
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
     private var fault: String?
@@ -110,8 +111,8 @@ import Threads
     /// Called when a device comes, changes or goes, and when the port is opened.
     package var observer: @Loop () -> Void = {}
 
-    package nonisolated init(_ store: RemoteStore, _ settings: Settings) {
-        (self.store, self.settings) = (store, settings)
+    package nonisolated init(_ store: RemoteStore, _ settings: Settings, _ network: RemoteNetwork) {
+        (self.store, self.settings, self.network) = (store, settings, network)
     }
 
     // MARK: Start and end
@@ -163,20 +164,26 @@ import Threads
         for socket in sockets { socket.joinAnnouncements() }
         guard sockets.isEmpty, clients > 0, !isStopped, events != nil else { return }
         let names: [String?] = settings.interfaces.isEmpty ? [nil] : settings.interfaces
-        do throws(SystemError) {
-            for name in names {
-                let socket = try NetworkSocket(.datagrams, port: settings.port, interface: name)
-                try socket.whenReady { [weak self, weak socket] in
-                    if let self, let socket { read(socket) }
-                }
-                socket.joinAnnouncements()
-                sockets.append(socket)
+        for name in names {
+            let socket = network.open(.datagrams, port: settings.port, interface: name) { [weak self] in
+                self?.handle($1, of: $0)
             }
+            sockets.append(socket)
+        }
+    }
+
+    private func handle(_ event: NetworkSocket.Event, of socket: NetworkSocket) {
+        guard sockets.contains(where: { $0 === socket }) else { return }
+        switch event {
+        case .opened:
+            socket.joinAnnouncements()
             fault = nil
-        } catch {
+        case .failed(let text):
             for socket in sockets { socket.close() }
             sockets = []
-            fault = "UDP port \(settings.port): \(error.description)"
+            fault = "UDP port \(settings.port): \(text)"
+        case .datagram(let bytes, let sender): return read(bytes, sender, socket.interface)
+        case .connection: return
         }
         tellHealth()
         observer()
@@ -239,22 +246,19 @@ import Threads
 
     // MARK: Announcements
 
-    private func read(_ socket: NetworkSocket) {
-        while let (bytes, sender) = socket.receive(limit: Offer.maximumCount) {
-            datagrams += 1
-            let mayGoOn = budget.count(sender.host, at: Loop.now)
-            if let fingerprint = Offer.identity(in: bytes),
-                budget.admits(sender.host, paired: paired[fingerprint] == nil ? nil : fingerprint),
-                let offer = Offer(bytes)
-            {
-                offers += 1
-                heard(offer, sender, socket.interface)
-            }
-            guard mayGoOn else {
-                for socket in sockets { socket.read(false) }
-                return resume.set(after: AnnouncementBudget.round)
-            }
+    private func read(_ bytes: [UInt8], _ sender: RemoteAddress, _ interface: String?) {
+        datagrams += 1
+        let mayGoOn = budget.count(sender.host, at: Loop.now)
+        if let fingerprint = Offer.identity(in: bytes),
+            budget.admits(sender.host, paired: paired[fingerprint] == nil ? nil : fingerprint),
+            let offer = Offer(bytes)
+        {
+            offers += 1
+            heard(offer, sender, interface)
         }
+        guard !mayGoOn else { return }
+        for socket in sockets { socket.read(false) }
+        resume.set(after: AnnouncementBudget.round)
     }
 
     private func heard(_ offer: Offer, _ sender: RemoteAddress, _ interface: String?) {
@@ -317,7 +321,7 @@ import Threads
         }
         pauses[attempt] = (Loop.now + pause, min(pause * 2, Self.longestPause))
         let version: IFDVersion = offer.versions.contains(.two) ? .two : .zero
-        let link = RemoteLink.connect(
+        let link = network.connect(
             to: place.address,
             interface: place.interface,
             identity,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 import Concurrency
 import Glibc
-import Host
+package import Host
 
 /// How badged reaches servers: through runs of badged-network, one for each dialogue.
 package struct Network: Sendable {
@@ -24,7 +25,7 @@ package struct Network: Sendable {
 
     /// Starts badged-network.
     /// - Returns: the socket to it, and its process if this process is its parent.
-    func start() throws(HTTPFault) -> (descriptor: Int32, process: Int32?) {
+    package func start() throws(HTTPFault) -> (descriptor: Int32, process: Int32?) {
         if let socket { return (try Self.connect(socket), nil) }
         guard let path = ChildProcess.path(of: Self.program) else {
             throw .unavailable("the program \(Self.program) is missing: install badged again")
@@ -40,6 +41,53 @@ package struct Network: Sendable {
             throw .unavailable("\(path) cannot be started")
         }
         return (pair[0], process)
+    }
+
+    /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for a
+    /// moment; only for the start of the daemon.
+    /// - Throws: `StartError` if the port is in use, or badged-network cannot be started.
+    package func listen(port: UInt16) throws(StartError) -> [Int32] {
+        let descriptor: Int32
+        let process: Int32?
+        do throws(HTTPFault) {
+            (descriptor, process) = try start()
+        } catch {
+            throw StartError("cannot listen on port \(port): \(error.text("the network"))", hint: "see badged(8)")
+        }
+        defer {
+            close(descriptor)
+            if let process { ChildProcess.end(process) }
+        }
+        var flags = fcntl(descriptor, F_GETFL)
+        flags &= ~O_NONBLOCK
+        _ = fcntl(descriptor, F_SETFL, flags)
+        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let request = NetworkRequest.listen(port: port).bytes
+        let message = withUnsafeBytes(of: UInt32(request.count).bigEndian) { Array($0) } + request
+        _ = send(descriptor, message, message.count, Int32(MSG_NOSIGNAL))
+        var listeners: [Int32] = []
+        var words: [UInt8] = []
+        reading: while true {
+            var note = [UInt8](repeating: 0, count: 64)
+            var count: Int32 = 0
+            let listener = clinux_take_descriptor(descriptor, &note, &count)
+            switch listener {
+            case 0...:
+                clinux_set_nonblocking(listener)
+                listeners.append(listener)
+            case -3: words += note.prefix(Int(count))
+            default: break reading
+            }
+        }
+        guard !listeners.isEmpty else {
+            let text = String(decoding: words, as: UTF8.self)
+            throw StartError(
+                text.isEmpty ? "cannot listen on port \(port)" : text,
+                hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
+            )
+        }
+        return listeners
     }
 
     private static func connect(_ path: String) throws(HTTPFault) -> Int32 {

@@ -15,12 +15,9 @@ import Threads
     private var sessions: UInt8 = 0
     private var lastNumber: UInt32 = 0
     private var waiting: [UInt32: Waiting] = [:]
-    private var unsent: [UInt8] = []
-    private var received: [UInt8] = []
 
     private struct Run {
-        let descriptor: Int32
-        let registration: Loop.Registration
+        let stream: JobStream
         let process: Int32?
     }
 
@@ -49,11 +46,9 @@ import Threads
         if end == nil { end = fault }
         for (_, transfer) in waiting { transfer.result.fill(.failure(fault)) }
         waiting = [:]
-        (unsent, received) = ([], [])
         guard let run else { return }
         self.run = nil
-        run.registration.cancel()
-        Glibc.close(run.descriptor)
+        run.stream.close()
         NetworkSlots.giveBack(for: user)
         if let process = run.process { ChildProcess.end(process) }
     }
@@ -65,7 +60,7 @@ import Threads
         try start()
         guard sessions < NetworkMessage.maximumSessions else { throw .unavailable("too many sessions") }
         sessions += 1
-        send(.open(session: sessions, trust))
+        run?.stream.send(NetworkRequest.open(session: sessions, trust).bytes)
         return sessions
     }
 
@@ -91,21 +86,18 @@ import Threads
             maximumReport: NetworkMessage.maximumReport(request),
             alarm: alarm
         )
-        send(
-            .transfer(
-                NetworkRequest.Transfer(
-                    number: number,
-                    session: session,
-                    request,
-                    conditions,
-                    proxy: proxy,
-                    connectMilliseconds: connectMilliseconds,
-                    totalMilliseconds: totalMilliseconds
-                )
-            )
+        let transfer = NetworkRequest.Transfer(
+            number: number,
+            session: session,
+            request,
+            conditions,
+            proxy: proxy,
+            connectMilliseconds: connectMilliseconds,
+            totalMilliseconds: totalMilliseconds
         )
+        run?.stream.send(NetworkRequest.transfer(transfer).bytes)
         let report = await result.value(whenCancelled: .failure(.cancelled))
-        if case .failure(.cancelled) = report, waiting[number] != nil { send(.stop) }
+        if case .failure(.cancelled) = report, waiting[number] != nil { run?.stream.send(NetworkRequest.stop.bytes) }
         return try report.get()
     }
 
@@ -126,8 +118,13 @@ import Threads
             throw error
         }
         do throws(SystemError) {
-            let registration = try Loop.watch(descriptor, .read) { [weak self] events in self?.handle(events) }
-            run = Run(descriptor: descriptor, registration: registration, process: process)
+            let stream = try JobStream(
+                descriptor,
+                maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
+                onMessage: { [weak self] in self?.take($0) ?? false },
+                onEnd: { [weak self] in self?.ended($0) }
+            )
+            run = Run(stream: stream, process: process)
         } catch {
             Glibc.close(descriptor)
             NetworkSlots.giveBack(for: user)
@@ -136,71 +133,20 @@ import Threads
         }
     }
 
-    private func send(_ request: NetworkRequest) {
-        var bytes = request.bytes
-        withUnsafeBytes(of: UInt32(bytes.count).bigEndian) { unsent += $0 }
-        unsent += bytes
-        // A request may hold a password of a proxy or a pre-shared key.
-        bytes.wipe()
-        flush()
-    }
-
-    private func handle(_ events: UInt32) {
-        if events & Loop.writable != 0 { flush() }
-        if events & (Loop.readable | Loop.hungUp) != 0 { receive() }
-    }
-
-    private func flush() {
-        guard let run else { return }
-        while !unsent.isEmpty {
-            let count = Glibc.send(run.descriptor, unsent, unsent.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
-            if count < 0, errno == EINTR { continue }
-            // After another error the end of the run is reported by `receive`.
-            guard count > 0 else { break }
-            var rest = Array(unsent[count...])
-            swap(&unsent, &rest)
-            rest.wipe()
-        }
-        run.registration.change(unsent.isEmpty ? .read : [.read, .write])
-    }
-
-    private func receive() {
-        withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
-            while let run {
-                let count = recv(run.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-                if count < 0, errno == EINTR { continue }
-                if count < 0, errno == EAGAIN { return }
-                guard count > 0 else { return finish(.unavailable("badged-network has ended unexpectedly")) }
-                received += buffer.prefix(count)
-                guard takeReports() else {
-                    return finish(.unavailable("badged-network has sent a message that is not allowed"))
-                }
-            }
+    private func ended(_ ending: JobStream.Ending) {
+        switch ending {
+        case .closed: finish(.unavailable("badged-network has ended unexpectedly"))
+        case .violation: finish(.unavailable("badged-network has sent a message that is not allowed"))
         }
     }
 
-    /// Takes the complete reports.
-    /// - Returns: false if one is malformed, too long, or belongs to no transfer.
-    private func takeReports() -> Bool {
-        let maximum = waiting.values.map(\.maximumReport).max() ?? 0
-        while received.count >= 4 {
-            let length = received[..<4].reduce(0) { $0 << 8 | Int($1) }
-            guard length <= maximum else { return false }
-            guard received.count >= 4 + length else { return true }
-            guard let report = NetworkReport(bytes: Array(received[4..<4 + length])),
-                let transfer = waiting.removeValue(forKey: report.number)
-            else { return false }
-            received.removeFirst(4 + length)
-            transfer.result.fill(.success(report))
+    /// Takes a report.
+    /// - Returns: false if it is malformed, or belongs to no transfer.
+    private func take(_ bytes: [UInt8]) -> Bool {
+        guard let report = NetworkReport(bytes: bytes), let transfer = waiting.removeValue(forKey: report.number) else {
+            return false
         }
-        return received.count <= 4 + maximum
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func wipe() {
-        withUnsafeMutableBytes { bytes in
-            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
-        }
+        transfer.result.fill(.success(report))
+        return true
     }
 }

@@ -14,6 +14,8 @@ package enum NetworkRequest: Sendable {
     case transfer(Transfer)
     /// End the running transfer.
     case stop
+    /// Listen on a port of this computer, and pass the sockets. No other message follows.
+    case listen(port: UInt16)
 
     package struct Transfer: Sendable {
         /// `NetworkReport` has the same number.
@@ -102,6 +104,9 @@ extension NetworkRequest {
             transfer.write(to: &writer)
         case .stop:
             writer = MessageWriter(kind: 3)
+        case .listen(let port):
+            writer = MessageWriter(kind: 4)
+            writer.append(port)
         }
         return writer.bytes
     }
@@ -117,6 +122,9 @@ extension NetworkRequest {
             guard let transfer = Transfer(&reader) else { return nil }
             self = .transfer(transfer)
         case 3: self = .stop
+        case 4:
+            guard let port = reader.number(UInt16.self) else { return nil }
+            self = .listen(port: port)
         default: return nil
         }
         guard reader.isAtEnd else { return nil }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-import Glibc
 
 /// The accepted connections that wait for a handshake.
 ///
@@ -8,11 +7,10 @@ import Glibc
 /// has sent something is never closed for load: AusweisApp deletes a pairing after seven refusals in a row.
 @Loop package final class ConnectionQueue {
     package struct Waiting {
-        package let socket: Int32
+        package let connection: UInt32
         package let source: RemoteAddress.Host
         let time: Int64
         var hasSpoken = false
-        fileprivate var registration: Loop.Registration?
     }
 
     private static let maximum = 64
@@ -21,6 +19,7 @@ import Glibc
     /// By arrival, the oldest first.
     private var all: [Waiting] = []
     private let timeout: Int64
+    private let network: RemoteNetwork
     private lazy var limit = Loop.Alarm { [weak self] in self?.closeOld() }
     /// The silent connections that were closed to make room.
     package private(set) var dropped = 0
@@ -29,12 +28,14 @@ import Glibc
     package var observer: @Loop () -> Void = {}
 
     /// `timeout` is in milliseconds.
-    package nonisolated init(timeout: Int64) { self.timeout = timeout }
+    package nonisolated init(timeout: Int64, _ network: RemoteNetwork) {
+        (self.timeout, self.network) = (timeout, network)
+    }
 
     /// Whether a further connection would find no room, because all have sent something.
     package var isFull: Bool { all.count >= Self.maximum && all.allSatisfy(\.hasSpoken) }
 
-    package func add(_ socket: Int32, _ source: RemoteAddress.Host) {
+    package func add(_ connection: UInt32, _ source: RemoteAddress.Host) {
         let silent = all.filter { !$0.hasSpoken }
         if silent.count(where: { $0.source == source }) >= Self.maximumOfSource {
             drop { !$0.hasSpoken && $0.source == source }
@@ -43,16 +44,9 @@ import Glibc
             let greediest = counts.max { $0.value < $1.value }?.key
             drop { !$0.hasSpoken && $0.source == greediest }
         }
-        var new = Waiting(socket: socket, source: source, time: Loop.now)
-        new.registration = try? Loop.watch(socket, .read) { [weak self] _ in self?.spoke(socket) }
-        guard new.registration != nil else {
-            close(socket)
-            return
-        }
-        all.append(new)
+        all.append(Waiting(connection: connection, source: source, time: Loop.now))
+        network.watch(connection) { [weak self] in self?.changed(connection, isGone: $0) }
         limit.set(after: all[0].time + timeout - Loop.now)
-        // A handshake that is here already begins now.
-        spoke(socket)
     }
 
     private func drop(_ isMeant: (Waiting) -> Bool) {
@@ -61,22 +55,11 @@ import Glibc
         end(all.remove(at: oldest))
     }
 
-    private func end(_ waiting: Waiting) {
-        waiting.registration?.cancel()
-        close(waiting.socket)
-    }
+    private func end(_ waiting: Waiting) { network.drop(waiting.connection) }
 
-    private func spoke(_ socket: Int32) {
-        guard let index = all.firstIndex(where: { $0.socket == socket && !$0.hasSpoken }) else { return }
-        var byte: UInt8 = 0
-        let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-        if count < 0, errno == EAGAIN { return }
-        if count > 0 {
-            all[index].registration?.cancel()
-            (all[index].hasSpoken, all[index].registration) = (true, nil)
-        } else {
-            end(all.remove(at: index))
-        }
+    private func changed(_ connection: UInt32, isGone: Bool) {
+        guard let index = all.firstIndex(where: { $0.connection == connection && !$0.hasSpoken }) else { return }
+        if isGone { all.remove(at: index) } else { all[index].hasSpoken = true }
         observer()
     }
 

@@ -62,7 +62,7 @@ package struct NetworkInterface: Sendable, Hashable {
     }
 
     /// Joins the multicast group of announcements with a socket of IPv6.
-    static func join(_ socket: Int32, on name: String?) {
+    package static func join(_ socket: Int32, on name: String?) {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return }
         defer { freeifaddrs(list) }

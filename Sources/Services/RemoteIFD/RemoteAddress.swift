@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Glibc
+package import Glibc
 
 /// An IPv4 or IPv6 address with a port.
 package struct RemoteAddress: Hashable, Sendable, CustomStringConvertible {
@@ -74,7 +74,7 @@ package struct RemoteAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The family of a socket for this address.
-    var family: Int32 {
+    package var family: Int32 {
         switch host {
         case .four: AF_INET
         case .six: AF_INET6
@@ -82,7 +82,7 @@ package struct RemoteAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Calls a function with the address for a socket of this family. A socket of IPv6 reaches IPv4 addresses, too.
-    func withSocketAddress<R>(for family: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+    package func withSocketAddress<R>(for family: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
         if family == AF_INET, case .four(let number) = host {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
@@ -115,7 +115,7 @@ package struct RemoteAddress: Hashable, Sendable, CustomStringConvertible {
     private static func bytes(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.bigEndian, Array.init) }
 
     /// Calls a function of the system that writes an address.
-    static func read(_ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int) -> (
+    package static func read(_ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int) -> (
         result: Int, address: RemoteAddress?
     ) {
         var (storage, count) = (sockaddr_storage(), socklen_t(MemoryLayout<sockaddr_storage>.size))

@@ -9,8 +9,8 @@ import Threads
 /// The own RSA key and the self-signed certificate, the same for both halves of the protocol.
 package final class RemoteIdentity: @unchecked Sendable {
     /// The EVP_PKEY and the X509; only read after the initializer.
-    let key: OpaquePointer
-    let certificate: OpaquePointer
+    package let key: OpaquePointer
+    package let certificate: OpaquePointer
     /// The certificate in DER.
     package let encodedCertificate: [UInt8]
     /// SHA-256 of the certificate: 64 lower-case digits.
@@ -133,7 +133,7 @@ package final class RemoteIdentity: @unchecked Sendable {
 }
 
 /// The certificates of the other side.
-enum PeerCertificate {
+package enum PeerCertificate {
     /// The least sizes of keys in bits, which are those of AusweisApp.
     private static let leastRSA: Int32 = 2000
     private static let leastEC: Int32 = 250
@@ -159,7 +159,7 @@ enum PeerCertificate {
     ///
     /// The leaf may be another one, which that certificate has signed. The result is nil if a signature, a date or the
     /// size of a key is wrong, or if there is no self-signed certificate.
-    static func device(_ context: OpaquePointer) -> String? {
+    package static func device(_ context: OpaquePointer) -> String? {
         let count = tls_chain_count(context)
         guard (1...maximumChain).contains(count) else { return nil }
         for index in 0..<count {

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
-import Concurrency
-import Glibc
-import Synchronization
+package import Concurrency
+package import Secrets
 
-/// One connection between two devices: TCP, TLS and a WebSocket, on a thread of its own.
+/// How both sides of a connection authenticate each other.
+package enum LinkSecurity: Sendable {
+    /// By the code that one device shows and the user types at the other: its digits. RSA-PSK, RFC 4279.
+    ///
+    /// With `device` only the device with this fingerprint is accepted, before it learns anything about the code.
+    case pairing(code: SecretBox, device: String? = nil)
+    /// By the fingerprints of the devices that are trusted.
+    case paired(trusted: Set<String>)
+}
+
+/// One connection between two devices, in a run of badged-network: TCP, TLS and a WebSocket.
 ///
 /// The link sends pings, and ends when the other side does not answer them. It never connects again by itself.
-package final class RemoteLink: Sendable {
+@Loop package final class RemoteLink {
     package enum Event: Sendable, Equatable {
         /// The WebSocket is open. `device` is the fingerprint of the other device.
         case opened(device: String)
@@ -52,117 +60,45 @@ package final class RemoteLink: Sendable {
         package init() {}
     }
 
-    private struct Outbox {
-        var frames: [[UInt8]] = []
-        var count = 0
-        /// The code with which this side closes the WebSocket.
-        var closeCode: UInt16?
-        var isOver = false
-    }
-
-    /// The maximum number of bytes that wait to be sent, and of messages that wait to be handled.
-    private static let maximumBacklog = 1 << 20
-    private static let maximumMessages = 64
+    /// The maximum number of messages that wait to be handled.
+    package nonisolated static let maximumMessages = 64
 
     /// All events, for one consumer. The last one is `ended`, unless too many messages wait.
-    package let events: AsyncStream<Event>
+    package nonisolated let events: AsyncStream<Event>
     private let continuation: AsyncStream<Event>.Continuation
-    private let outbox = Mutex(Outbox())
-    private let wake: Int32
+    private let order: @Loop (Order) -> Void
 
-    private init() {
+    enum Order {
+        case message([UInt8])
+        case close(UInt16)
+    }
+
+    /// `order` sends what this side wants to badged-network.
+    init(_ order: @escaping @Loop (Order) -> Void) {
         (events, continuation) = AsyncStream.makeStream(
             of: Event.self,
             bufferingPolicy: .bufferingOldest(Self.maximumMessages)
         )
-        wake = clinux_eventfd()
-    }
-
-    deinit { Glibc.close(wake) }
-
-    /// Connects to a device.
-    package static func connect(
-        to address: RemoteAddress,
-        interface: String?,
-        _ identity: RemoteIdentity,
-        _ security: LinkSecurity,
-        times: Times = Times()
-    ) -> RemoteLink {
-        let link = RemoteLink()
-        link.run(.connect(address, interface: interface), LinkSettings(identity, security, times))
-        return link
-    }
-
-    /// Serves an accepted connection, and closes its socket at the end.
-    package static func serve(
-        _ socket: Int32,
-        _ identity: RemoteIdentity,
-        _ security: LinkSecurity,
-        times: Times = Times()
-    ) -> RemoteLink {
-        let link = RemoteLink()
-        if !link.run(.serve(socket), LinkSettings(identity, security, times)) { Glibc.close(socket) }
-        return link
-    }
-
-    /// Starts the thread.
-    /// - Returns: false if there is none.
-    @discardableResult
-    private func run(_ start: LinkStart, _ settings: LinkSettings) -> Bool {
-        let isStarted = startThread("badged-remote") { [self] in end(LinkWork(self, settings).run(start)) }
-        if !isStarted { end(.failed("no thread is left")) }
-        return isStarted
-    }
-
-    private func end(_ ending: Ending) {
-        outbox.withLock { outbox in
-            outbox.isOver = true
-            outbox.frames = []
-        }
-        // If too many messages wait, this event is dropped and the consumer only sees the end of the stream.
-        continuation.yield(.ended(ending))
-        continuation.finish()
+        self.order = order
     }
 
     /// Queues a text message.
-    package func send(_ message: [UInt8]) {
-        outbox.withLock { outbox in
-            guard !outbox.isOver, outbox.closeCode == nil else { return }
-            outbox.frames.append(message)
-            outbox.count += message.count
-            if outbox.count > Self.maximumBacklog { outbox.closeCode = 1011 }
-        }
-        wakeThread()
-    }
+    package func send(_ message: [UInt8]) { order(.message(message)) }
 
     /// Closes the WebSocket after the queued messages, or ends a link that is not open yet. 1000 is the normal end.
-    package func close(_ code: UInt16 = 1000) {
-        outbox.withLock { outbox in
-            if outbox.closeCode == nil { outbox.closeCode = code }
-        }
-        wakeThread()
+    package func close(_ code: UInt16 = 1000) { order(.close(code)) }
+
+    /// Passes an event on.
+    /// - Returns: false if too many messages wait.
+    func yield(_ event: Event) -> Bool {
+        if case .dropped = continuation.yield(event) { return false }
+        if case .ended = event { continuation.finish() }
+        return true
     }
 
-    private func wakeThread() {
-        var one: UInt64 = 1
-        _ = Glibc.write(wake, &one, 8)
-    }
-
-    // MARK: Calls of the thread
-
-    var wakeDescriptor: Int32 { wake }
-
-    /// The code with which this side wants to close the WebSocket.
-    var closeCode: UInt16? { outbox.withLock { $0.closeCode } }
-
-    func takeMessages() -> [[UInt8]] {
-        outbox.withLock { outbox in
-            defer { (outbox.frames, outbox.count) = ([], 0) }
-            return outbox.frames
-        }
-    }
-
-    func yield(_ event: Event) throws(LinkStop) {
-        if case .dropped = continuation.yield(event) { throw LinkStop(.violation) }
+    /// Ends the events.
+    func finish(_ ending: Ending) {
+        continuation.yield(.ended(ending))
+        continuation.finish()
     }
 }

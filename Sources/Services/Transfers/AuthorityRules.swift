@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+import CTLS
 import HTTP
 
 /// Trusts certain authorities and no others. The certificate must be for the host; TLS 1.2 or newer.

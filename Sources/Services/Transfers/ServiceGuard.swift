@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+import CTLS
 import HTTP
 
 /// Configures the TLS connections of one HTTP session and checks each after its handshake, before anything is sent. No

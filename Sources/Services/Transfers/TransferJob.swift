@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CCurl
+import CLinux
 import Glibc
 import HTTP
+import Host
 
 /// The work of badged-network: runs transfers for badged, one after the other, until badged closes the socket.
 package final class TransferJob {
@@ -39,6 +41,9 @@ package final class TransferJob {
                 notes: session.guard?.notes ?? []
             )
             return send(report.bytes)
+        case .listen(let port):
+            listen(port)
+            return false
         case .stop:
             // Its arrival has ended the transfer.
             break
@@ -69,6 +74,18 @@ package final class TransferJob {
             try XMLReader.read(response.body, maximumLength: request.maximumLength)
         }
         return read
+    }
+
+    /// Passes a descriptor with each message; a message without one says why there is none.
+    private func listen(_ port: UInt16) {
+        do throws(StartError) {
+            for descriptor in try LoopbackSockets.open(port: port) {
+                _ = clinux_pass_descriptor(socket, descriptor, [1], 1)
+            }
+        } catch {
+            let text = Array(error.message.utf8)
+            _ = Glibc.send(socket, text, text.count, Int32(MSG_NOSIGNAL))
+        }
     }
 
     // MARK: Messages

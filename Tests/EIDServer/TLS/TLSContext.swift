@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import COpenSSL
+import CTLS
 import Glibc
 
 /// The TLS settings of one listener.

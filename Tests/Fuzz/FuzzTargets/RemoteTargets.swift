@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Links
 import Readers
 import RemoteIFD
 import WebSocket
@@ -41,4 +42,20 @@ import WebSocket
 @Sendable func webSocketHandshake(_ input: UnsafeRawBufferPointer) {
     let answer = WebSocketHandshake.answer(to: Array(input))
     _ = WebSocketHandshake.isAccepted(answer ?? Array(input), key: "dGhlIHNhbXBsZSBub25jZQ==")
+}
+
+/// A message of badged to the badged-network of remote readers.
+@Sendable func remoteRequest(_ input: UnsafeRawBufferPointer) {
+    guard let request = RemoteRequest(bytes: Array(input)) else { return }
+    // A code is taken by the first writing.
+    if case .connect(_, _, _, let order) = request, case .pairing = order.security { return }
+    if case .serve(_, _, let order) = request, case .pairing = order.security { return }
+    let bytes = request.bytes
+    require(RemoteRequest(bytes: bytes)?.bytes == bytes, "a request changes when it is read again")
+}
+
+/// A message of the badged-network of remote readers.
+@Sendable func remoteReport(_ input: UnsafeRawBufferPointer) {
+    guard let report = RemoteReport(bytes: Array(input)) else { return }
+    require(RemoteReport(bytes: report.bytes) == report, "a report changes when it is read again")
 }

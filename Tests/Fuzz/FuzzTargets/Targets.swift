@@ -69,6 +69,8 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "remote-message": remoteMessage,
     "remote-offer": remoteOffer,
     "remote-pace": remotePACE,
+    "remote-request": remoteRequest,
+    "remote-report": remoteReport,
     "websocket-frames": webSocketFrames,
     "websocket-handshake": webSocketHandshake,
     "advertising-data": advertisingData,

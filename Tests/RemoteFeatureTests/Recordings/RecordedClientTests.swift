@@ -2,6 +2,7 @@
 import Cards
 import Concurrency
 import ISO7816
+import Links
 import Readers
 import ReadersRemote
 import RemoteFeature

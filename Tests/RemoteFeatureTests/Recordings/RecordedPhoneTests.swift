@@ -3,6 +3,7 @@ import Cards
 import Concurrency
 import Glibc
 import ISO7816
+import Links
 import Readers
 import ReadersRemote
 import ReadersVirtual
@@ -70,11 +71,11 @@ import VirtualEID
     private(set) var failures: [String] = []
     private let status: JSON
     private let card: VirtualCard
-    private let server: NetworkSocket
+    private let server: PortSocket
     private let identity: RemoteIdentity
     private let trusted: String
     private let announcer: Loop.Alarm
-    private var link: RemoteLink?
+    private var link: LinkThread?
     private var position: Int?
     /// The members of version 2 that badged does not send.
     private static let unused: Set<String> = ["ExpectedPINLength", "PreferredPinLength", "DisplayText"]
@@ -89,10 +90,10 @@ import VirtualEID
         }
         status = try #require(recording.lines.last { $0.name == "IFDStatus" }).message
         card = try VirtualEIDDescription().makeCard()
-        server = try NetworkSocket(.connections, port: 0, interface: "lo")
+        server = try PortSocket(.connections, port: 0, interface: "lo")
         identity = try await stage.deskStore.identity()
         trusted = try await stage.laptopStore.identity().fingerprint
-        let sender = try NetworkSocket(.datagrams, port: 0, interface: "lo")
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let offer = Offer.encode(
             name: "vm",
             certificate: identity.encodedCertificate,
@@ -113,7 +114,7 @@ import VirtualEID
 
     private func accept() {
         guard let (socket, _) = server.accept() else { return }
-        let link = RemoteLink.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
+        let link = LinkThread.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
         self.link = link
         Task { @Loop [weak self] in
             for await event in link.events {
@@ -122,7 +123,7 @@ import VirtualEID
         }
     }
 
-    private func send(_ json: JSON, _ link: RemoteLink, handle: String = "{s}") {
+    private func send(_ json: JSON, _ link: LinkThread, handle: String = "{s}") {
         let members = (json.members ?? []).map { member in
             switch member.key {
             case "ContextHandle": JSON.Member(member.key, .string("{c}"))
@@ -133,11 +134,11 @@ import VirtualEID
         link.send(JSON.object(members).bytes)
     }
 
-    private func send(_ message: IFDMessage, _ link: RemoteLink) {
+    private func send(_ message: IFDMessage, _ link: LinkThread) {
         link.send(IFDEnvelope(context: "{c}", message).encode(.two))
     }
 
-    private func answer(_ bytes: [UInt8], _ link: RemoteLink) async {
+    private func answer(_ bytes: [UInt8], _ link: LinkThread) async {
         guard let message = try? IFDEnvelope(bytes).message, let json = try? JSON(bytes) else { return }
         switch message {
         case .establishContext: send(.establishContextResponse(deviceName: "vm", .ok), link)

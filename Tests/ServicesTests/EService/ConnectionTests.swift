@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+import CTLS
 import Dispatch
 import EID
 import EService

@@ -192,7 +192,7 @@ private final class StandIn: Sendable {
         let (asked, arrival) = AsyncStream.makeStream(of: Bool.self)
         let standIn = try StandIn { request in
             switch request {
-            case .open: return []
+            case .open, .listen: return []
             case .stop:
                 arrival.yield(false)
                 return []

@@ -2,6 +2,7 @@
 import Concurrency
 import Crypto
 import Glibc
+import Links
 import RemoteIFD
 import Secrets
 import Testing
@@ -26,9 +27,9 @@ import Testing
         _ client: LinkSecurity,
         times: RemoteLink.Times = patient,
         host: RemoteAddress.Host = .loopback
-    ) async throws -> (server: RemoteLink, client: RemoteLink) {
-        let socket = try NetworkSocket(.connections, port: 0, interface: nil)
-        let client = RemoteLink.connect(
+    ) async throws -> (server: LinkThread, client: LinkThread) {
+        let socket = try PortSocket(.connections, port: 0, interface: nil)
+        let client = LinkThread.connect(
             to: RemoteAddress(host: host, port: socket.port),
             interface: nil,
             try await Self.borrower.value,
@@ -46,10 +47,10 @@ import Testing
             } catch { continuation.resume(throwing: error) }
         }
         socket.close()
-        return (RemoteLink.serve(accepted, try await Self.lender.value, server, times: times), client)
+        return (LinkThread.serve(accepted, try await Self.lender.value, server, times: times), client)
     }
 
-    private func events(_ link: RemoteLink) async -> [RemoteLink.Event] {
+    private func events(_ link: LinkThread) async -> [RemoteLink.Event] {
         var all: [RemoteLink.Event] = []
         for await event in link.events { all.append(event) }
         return all

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+import CTLS
 import Crypto
-package import Secrets
-
-/// How both sides of a connection authenticate each other.
-package enum LinkSecurity: Sendable {
-    /// By the code that one device shows and the user types at the other: its digits. RSA-PSK, RFC 4279.
-    ///
-    /// With `device` only the device with this fingerprint is accepted, before it learns anything about the code.
-    case pairing(code: SecretBox, device: String? = nil)
-    /// By the fingerprints of the devices that are trusted.
-    case paired(trusted: Set<String>)
-}
+import RemoteIFD
+import Secrets
 
 /// The TLS settings of one connection: TLS 1.2 with certificates of both sides.
 final class TLSContext {

@@ -2,6 +2,7 @@
 import CLinux
 package import Concurrency
 import Glibc
+package import RemoteIFD
 
 /// Restricts a socket to one network interface.
 @discardableResult
@@ -10,17 +11,15 @@ func bindToInterface(_ socket: Int32, _ name: String) -> Bool {
 }
 
 /// A UDP or TCP socket for IPv4 and IPv6, on one interface or on all. Where the kernel has no IPv6: for IPv4.
-@Loop package final class NetworkSocket {
+@Loop package final class PortSocket {
     private let descriptor: Int32
     private let family: Int32
     private var registration: Loop.Registration?
     private lazy var resume = Loop.Alarm { [weak self] in self?.read(true) }
     package let interface: String?
 
-    package enum Kind: Sendable { case datagrams, connections }
-
     /// Opens a socket at a port; 0 takes a free one. Listens for connections if the kind says so.
-    package init(_ kind: Kind, port: UInt16, interface: String?) throws(SystemError) {
+    package init(_ kind: PortKind, port: UInt16, interface: String?) throws(SystemError) {
         self.interface = interface
         do throws(SystemError) {
             (descriptor, family) = (try Self.open(AF_INET6, kind, port, interface), AF_INET6)
@@ -32,7 +31,7 @@ func bindToInterface(_ socket: Int32, _ name: String) -> Bool {
 
     private static func open(
         _ family: Int32,
-        _ kind: Kind,
+        _ kind: PortKind,
         _ port: UInt16,
         _ interface: String?
     ) throws(SystemError) -> Int32 {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import COpenSSL
+import CTLS
 import Crypto
 import Glibc
+import RemoteIFD
 
 /// The end of a link, as an error.
 struct LinkStop: Error {
@@ -23,7 +25,7 @@ struct LinkSettings: Sendable {
 
 /// TCP and TLS of one link, for the thread of the link.
 final class LinkTransport {
-    private let link: RemoteLink
+    private let link: LinkThread
     private let settings: LinkSettings
     private var socket: Int32 = -1
     private var tls: OpaquePointer?
@@ -34,7 +36,7 @@ final class LinkTransport {
     var isOpen = false
     private var chunk = [UInt8](repeating: 0, count: 16_384)
 
-    init(_ link: RemoteLink, _ settings: LinkSettings) { (self.link, self.settings) = (link, settings) }
+    init(_ link: LinkThread, _ settings: LinkSettings) { (self.link, self.settings) = (link, settings) }
 
     deinit {
         SSL_free(tls)

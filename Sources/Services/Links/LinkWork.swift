@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Glibc
+import RemoteIFD
 import WebSocket
 
 /// Where the connection of a link comes from.
@@ -16,11 +17,11 @@ enum LinkStart: Sendable {
 
 /// The WebSocket of one link: the work of its thread.
 final class LinkWork {
-    private let link: RemoteLink
+    private let link: LinkThread
     private let times: RemoteLink.Times
     private let transport: LinkTransport
 
-    init(_ link: RemoteLink, _ settings: LinkSettings) {
+    init(_ link: LinkThread, _ settings: LinkSettings) {
         (self.link, times, transport) = (link, settings.times, LinkTransport(link, settings))
     }
 

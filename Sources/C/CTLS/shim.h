@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* libssl, with functions for macros that Swift cannot import. badged does not link it. */
+#pragma once
+#include <openssl/ssl.h>
+
+static inline int tls_set_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version) && SSL_CTX_set_max_proto_version(context, version);
+}
+static inline int tls_set_minimum_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
+static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
+static inline int tls_set_signatures(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_sigalgs_list(context, list);
+}
+static inline int tls_ask_for_status(SSL_CTX *context) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
+}
+static inline void tls_set_owner(SSL_CTX *context, void *owner) { SSL_CTX_set_app_data(context, owner); }
+static inline void *tls_owner(const SSL *connection) { return SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)); }
+/* Returns the ephemeral key of the server, which the caller frees; NULL if there is none. */
+static inline EVP_PKEY *tls_ephemeral_key(SSL *connection) {
+    EVP_PKEY *key = NULL;
+    return SSL_get_peer_tmp_key(connection, &key) ? key : NULL;
+}
+static inline long tls_status_response(SSL *connection, const unsigned char **bytes) {
+    return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
+}
+/* No renegotiation, no sessions, no tickets; a write may be repeated from another buffer. */
+static inline void tls_keep_simple(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+}

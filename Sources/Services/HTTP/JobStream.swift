@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+import Glibc
+
+/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes.
+@Loop package final class JobStream {
+    package enum Ending { case closed, violation }
+
+    private let descriptor: Int32
+    private var registration: Loop.Registration?
+    private let maximum: @Loop () -> Int
+    private let onMessage: @Loop ([UInt8]) -> Bool
+    private let onEnd: @Loop (Ending) -> Void
+    private var unsent: [UInt8] = []
+    private var received: [UInt8] = []
+
+    /// The maximum number of bytes that wait to be sent.
+    private static let maximumBacklog = 64 << 20
+
+    /// Takes a socket, and closes it at the end.
+    /// - Parameters:
+    ///   - descriptor: the socket.
+    ///   - maximum: the largest number of bytes that a message may have now.
+    ///   - onMessage: returns whether the message was allowed.
+    ///   - onEnd: called once, unless `close` is called first.
+    /// - Throws: `SystemError` if the kernel does not watch the socket.
+    package init(
+        _ descriptor: Int32,
+        maximum: @escaping @Loop () -> Int,
+        onMessage: @escaping @Loop ([UInt8]) -> Bool,
+        onEnd: @escaping @Loop (Ending) -> Void
+    ) throws(SystemError) {
+        (self.descriptor, self.maximum, self.onMessage, self.onEnd) = (descriptor, maximum, onMessage, onEnd)
+        registration = try Loop.watch(descriptor, .read) { [weak self] in self?.handle($0) }
+    }
+
+    isolated deinit { close() }
+
+    package func close() {
+        guard let registration else { return }
+        self.registration = nil
+        registration.cancel()
+        Glibc.close(descriptor)
+        unsent.wipe()
+        (unsent, received) = ([], [])
+    }
+
+    private func end(_ ending: Ending) {
+        guard registration != nil else { return }
+        close()
+        onEnd(ending)
+    }
+
+    /// Sends a message, and wipes it: it may hold a password of a proxy or a key.
+    package func send(_ message: consuming [UInt8]) {
+        var message = message
+        withUnsafeBytes(of: UInt32(message.count).bigEndian) { unsent += $0 }
+        unsent += message
+        message.wipe()
+        if unsent.count > Self.maximumBacklog { end(.violation) } else { flush() }
+    }
+
+    private func handle(_ events: UInt32) {
+        if events & Loop.writable != 0 { flush() }
+        if events & (Loop.readable | Loop.hungUp) != 0 { receive() }
+    }
+
+    private func flush() {
+        while !unsent.isEmpty {
+            let count = Glibc.send(descriptor, unsent, unsent.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            if count < 0, errno == EINTR { continue }
+            // After another error the end is reported by `receive`.
+            guard count > 0 else { break }
+            var rest = Array(unsent[count...])
+            swap(&unsent, &rest)
+            rest.wipe()
+        }
+        registration?.change(unsent.isEmpty ? .read : [.read, .write])
+    }
+
+    private func receive() {
+        withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
+            while registration != nil {
+                let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN { return }
+                guard count > 0 else { return end(.closed) }
+                received += buffer.prefix(count)
+                takeMessages()
+            }
+        }
+    }
+
+    private func takeMessages() {
+        var start = 0
+        while registration != nil, received.count - start >= 4 {
+            let length = received[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
+            guard length <= maximum() else { return end(.violation) }
+            guard received.count - start >= 4 + length else { break }
+            let message = Array(received[start + 4..<start + 4 + length])
+            start += 4 + length
+            guard onMessage(message) else { return end(.violation) }
+        }
+        if registration != nil { received.removeFirst(start) }
+    }
+}
+
+extension [UInt8] {
+    package mutating func wipe() {
+        withUnsafeMutableBytes { bytes in
+            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+        }
+    }
+}
