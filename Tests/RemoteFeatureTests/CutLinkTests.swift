@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Glibc
 import Readers
+import ReadersRemote
 import ReadersVirtual
+import RemoteFeature
+import RemoteIFD
 import Secrets
 import TestSupport
 import Testing
@@ -42,6 +46,23 @@ import VirtualEID
         // service has data of the card.
         let begunAgain = dialogue == .authentication ? cells / 3 : cells - 3
         #expect(outcomes["success", default: 0] >= begunAgain, "\(outcomes)")
+        await stage.stop()
+    }
+
+    @Test("A badged-network that is killed is started again: the card is shared again, and the port is open again")
+    func killed() async throws {
+        let stage = try await RemoteStage.paired()
+        func kill(_ network: RemoteNetwork) async throws {
+            await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
+            let process = try #require(network.process)
+            Glibc.kill(process, SIGKILL)
+            await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
+            try await until { network.process.map { $0 != process } ?? false }
+        }
+        try await kill(stage.sharing.network)
+        try await kill(stage.lenders.network)
+        // The laptop has another port now, because the tests leave the choice to the kernel.
+        await stage.changes.wait { stage.lenders.port != 0 }
         await stage.stop()
     }
 

@@ -6,4 +6,6 @@
 needs python3 pcscd unshare ip
 needs_programs badged badged-activation badged-nfc badged-network badged-eidserver
 isolated unshare --pid --fork --net true 2>/dev/null || cannot "needs root, or user namespaces"
+check "badged links no library of the network" sh -c "! ldd '$bin/badged' | grep -E 'libcurl|libssl|libexpat|libwebsockets'"
 "$here/in-namespace.sh" python3 "$here/programs.py" "$bin" "$work"
+finish

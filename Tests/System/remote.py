@@ -32,6 +32,16 @@ def ask_pin(client):
             return message
 
 
+def internet_sockets(pid):
+    """The sockets of a process that its own network has in its tables of TCP and UDP."""
+    own = {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    found = set()
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        with open(f"/proc/{pid}/net/{name}", encoding="ascii") as file:
+            found |= {f"socket:[{line.split()[9]}]" for line in list(file)[1:]}
+    return own & found
+
+
 connect_hosts()
 os.makedirs("/run/pcscd", exist_ok=True)
 with open(os.path.join(work, "pcscd.log"), "ab") as log:
@@ -70,6 +80,8 @@ check("a PIN change works", code == 0, written)
 code, written = desk.run("auth", "--pin-stdin", "--yes", token, typed=f"{NEW}\n")
 check("an authentication works", code == 0 and "ResultMajor=ok" in written, written)
 check("no try is spent", card.state()["retryCounter"] == 3, card.state())
+for host in (phone, desk):
+    check("badged itself has no socket of the Internet", not internet_sockets(host.daemon.pid))
 code, written = desk.run("readers")
 check("badgectl names the reader and the network", name in written and "over the network" in written, written)
 

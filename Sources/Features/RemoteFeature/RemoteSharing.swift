@@ -75,7 +75,7 @@ import Threads
     let registry: ReaderRegistry
     let settings: Settings
     private let store: RemoteStore
-    private let network: RemoteNetwork
+    package let network: RemoteNetwork
     private let log: @Loop (Log.Level, String) -> Void
     private var identity: RemoteIdentity?
     private var borrowers: [String: RemoteDevice] = [:]

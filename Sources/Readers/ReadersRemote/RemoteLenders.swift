@@ -78,7 +78,7 @@ import Threads
 
     let store: RemoteStore
     let settings: Settings
-    let network: RemoteNetwork
+    package let network: RemoteNetwork
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
     private var fault: String?
@@ -90,6 +90,9 @@ import Threads
     package private(set) var datagrams = 0
     package private(set) var offers = 0
     private var budget = AnnouncementBudget()
+    private lazy var reopening = Loop.Alarm { [weak self] in self?.listen() }
+    /// Milliseconds between an end of badged-network and the next attempt.
+    private static let pause: Int64 = 1000
     private lazy var resume = Loop.Alarm { [weak self] in
         for socket in self?.sockets ?? [] { socket.read(true) }
     }
@@ -179,6 +182,8 @@ import Threads
             socket.joinAnnouncements()
             fault = nil
         case .failed(let text):
+            // An end of badged-network; a port that is taken is tried for the next client.
+            if port != 0 { reopening.set(after: Self.pause) }
             for socket in sockets { socket.close() }
             sockets = []
             fault = "UDP port \(settings.port): \(text)"

@@ -21,6 +21,9 @@ import Secrets
 
     package nonisolated init(_ network: Network) { self.network = network }
 
+    /// The process of the run, if it is a child of this one.
+    package var process: Int32? { run?.process }
+
     isolated deinit { stop() }
 
     /// Ends the run, with all sockets and links.
