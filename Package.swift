@@ -432,7 +432,7 @@ let package = Package(
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin", "BN254",
                 "Secrets",
-                "RemoteIFD", "Links", "WebSocket", "VirtualEID",
+                "RemoteIFD", "Links", "WebSocket", "VirtualEID", "Host", "CLinux",
             ]
         ),
         tests(

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
+import socket
+import subprocess
 import sys
+import threading
 
-from harness import Client, Daemon, check, finish
+from harness import LIMIT, Client, Daemon, check, children, finish
 
 program, work = sys.argv[1:]
 path = os.path.join(work, "badged.sock")
@@ -22,6 +25,38 @@ for attempt in ["an authentication", "a second one"]:
     check(f"CANCEL ends {attempt} while getaddrinfo hangs", end["result"]["reason"] == "User_Cancelled", end)
 code, _ = daemon.end()
 check("SIGTERM ends badged while getaddrinfo hangs", code == 0, code)
+
+# The same where systemd starts badged-network: badged cannot end a process that is not its child.
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(os.path.join(work, "network.sock"))
+listener.listen()
+environment = {**os.environ, "HOSTS": os.path.join(work, "hosts.so"), "ASKED": asked}
+started = []
+
+
+def serve():
+    """Starts a program for each connection, as badged-network.socket does with Accept=yes."""
+    while True:
+        connection, _ = listener.accept()
+        move = 'exec 3<&0 </dev/null && LD_PRELOAD="$HOSTS" exec "$0"'
+        run = subprocess.Popen(["sh", "-c", move, os.path.join(os.path.dirname(program), "badged-network")],
+                               stdin=connection, env=environment)
+        connection.close()
+        children.append(run)
+        started.append(run)
+
+
+threading.Thread(target=serve, daemon=True).start()
+daemon = Daemon(program, usual, work, environment={"BADGED_NETWORK_SOCKET": listener.getsockname()})
+client = Client(path)
+client.send(cmd="RUN_AUTH", tcTokenURL="https://dienst.example/token")
+client.wait_for("AUTH")
+with open(asked, "rb") as fifo:
+    check("the name is looked up by a badged-network of systemd", fifo.read(1) == b"?")
+client.ask("AUTH", cmd="CANCEL")
+check("it ends after CANCEL while getaddrinfo hangs", started[0].wait(LIMIT) == 0)
+code, _ = daemon.end()
+check("SIGTERM ends badged as well", code == 0, code)
 
 with open(config, "w", encoding="ascii") as file:
     file.write("[access]\nuser:somebody = none\n")

@@ -157,6 +157,28 @@ check("the memory of badged-network has no PIN", PIN.encode() not in found)
 check("badged has none after an authentication", not loads_network_libraries())
 client.ask("AUTH", cmd="CANCEL")
 check("badged-network ends with its authentication", until(lambda: child("badged-network") is None))
+
+# An end of badged-network at the question for the PIN: the PIN is not sent to the card, whatever the user types.
+client.send(cmd="RUN_AUTH", tcTokenURL=url)
+client.wait_for("ACCESS_RIGHTS")
+client.send(cmd="ACCEPT")
+client.wait_for("INSERT_CARD")
+client.send(cmd="SET_CARD", name="Simulator")
+tries = client.wait_for("ENTER_PIN")["reader"]["card"]["retryCounter"]
+os.kill(child("badged-network"), signal.SIGKILL)
+client.send(cmd="SET_PIN", value="123456")
+end = client.wait_for("AUTH")
+while "result" not in end:
+    end = client.wait_for("AUTH")
+check("an authentication whose badged-network was killed says so", "badged-network has ended" in end["result"].get("message", ""), end)
+client.send(cmd="RUN_AUTH", tcTokenURL=url)
+client.wait_for("ACCESS_RIGHTS")
+client.send(cmd="ACCEPT")
+client.wait_for("INSERT_CARD")
+client.send(cmd="SET_CARD", name="Simulator")
+left = client.wait_for("ENTER_PIN")["reader"]["card"]["retryCounter"]
+check("it costs no try of the PIN", left >= tries, (tries, left))
+client.ask("AUTH", cmd="CANCEL")
 daemon.end()
 
 # A program in the place of badged-activation that breaks the rules: two descriptors in one message. It ignores SIGTERM

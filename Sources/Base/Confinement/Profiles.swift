@@ -37,26 +37,32 @@ extension Confinement {
     /// badged-network: looks up names, and connects to servers.
     package static let network = Confinement(
         calls: always + threads + files + [
+            // No Unix sockets, behind which are badged and programs of the user. So names are looked up in files and by DNS.
             SystemCall("socket", .argument(0, is: AF_INET)), SystemCall("socket", .argument(0, is: AF_INET6)),
-            // A name service of this computer, such as nscd or systemd-resolved.
-            SystemCall("socket", .argument(0, is: AF_UNIX)),
             // The C library asks the kernel for the addresses of this computer.
             SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: routeMessages)),
             SystemCall("connect"), SystemCall("bind"), SystemCall("listen"), SystemCall("accept"),
             SystemCall("accept4"),
             SystemCall("setsockopt"), SystemCall("shutdown"),
-            SystemCall("socketpair", .argument(0, is: AF_UNIX)),
+            SystemCall(
+                "socketpair",
+                .argument(0, is: AF_UNIX),
+                .argument(1, masked: ~UInt32(bitPattern: socketFlags), is: SOCK_STREAM.rawValue)
+            ),
             SystemCall("sendmsg"), SystemCall("sendmmsg"), SystemCall("sendto"),
             // The number of an interface.
             SystemCall("ioctl", .argument(1, is: SIOCGIFINDEX)),
             SystemCall("ioctl", .argument(1, is: FIONREAD)), SystemCall("ioctl", .argument(1, is: FIONBIO)),
             // The C library loads modules of the name service, which are not writable.
             SystemCall("mmap", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),
-            SystemCall("mprotect", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),
         ],
+        // How names are looked up, certificates of authorities, the configuration of libssl, and libraries.
         readable: [
-            "/etc", "/lib", "/lib64", "/usr/lib", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
-            "/run/systemd/resolve", "/run/nscd", "/run/resolvconf", "/run/NetworkManager", "/dev/null", "/dev/urandom",
+            "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "gai.conf", "services", "protocols", "ld.so.cache",
+            "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki",
+        ].map { "/etc/" + $0 } + [
+            "/lib", "/lib64", "/usr/lib", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+            "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/dev/null", "/dev/urandom",
         ]
     )
 

@@ -59,7 +59,18 @@ package enum LoopbackSockets {
     }
 
     /// Returns the port of a listening socket; nil if it has none.
-    package static func port(of socket: Int32) -> UInt16? {
+    package static func port(of socket: Int32) -> UInt16? { address(of: socket)?.port }
+
+    /// Whether a socket listens on 127.0.0.1 or ::1, and on a port; 0 stands for any port.
+    package static func isListening(_ socket: Int32, port: UInt16) -> Bool {
+        var (isListening, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        guard getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening == 1,
+            let own = address(of: socket)
+        else { return false }
+        return own.isLoopback && (port == 0 || own.port == port)
+    }
+
+    private static func address(of socket: Int32) -> (port: UInt16, isLoopback: Bool)? {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let family = withUnsafeMutablePointer(to: &address) {
@@ -68,10 +79,18 @@ package enum LoopbackSockets {
             }
         }
         guard family == AF_INET || family == AF_INET6 else { return nil }
-        // Both kinds of addresses have the port at the same place.
-        let port = withUnsafeBytes(of: &address) { $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self) }
-        return UInt16(bigEndian: port)
+        return withUnsafeBytes(of: &address) { bytes in
+            // Both kinds of addresses have the port at the same place. ip(7), ipv6(7)
+            let port = UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+            let host = family == AF_INET ? bytes[4..<8] : bytes[8..<24]
+            return (
+                port, host.elementsEqual(family == AF_INET ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1])
+            )
+        }
     }
+
+    /// The maximum number of characters of the name of an eID client.
+    package static let maximumName = 80
 
     /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for at most a second.
     /// - Returns: the name of that client; nil if there is no eID client.
@@ -108,7 +127,7 @@ package enum LoopbackSockets {
             let line = String(decoding: line, as: UTF8.self)
             guard line.lowercased().hasPrefix("server:"), line.includes("(TR-03124-1") else { continue }
             let name = line.dropFirst("server:".count).drop { $0 == " " }.prefix { $0 != "\r" }
-            return String(name.prefix(80))
+            return String(name.prefix(maximumName))
         }
         return nil
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 
 /// Writes a message from one program of badged to another. The first byte is its kind. Numbers are big-endian. A text is
-/// preceded by its length in two bytes, a block by its length in four.
+/// preceded by its length in two bytes, a block by its length in four. A message may hold a secret: whoever has sent it
+/// wipes it, and the writer leaves no copy behind when it needs more memory.
 package struct MessageWriter {
-    package var bytes: [UInt8]
+    package private(set) var bytes: [UInt8]
 
     /// The maximum number of bytes of a text. Longer ones are cut.
     package static let maximumText = 1300
@@ -11,10 +13,22 @@ package struct MessageWriter {
     package init(kind: UInt8) { bytes = [kind] }
 
     package mutating func append(_ number: some FixedWidthInteger) {
-        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+        withUnsafeBytes(of: number.bigEndian) { append($0) }
     }
 
-    package mutating func append(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+    package mutating func append(_ flag: Bool) { append(UInt8(flag ? 1 : 0)) }
+
+    /// Appends bytes without a length, which end the message.
+    package mutating func append(_ new: some Collection<UInt8>) {
+        if bytes.count + new.count > bytes.capacity {
+            var larger: [UInt8] = []
+            larger.reserveCapacity(2 * (bytes.count + new.count))
+            larger += bytes
+            bytes.wipe()
+            bytes = larger
+        }
+        bytes += new
+    }
 
     package mutating func append(text: String) {
         // A cut inside a character is repaired, which can make the text a few bytes longer.
@@ -22,13 +36,13 @@ package struct MessageWriter {
             text.utf8.count <= Self.maximumText
             ? text : String(decoding: text.utf8.prefix(Self.maximumText - 9), as: UTF8.self)
         append(UInt16(text.utf8.count))
-        bytes += text.utf8
+        append(text.utf8)
     }
 
     /// Appends bytes, or a text that must not be cut. There are fewer than 4 GiB.
     package mutating func append(block: some Collection<UInt8>) {
         append(UInt32(block.count))
-        bytes += block
+        append(block)
     }
 
     package mutating func append<Element>(list: [Element], _ write: (inout MessageWriter, Element) -> Void) {
@@ -95,5 +109,14 @@ package struct MessageReader {
         guard bytes.count >= count else { return nil }
         defer { bytes = bytes.dropFirst(count) }
         return bytes.prefix(count)
+    }
+}
+
+extension [UInt8] {
+    /// Overwrites the bytes.
+    package mutating func wipe() {
+        withUnsafeMutableBytes { bytes in
+            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+        }
     }
 }

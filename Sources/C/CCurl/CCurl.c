@@ -104,6 +104,7 @@ static ccurl_end end(const transfer *transfer, CURLcode code) {
         case CURLE_SSL_ENGINE_NOTFOUND:
         case CURLE_SSL_CERTPROBLEM:
         case CURLE_SSL_CIPHER:
+        case CURLE_SSL_CACERT_BADFILE:
         case CURLE_PEER_FAILED_VERIFICATION: return CCURL_TLS;
         case CURLE_ABORTED_BY_CALLBACK:
         case CURLE_WRITE_ERROR: return CCURL_REFUSED;
@@ -144,9 +145,14 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
     SET(TIMEOUT_MS, request->total_milliseconds);
     SET(HTTP09_ALLOWED, 0L);
     SET(TCP_NODELAY, 1L);
-    /* If the authorities of the system are not used, prepare_tls installs the verification of certificates. */
-    SET(SSL_VERIFYPEER, request->trusts_system ? 1L : 0L);
-    SET(SSL_VERIFYHOST, request->trusts_system ? 2L : 0L);
+    SET(SSL_VERIFYPEER, request->verifies ? 1L : 0L);
+    SET(SSL_VERIFYHOST, request->verifies ? 2L : 0L);
+    if (request->authorities_count > 0) {
+        struct curl_blob pem = {.data = (void *)request->authorities, .len = request->authorities_count};
+        SET(CAINFO, NULL);
+        SET(CAPATH, NULL);
+        SET(CAINFO_BLOB, &pem);
+    }
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (request->method == CCURL_CONNECT) SET(NOBODY, 1L);
     if (request->method == CCURL_POST || request->method == CCURL_PUT) {
@@ -213,7 +219,8 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     }
     curl_easy_reset(session->easy);
     curl_slist_free_all(headers);
-    if (code != CURLE_OK)
-        snprintf(outcome.words, sizeof outcome.words, "%s", *words ? words : curl_easy_strerror(code));
+    const char *text = *words ? words : curl_easy_strerror(code);
+    if (code == CURLE_SSL_CACERT_BADFILE) text = "the file of the authorities has no certificates in PEM";
+    if (code != CURLE_OK) snprintf(outcome.words, sizeof outcome.words, "%s", text);
     return outcome;
 }

@@ -166,7 +166,7 @@ struct Issuer: Sendable {
         case .cancelled, .timeout, .unreachable, .broken, .proxy, .privateServer: Failure(.communicationRetry, text)
         case .tls: Failure(.communicationFailed, text)
         case .tooLarge: Failure(.deviceSetupRetry, text)
-        case .unavailable: Failure(.internalError, text)
+        case .unavailable, .lost: Failure(.internalError, text)
         }
     }
 

@@ -97,8 +97,9 @@ import Threads
     private lazy var reopening = Loop.Alarm { [weak self] in
         Task { @Loop in await self?.listen() }
     }
-    /// Milliseconds between such an end and the next attempt.
-    private static let pause: Int64 = 1000
+    private var backOff = BackOff()
+    /// Whether the ports were open once: then an end of badged-network has closed them.
+    private var wereOpen = false
     private var isStopped = false
     private(set) var fault: String?
     /// Called when something has changed that clients see.
@@ -142,7 +143,8 @@ import Threads
             network.open(.connections, port: 0, interface: name) { [weak self] in self?.handle($1, of: $0) }
         }
         await opening.wait { !self.sockets.contains { $0.port == 0 } }
-        guard fault == nil, !isStopped else { return }
+        guard !sockets.isEmpty, fault == nil, !isStopped else { return }
+        backOff.reset()
         let alarm = Loop.Alarm { [weak self] in self?.announce() }
         offer = alarm
         announce()
@@ -152,16 +154,15 @@ import Threads
     private func handle(_ event: NetworkSocket.Event, of socket: NetworkSocket) {
         guard sockets.contains(where: { $0 === socket }) else { return }
         switch event {
-        case .opened: break
+        case .opened: wereOpen = true
         case .failed(let text):
-            let wasOpen = offer != nil
             closeSockets()
-            guard wasOpen else {
+            guard wereOpen else {
                 fail(text)
                 break
             }
             log(.error, "the ports of shared readers are closed, and are opened again: \(text)")
-            reopening.set(after: Self.pause)
+            reopening.set(after: backOff.next())
         case .connection(let connection, let sender):
             queue.add(connection, sender.host)
             // Further connections wait in the backlog of the kernel. A timeout is not a refusal.

@@ -207,9 +207,9 @@ import Wire
         } catch {
             browsersFail(error.message, error.hint)
             // TR-03124-1: a second eID client asks the first one to show its window.
-            let port = configuration.activationPort
+            let (port, network) = (configuration.activationPort, parts.network)
             _ = startThread("badged-ask") {
-                guard let owner = LoopbackSockets.askOwnerToShowItself(port: port) else { return }
+                guard let owner = network.askOwnerToShowItself(port: port) else { return }
                 Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
             }
         }

@@ -44,7 +44,7 @@ extension NFCRequest {
             writer = MessageWriter(kind: 2)
             writer.append(id)
             writer.append(insertion)
-            writer.bytes += command.bytes
+            writer.append(command.bytes)
         case .release(let id, let insertion, let reset):
             writer = MessageWriter(kind: 3)
             writer.append(id)
@@ -100,7 +100,7 @@ extension NFCReport {
             writer = MessageWriter(kind: 4)
             writer.append(insertion.number)
             writer.append(text: insertion.reader)
-            writer.bytes += answerToReset
+            writer.append(answerToReset)
         case .event(.withdrawn(let insertion)):
             writer = MessageWriter(kind: 5)
             writer.append(insertion.number)
@@ -120,7 +120,7 @@ extension NFCReport {
         case .answer(let id, .success(let response)):
             writer = MessageWriter(kind: 7)
             writer.append(id)
-            writer.bytes += response.bytes
+            writer.append(response.bytes)
         case .answer(let id, .failure(let error)):
             writer = MessageWriter(kind: 8)
             writer.append(id)

@@ -91,8 +91,9 @@ import Threads
     package private(set) var offers = 0
     private var budget = AnnouncementBudget()
     private lazy var reopening = Loop.Alarm { [weak self] in self?.listen() }
-    /// Milliseconds between an end of badged-network and the next attempt.
-    private static let pause: Int64 = 1000
+    private var backOff = BackOff()
+    /// Whether the port was open since `rest`: then an end of badged-network has closed it.
+    private var wasOpen = false
     private lazy var resume = Loop.Alarm { [weak self] in
         for socket in self?.sockets ?? [] { socket.read(true) }
     }
@@ -155,7 +156,7 @@ import Threads
     /// Closes all connections and the port of announcements, so that another program can use the port.
     private func rest() {
         for socket in sockets { socket.close() }
-        (sockets, seen, rejections) = ([], [:], [:])
+        (sockets, seen, rejections, wasOpen) = ([], [:], [:], false)
         for link in Array(links.values) + connecting.values.map(\.link) { link.close() }
         tellHealth()
         observer()
@@ -180,10 +181,11 @@ import Threads
         switch event {
         case .opened:
             socket.joinAnnouncements()
-            fault = nil
+            (fault, wasOpen) = (nil, true)
+            backOff.reset()
         case .failed(let text):
             // An end of badged-network; a port that is taken is tried for the next client.
-            if port != 0 { reopening.set(after: Self.pause) }
+            if wasOpen { reopening.set(after: backOff.next()) }
             for socket in sockets { socket.close() }
             sockets = []
             fault = "UDP port \(settings.port): \(text)"

@@ -24,7 +24,7 @@ package enum NodeFailure: Error, Sendable, Equatable {
             switch fault {
             case .cancelled: .cancelled
             case .unreachable, .unavailable, .proxy, .tls, .privateServer: .unreachable(fault.text("the node"))
-            case .timeout, .tooLarge, .broken: .noAnswer(fault.text("the node"))
+            case .timeout, .tooLarge, .broken, .lost: .noAnswer(fault.text("the node"))
             }
     }
 }

@@ -62,9 +62,12 @@ package struct FailureStatus: Sendable, Hashable {
         "The service redirects to an address that is not a valid https address."
     )
     package static let endlessRedirect = channel("The service redirects without end.")
-    package static let unavailable = channel(
-        "badged cannot start badged-network, through which it reaches services."
-    )
+    /// badged-network does not run; `words` say why.
+    static func noNetworkProcess(_ words: String) -> Self { channel("No service can be reached: \(words).") }
+    /// badged-network failed during a request; `words` say how.
+    static func lostNetworkProcess(_ words: String) -> Self {
+        channel("The connection to the service was lost: \(words).")
+    }
     package static let connection = channel("The server could not be reached.")
     package static let proxyUnreachable = channel("The proxy could not be reached.")
     package static let proxyRefused = channel("The proxy refused the connection.")
@@ -106,7 +109,8 @@ extension HTTPFault {
         case .cancelled: .cancelledByUser
         case .timeout: .timeout
         case .unreachable, .broken, .tooLarge, .privateServer: .connection
-        case .unavailable: .unavailable
+        case .unavailable(let words): .noNetworkProcess(words)
+        case .lost(let words): .lostNetworkProcess(words)
         case .proxy(.unreachable, _): .proxyUnreachable
         case .proxy(.credentials, _): .proxyCredentials
         case .proxy(.refused, _): .proxyRefused

@@ -115,7 +115,7 @@ final class PAOSClient {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout, .unreachable, .broken, .privateServer, .unavailable, .proxy:
+        case .timeout, .unreachable, .broken, .privateServer, .unavailable, .lost, .proxy:
             EServiceFailure(.genericSendReceiveNetworkError, fault)
         case .tooLarge: EServiceFailure(.genericSendReceivePAOSUnknown, fault, .unknownMessage)
         case .tls(.ephemeralKeyTooShort, _): EServiceFailure(.genericSendReceiveInvalidEphemeralKeyLength, fault)

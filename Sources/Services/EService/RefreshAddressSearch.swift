@@ -67,7 +67,7 @@ struct RefreshAddressSearch {
             _ = try await session.run(HTTPRequest(method: .connect, address: address), by: deadline)
         } catch {
             switch error {
-            case .timeout, .unreachable, .broken:
+            case .timeout, .unreachable, .broken, .lost:
                 throw EServiceFailure(.checkRefreshAddressFetchCertificateError, error, .refreshAddress)
             case .cancelled, .proxy, .tls, .tooLarge, .privateServer, .unavailable:
                 throw Self.failure(error)
@@ -94,7 +94,7 @@ struct RefreshAddressSearch {
         switch fault {
         case .cancelled: .cancelled
         case .timeout: EServiceFailure(.checkRefreshAddressServiceTimeout, fault, .refreshAddress)
-        case .unreachable, .broken, .privateServer, .unavailable:
+        case .unreachable, .broken, .privateServer, .unavailable, .lost:
             EServiceFailure(.checkRefreshAddressUnknownNetworkError, fault, .refreshAddress)
         case .proxy: EServiceFailure(.checkRefreshAddressProxyError, fault, .refreshAddress)
         case .tooLarge: EServiceFailure(.checkRefreshAddressInvalidHTTPResponse, fault, .refreshAddress)

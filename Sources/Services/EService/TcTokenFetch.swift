@@ -72,7 +72,7 @@ struct TcTokenFetch {
     static func failure(_ fault: HTTPFault) -> EServiceFailure {
         switch fault {
         case .cancelled: .cancelled
-        case .timeout, .unreachable, .broken, .unavailable, .proxy, .privateServer:
+        case .timeout, .unreachable, .broken, .unavailable, .lost, .proxy, .privateServer:
             EServiceFailure(.getTcTokenNetworkError, fault)
         case .tooLarge: EServiceFailure(.getTcTokenInvalidData, fault, .invalidTcToken)
         case .tls(.certificateKeyTooShort, _): EServiceFailure(.getTcTokenInvalidCertificateKeyLength, fault)

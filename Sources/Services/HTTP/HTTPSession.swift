@@ -84,7 +84,10 @@ package import Concurrency
     private func check(_ report: NetworkReport, _ trust: TLSTrust) throws(HTTPFault) {
         guard case .service(let key, let isDeveloperMode) = trust else { return }
         for handshake in report.handshakes {
-            if !certificates.contains(handshake.certificate), certificates.count < Self.maximumCertificates {
+            if !certificates.contains(handshake.certificate) {
+                guard certificates.count < Self.maximumCertificates else {
+                    throw .tls(nil, "it has shown more than \(Self.maximumCertificates) certificates")
+                }
                 certificates.append(handshake.certificate)
             }
             guard !isDeveloperMode, case .success = report.result else { continue }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import Glibc
+import Text
 
 /// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes.
 @Loop package final class JobStream {
@@ -11,11 +12,16 @@ import Glibc
     private let maximum: @Loop () -> Int
     private let onMessage: @Loop ([UInt8]) -> Bool
     private let onEnd: @Loop (Ending) -> Void
-    private var unsent: [UInt8] = []
+    /// The messages that wait to be sent, and how many bytes of the first one were sent.
+    private var unsent: [[UInt8]] = []
+    private var sent = 0
+    private var backlog = 0
     private var received: [UInt8] = []
 
     /// The maximum number of bytes that wait to be sent.
     private static let maximumBacklog = 64 << 20
+    /// The maximum number of bytes that are received before others on the loop have their turn.
+    private static let maximumTurn = 1 << 20
 
     /// Takes a socket, and closes it at the end.
     /// - Parameters:
@@ -41,7 +47,8 @@ import Glibc
         self.registration = nil
         registration.cancel()
         Glibc.close(descriptor)
-        unsent.wipe()
+        for index in unsent.indices { unsent[index].wipe() }
+        received.wipe()
         (unsent, received) = ([], [])
     }
 
@@ -53,11 +60,16 @@ import Glibc
 
     /// Sends a message, and wipes it: it may hold a password of a proxy or a key.
     package func send(_ message: consuming [UInt8]) {
+        guard registration != nil else { return }
         var message = message
-        withUnsafeBytes(of: UInt32(message.count).bigEndian) { unsent += $0 }
-        unsent += message
+        var framed: [UInt8] = []
+        framed.reserveCapacity(4 + message.count)
+        withUnsafeBytes(of: UInt32(message.count).bigEndian) { framed += $0 }
+        framed += message
         message.wipe()
-        if unsent.count > Self.maximumBacklog { end(.violation) } else { flush() }
+        backlog += framed.count
+        unsent.append(framed)
+        if backlog > Self.maximumBacklog { end(.violation) } else { flush() }
     }
 
     private func handle(_ events: UInt32) {
@@ -67,24 +79,31 @@ import Glibc
 
     private func flush() {
         while !unsent.isEmpty {
-            let count = Glibc.send(descriptor, unsent, unsent.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            let count = unsent[0].withUnsafeBytes { bytes in
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
+                return Glibc.send(descriptor, rest.baseAddress, rest.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            }
             if count < 0, errno == EINTR { continue }
             // After another error the end is reported by `receive`.
             guard count > 0 else { break }
-            var rest = Array(unsent[count...])
-            swap(&unsent, &rest)
-            rest.wipe()
+            (sent, backlog) = (sent + count, backlog - count)
+            guard sent == unsent[0].count else { continue }
+            unsent[0].wipe()
+            unsent.removeFirst()
+            sent = 0
         }
         registration?.change(unsent.isEmpty ? .read : [.read, .write])
     }
 
     private func receive() {
         withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
-            while registration != nil {
+            var total = 0
+            while registration != nil, total < Self.maximumTurn {
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return }
                 guard count > 0 else { return end(.closed) }
+                total += count
                 received += buffer.prefix(count)
                 takeMessages()
             }
@@ -102,13 +121,5 @@ import Glibc
             guard onMessage(message) else { return end(.violation) }
         }
         if registration != nil { received.removeFirst(start) }
-    }
-}
-
-extension [UInt8] {
-    package mutating func wipe() {
-        withUnsafeMutableBytes { bytes in
-            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
-        }
     }
 }

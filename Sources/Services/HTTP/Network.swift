@@ -47,48 +47,66 @@ package struct Network: Sendable {
     /// moment; only for the start of the daemon.
     /// - Throws: `StartError` if the port is in use, or badged-network cannot be started.
     package func listen(port: UInt16) throws(StartError) -> [Int32] {
+        let (listeners, words) = try ask(.listen(port: port), about: port)
+        guard !listeners.isEmpty, listeners.allSatisfy({ LoopbackSockets.isListening($0, port: port) }) else {
+            for listener in listeners { close(listener) }
+            throw StartError(
+                words.isEmpty ? "cannot listen on port \(port)" : words,
+                hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
+            )
+        }
+        for listener in listeners { clinux_set_nonblocking(listener) }
+        return listeners
+    }
+
+    /// Asks the eID client that owns the port to show itself (TR-03124-1). Blocks for at most some seconds.
+    /// - Returns: the name of that client; nil if there is no eID client.
+    package func askOwnerToShowItself(port: UInt16) -> String? {
+        guard let (_, name) = try? ask(.askOwner(port: port), about: port), !name.isEmpty else { return nil }
+        return String(name.prefix(LoopbackSockets.maximumName))
+    }
+
+    /// Runs badged-network for one request.
+    /// - Returns: the descriptors and the text that it has passed.
+    private func ask(
+        _ request: NetworkRequest,
+        about port: UInt16
+    ) throws(StartError) -> (descriptors: [Int32], text: String) {
         let descriptor: Int32
         let process: Int32?
         do throws(HTTPFault) {
             (descriptor, process) = try start()
         } catch {
-            throw StartError("cannot listen on port \(port): \(error.text("the network"))", hint: "see badged(8)")
+            throw StartError("cannot use port \(port): \(error.text("the network"))", hint: "see badged(8)")
         }
         defer {
             close(descriptor)
             if let process { ChildProcess.end(process) }
         }
-        var flags = fcntl(descriptor, F_GETFL)
-        flags &= ~O_NONBLOCK
-        _ = fcntl(descriptor, F_SETFL, flags)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let request = NetworkRequest.listen(port: port).bytes
+        let request = request.bytes
         let message = withUnsafeBytes(of: UInt32(request.count).bigEndian) { Array($0) } + request
         _ = send(descriptor, message, message.count, Int32(MSG_NOSIGNAL))
-        var listeners: [Int32] = []
-        var words: [UInt8] = []
-        reading: while true {
+        var descriptors: [Int32] = []
+        var text: [UInt8] = []
+        reading: while descriptors.count < Self.maximumDescriptors, text.count < Self.maximumText {
             var note = [UInt8](repeating: 0, count: 64)
             var count: Int32 = 0
-            let listener = clinux_take_descriptor(descriptor, &note, &count)
-            switch listener {
-            case 0...:
-                clinux_set_nonblocking(listener)
-                listeners.append(listener)
-            case -3: words += note.prefix(Int(count))
+            let passed = clinux_take_descriptor(descriptor, &note, &count)
+            switch passed {
+            case 0...: descriptors.append(passed)
+            case -3: text += note.prefix(Int(count))
             default: break reading
             }
         }
-        guard !listeners.isEmpty else {
-            let text = String(decoding: words, as: UTF8.self)
-            throw StartError(
-                text.isEmpty ? "cannot listen on port \(port)" : text,
-                hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
-            )
-        }
-        return listeners
+        return (descriptors, String(decoding: text, as: UTF8.self))
     }
+
+    /// One for IPv4 and one for IPv6.
+    private static let maximumDescriptors = 2
+    private static let maximumText = 1024
 
     private static func connect(_ path: String) throws(HTTPFault) -> Int32 {
         // A full queue of connections is an error, instead of a wait.

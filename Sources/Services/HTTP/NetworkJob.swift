@@ -10,7 +10,7 @@ import Threads
     private let network: Network
     private let user: UInt32?
     private var run: Run?
-    /// Set by `close` and by an end that badged did not ask for; later transfers fail with it.
+    /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
     private var sessions: UInt8 = 0
     private var lastNumber: UInt32 = 0
@@ -40,11 +40,14 @@ import Threads
     isolated deinit { close() }
 
     /// Ends the run. Transfers end with `cancelled`.
-    package func close() { finish(.cancelled) }
+    package func close() { finish(.cancelled, later: .cancelled) }
 
-    private func finish(_ fault: HTTPFault) {
-        if end == nil { end = fault }
-        for (_, transfer) in waiting { transfer.result.fill(.failure(fault)) }
+    /// Ends the run after a fault of badged-network.
+    private func fail(_ words: String) { finish(.lost(words), later: .unavailable(words)) }
+
+    private func finish(_ fault: HTTPFault, later: HTTPFault) {
+        if end == nil { end = later }
+        for transfer in waiting.values { transfer.result.fill(.failure(fault)) }
         waiting = [:]
         guard let run else { return }
         self.run = nil
@@ -78,7 +81,7 @@ import Threads
         let number = lastNumber
         let result = OneShot<Result<NetworkReport, HTTPFault>>()
         let alarm = Loop.Alarm { [weak self] in
-            self?.finish(.unavailable("badged-network does not answer"))
+            self?.fail("badged-network does not answer")
         }
         alarm.set(after: Int64(totalMilliseconds) + grace)
         waiting[number] = Waiting(
@@ -135,8 +138,8 @@ import Threads
 
     private func ended(_ ending: JobStream.Ending) {
         switch ending {
-        case .closed: finish(.unavailable("badged-network has ended unexpectedly"))
-        case .violation: finish(.unavailable("badged-network has sent a message that is not allowed"))
+        case .closed: fail("badged-network has ended unexpectedly")
+        case .violation: fail("badged-network has sent a message that is not allowed")
         }
     }
 

@@ -16,6 +16,8 @@ package enum NetworkRequest: Sendable {
     case stop
     /// Listen on a port of this computer, and pass the sockets. No other message follows.
     case listen(port: UInt16)
+    /// Ask the eID client that has a port of this computer to show itself, and send its name. No other message follows.
+    case askOwner(port: UInt16)
 
     package struct Transfer: Sendable {
         /// `NetworkReport` has the same number.
@@ -68,8 +70,8 @@ package enum NetworkMessage {
     package static let maximumSessions: UInt8 = 4
     /// The maximum number of bytes of a request: the answers of a card to one batch, in XML.
     package static let maximumRequest = 16 << 20
-    static let maximumHeaders = 1000
-    static let maximumHashes = 4096
+    package static let maximumHeaders = 1000
+    static let maximumHashes = 1 << 17
     static let maximumHandshakes = 64
 
     /// The maximum number of bytes of the report of a request.
@@ -107,6 +109,9 @@ extension NetworkRequest {
         case .listen(let port):
             writer = MessageWriter(kind: 4)
             writer.append(port)
+        case .askOwner(let port):
+            writer = MessageWriter(kind: 5)
+            writer.append(port)
         }
         return writer.bytes
     }
@@ -125,6 +130,9 @@ extension NetworkRequest {
         case 4:
             guard let port = reader.number(UInt16.self) else { return nil }
             self = .listen(port: port)
+        case 5:
+            guard let port = reader.number(UInt16.self) else { return nil }
+            self = .askOwner(port: port)
         default: return nil
         }
         guard reader.isAtEnd else { return nil }
@@ -395,9 +403,9 @@ extension HTTPFault {
         case .tls(.notListed, let words): (11, words, 0)
         case .tls(.notResumed, let words): (12, words, 0)
         case .tooLarge: (13, "", 0)
-        case .broken(let words): (14, words, 0)
+        // Only badged itself reports the last two.
+        case .broken(let words), .unavailable(let words), .lost(let words): (14, words, 0)
         case .privateServer: (15, "", 0)
-        case .unavailable(let words): (16, words, 0)
         }
     }
 
@@ -418,7 +426,6 @@ extension HTTPFault {
         case 13: self = .tooLarge
         case 14: self = .broken(words)
         case 15: self = .privateServer
-        case 16: self = .unavailable(words)
         default: return nil
         }
     }

@@ -46,14 +46,15 @@ import Secrets
         guard let request = RemoteRequest(bytes: bytes) else { return false }
         switch request {
         case .identity(let key, let certificate):
-            let key = Secret(key)
+            guard let key = key.take() else { return false }
             identity = try? RemoteIdentity(key: key, certificate: certificate)
             return identity != nil
         case .open(let number, let kind, let port, let interface): open(number, kind, port, interface)
         case .close(let number): sockets.removeValue(forKey: number)?.socket.close()
         case .credit(let number, let count):
-            guard sockets[number] != nil else { break }
-            sockets[number]?.credit += count
+            guard let credit = sockets[number]?.credit else { break }
+            guard count <= RemoteMessage.maximumCredit - credit else { return false }
+            sockets[number]?.credit = credit + count
             sockets[number]?.socket.read(true)
         case .join(let number): sockets[number]?.socket.joinAnnouncements()
         case .announce(let datagram, let interface, let addresses):

@@ -58,7 +58,7 @@ package import Concurrency
     private func end(_ waiting: Waiting) { network.drop(waiting.connection) }
 
     private func changed(_ connection: UInt32, isGone: Bool) {
-        guard let index = all.firstIndex(where: { $0.connection == connection && !$0.hasSpoken }) else { return }
+        guard let index = all.firstIndex(where: { $0.connection == connection }) else { return }
         if isGone { all.remove(at: index) } else { all[index].hasSpoken = true }
         observer()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secrets
+package import Secrets
 import Text
 
 // badged and the run of badged-network that has the sockets and links of remote readers talk over a stream socket. Each
@@ -8,7 +8,7 @@ import Text
 /// A message from badged to badged-network.
 package enum RemoteRequest: Sendable {
     /// The key and the certificate of this host, before the first link.
-    case identity(key: [UInt8], certificate: [UInt8])
+    case identity(key: SecretBox, certificate: [UInt8])
     case open(socket: UInt32, kind: PortKind, port: UInt16, interface: String?)
     case close(socket: UInt32)
     /// As many more datagrams or connections may be reported.
@@ -58,6 +58,8 @@ package enum RemoteMessage {
     package static let maximumCount = IFDMessage.maximumCount + 4096
     /// How many datagrams or connections a new socket may report.
     package static let firstCredit: UInt32 = 64
+    /// The maximum credit of a socket.
+    package static let maximumCredit: UInt32 = 1024
     static let maximumDevices = 4096
     static let maximumAddresses = 64
 }
@@ -131,7 +133,7 @@ extension RemoteRequest {
     private static func read(_ kind: UInt8, _ reader: inout MessageReader) -> RemoteRequest? {
         if kind == 16 {
             guard let key = reader.block(), let certificate = reader.block() else { return nil }
-            return .identity(key: key, certificate: certificate)
+            return .identity(key: SecretBox(Secret(key)), certificate: certificate)
         }
         if kind == 21 {
             guard let datagram = reader.block(), let interface = reader.text(),
@@ -164,17 +166,21 @@ extension RemoteRequest {
     }
 }
 
+extension MessageWriter {
+    /// Takes a secret and appends it; nothing if it was taken before.
+    fileprivate mutating func append(block secret: SecretBox) {
+        guard let secret = secret.take() else { return append(block: []) }
+        secret.withBytes { append(block: $0) }
+    }
+}
+
 extension LinkOrder {
     /// The code is taken.
     fileprivate func write(to writer: inout MessageWriter) {
         switch security {
         case .pairing(let code, let device):
             writer.append(UInt8(0))
-            if let code = code.take() {
-                code.withBytes { writer.append(block: $0) }
-            } else {
-                writer.append(block: [])
-            }
+            writer.append(block: code)
             writer.append(text: device ?? "")
         case .paired(let trusted):
             writer.append(UInt8(1))

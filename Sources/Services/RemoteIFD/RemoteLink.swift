@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Secrets
+import Text
 
 /// How both sides of a connection authenticate each other.
 package enum LinkSecurity: Sendable {
@@ -10,6 +11,15 @@ package enum LinkSecurity: Sendable {
     case pairing(code: SecretBox, device: String? = nil)
     /// By the fingerprints of the devices that are trusted.
     case paired(trusted: Set<String>)
+
+    /// Whether a device with this fingerprint may open the link.
+    func allows(_ device: String) -> Bool {
+        switch self {
+        case .pairing(_, nil): device.utf8.count == 64 && Hex.decode(device) != nil
+        case .pairing(_, let expected?): device == expected
+        case .paired(let trusted): trusted.contains(device)
+        }
+    }
 }
 
 /// One connection between two devices, in a run of badged-network: TCP, TLS and a WebSocket.

@@ -6,8 +6,8 @@ package import HTTP
 import Host
 import Secrets
 
-/// The sockets and links of remote readers, in one run of badged-network. It starts with the first of them, and again
-/// after an unexpected end. At such an end, each socket fails and each link ends.
+/// The sockets and links of remote readers, in one run of badged-network. It starts with the first of them, and ends with
+/// the last. At an unexpected end, each socket fails and each link ends; the next one starts the run again.
 @Loop package final class RemoteNetwork {
     private let network: Network
     private var run: (stream: JobStream, process: Int32?)?
@@ -15,11 +15,16 @@ import Secrets
     private var identity: RemoteIdentity?
     private var lastNumber: UInt32 = 0
     private var sockets: [UInt32: NetworkSocket] = [:]
-    private var links: [UInt32: RemoteLink] = [:]
+    private var links: [UInt32: (link: RemoteLink, security: LinkSecurity)] = [:]
     /// The connections that wait for a link.
     private var connections: [UInt32: @Loop (_ isGone: Bool) -> Void] = [:]
 
-    package nonisolated init(_ network: Network) { self.network = network }
+    /// The alarms of sockets and links about which nothing was reported yet.
+    private var limits: [UInt32: Loop.Alarm] = [:]
+    /// How long a run may say nothing beyond the limits of a link, in milliseconds.
+    private let grace: Int64
+
+    package nonisolated init(_ network: Network, grace: Int64 = 5000) { (self.network, self.grace) = (network, grace) }
 
     /// The process of the run, if it is a child of this one.
     package var process: Int32? { run?.process }
@@ -41,18 +46,23 @@ import Secrets
         let number = next()
         let socket = NetworkSocket(number, interface, self, kind == .datagrams ? 32 : 1, events)
         sockets[number] = socket
-        send(.open(socket: number, kind: kind, port: port, interface: interface))
+        if start() {
+            tell(.open(socket: number, kind: kind, port: port, interface: interface))
+            expect(number, within: grace)
+        }
         return socket
     }
 
     /// Sends a datagram to each address.
     package func announce(_ bytes: [UInt8], on interface: String, to addresses: [RemoteAddress]) {
-        send(.announce(bytes, interface: interface, addresses))
+        tell(.announce(bytes, interface: interface, addresses))
     }
 
     func closed(_ socket: UInt32) {
         guard sockets.removeValue(forKey: socket) != nil else { return }
-        send(.close(socket: socket))
+        limits[socket] = nil
+        tell(.close(socket: socket))
+        endIfIdle()
     }
 
     // MARK: Connections and links
@@ -65,7 +75,9 @@ import Secrets
         _ security: LinkSecurity,
         times: RemoteLink.Times = RemoteLink.Times()
     ) -> RemoteLink {
-        link(identity) { .connect(link: $0, address, interface: interface, LinkOrder(security, times)) }
+        link(identity, security, times) {
+            .connect(link: $0, address, interface: interface, LinkOrder(security, times))
+        }
     }
 
     /// Serves a connection.
@@ -76,7 +88,7 @@ import Secrets
         times: RemoteLink.Times = RemoteLink.Times()
     ) -> RemoteLink {
         connections[connection] = nil
-        return link(identity) { .serve(link: $0, connection: connection, LinkOrder(security, times)) }
+        return link(identity, security, times) { .serve(link: $0, connection: connection, LinkOrder(security, times)) }
     }
 
     /// Calls a function when the other side of a connection has sent something, or has closed the connection.
@@ -86,21 +98,30 @@ import Secrets
 
     func drop(_ connection: UInt32) {
         connections[connection] = nil
-        send(.drop(connection: connection))
+        tell(.drop(connection: connection))
     }
 
-    private func link(_ identity: RemoteIdentity, _ request: (UInt32) -> RemoteRequest) -> RemoteLink {
+    private func link(
+        _ identity: RemoteIdentity,
+        _ security: LinkSecurity,
+        _ times: RemoteLink.Times,
+        _ request: (UInt32) -> RemoteRequest
+    ) -> RemoteLink {
         let number = next()
         let link = RemoteLink { [weak self] order in
             guard let self, links[number] != nil else { return }
             switch order {
-            case .message(let bytes): send(.message(link: number, bytes))
-            case .close(let code): send(.closeLink(number, code: code))
+            case .message(let bytes): tell(.message(link: number, bytes))
+            case .close(let code): tell(.closeLink(number, code: code))
             }
         }
-        links[number] = link
-        if start() { introduce(identity) }
-        send(request(number))
+        links[number] = (link, security)
+        if start() {
+            introduce(identity)
+            tell(request(number))
+            // The connection has this time, and then the handshakes.
+            expect(number, within: 2 * times.setUp + grace)
+        }
         return link
     }
 
@@ -108,7 +129,7 @@ import Secrets
     private func introduce(_ identity: RemoteIdentity) {
         guard self.identity !== identity, let key = try? identity.encodedKey() else { return }
         self.identity = identity
-        send(.identity(key: key.withBytes { Array($0) }, certificate: identity.encodedCertificate))
+        tell(.identity(key: SecretBox(key), certificate: identity.encodedCertificate))
     }
 
     // MARK: The run
@@ -118,9 +139,19 @@ import Secrets
         return lastNumber
     }
 
-    func send(_ request: RemoteRequest) {
-        guard start() else { return }
-        run?.stream.send(request.bytes)
+    /// Sends a message to the run, if there is one. Without a run there is nothing that the message could be about.
+    fileprivate func tell(_ request: RemoteRequest) { run?.stream.send(request.bytes) }
+
+    /// Ends the run if it says nothing about a socket or a link.
+    private func expect(_ number: UInt32, within milliseconds: Int64) {
+        let alarm = Loop.Alarm { [weak self] in self?.finish("badged-network does not answer") }
+        alarm.set(after: milliseconds)
+        limits[number] = alarm
+    }
+
+    /// Ends the run when nothing needs it.
+    private func endIfIdle() {
+        if sockets.isEmpty, links.isEmpty, connections.isEmpty { stop() }
     }
 
     /// Starts the run, unless there is one.
@@ -152,44 +183,70 @@ import Secrets
 
     private func finish(_ reason: String) {
         let (oldSockets, oldLinks, oldConnections) = (sockets, links, connections)
-        (sockets, links, connections, identity) = ([:], [:], [:], nil)
+        (sockets, links, connections, limits, identity) = ([:], [:], [:], [:], nil)
         if let run {
             self.run = nil
             run.stream.close()
             if let process = run.process { ChildProcess.end(process) }
         }
-        for link in oldLinks.values { link.finish(.failed(reason)) }
+        for (link, _) in oldLinks.values { link.finish(.failed(reason)) }
         for connection in oldConnections.values { connection(true) }
         for socket in oldSockets.values { socket.tell(.failed(reason)) }
     }
 
-    /// - Returns: false if a report is malformed. Reports about what this side has ended meanwhile are ignored.
+    /// - Returns: false if a report is not allowed. Reports about what this side has ended meanwhile are ignored.
     private func take(_ bytes: [UInt8]) -> Bool {
         guard let report = RemoteReport(bytes: bytes) else { return false }
         switch report {
-        case .opened(let number, let port): sockets[number]?.tell(.opened(port: port))
-        case .failed(let number, let text): sockets.removeValue(forKey: number)?.tell(.failed(text))
-        case .datagram(let number, let bytes, let sender): sockets[number]?.tell(.datagram(bytes, sender))
+        case .opened(let number, let port):
+            limits[number] = nil
+            sockets[number]?.tell(.opened(port: port))
+        case .failed(let number, let text):
+            limits[number] = nil
+            sockets.removeValue(forKey: number)?.tell(.failed(text))
+        case .datagram(let number, let bytes, let sender):
+            guard let socket = sockets[number] else { break }
+            guard socket.useCredit() else { return false }
+            socket.tell(.datagram(bytes, sender))
         case .connection(let number, let connection, let sender):
             guard let socket = sockets[number] else {
                 drop(connection)
                 break
             }
+            guard socket.useCredit(), connections[connection] == nil else { return false }
             socket.tell(.connection(connection, sender))
         case .spoke(let connection): connections[connection]?(false)
         case .gone(let connection): connections.removeValue(forKey: connection)?(true)
         case .event(let number, let event):
-            guard let link = links[number] else { break }
+            limits[number] = nil
+            guard let (link, security) = links[number] else { break }
+            if case .opened(let device) = event, !security.allows(device) { return false }
             if case .ended = event { links[number] = nil }
-            guard link.yield(event) else {
+            if !link.yield(event) {
                 links[number] = nil
                 link.finish(.violation)
-                send(.closeLink(number, code: 1011))
-                break
+                tell(.closeLink(number, code: 1011))
             }
+            endIfIdle()
         }
         return true
     }
+}
+
+/// The pauses between attempts to open a socket again after an end of badged-network.
+package struct BackOff {
+    private static let (first, last): (Int64, Int64) = (1000, 60_000)
+    private var pause = Self.first
+
+    package init() {}
+
+    /// The next pause in milliseconds; each is twice as long as the one before.
+    package mutating func next() -> Int64 {
+        defer { pause = min(2 * pause, Self.last) }
+        return pause
+    }
+
+    package mutating func reset() { pause = Self.first }
 }
 
 /// A UDP or TCP socket for IPv4 and IPv6, on one interface or on all, in a run of badged-network.
@@ -208,6 +265,8 @@ import Secrets
     private let number: UInt32
     private weak var network: RemoteNetwork?
     private let events: @Loop (NetworkSocket, Event) -> Void
+    /// How many datagrams or connections may still be reported.
+    private var credit = RemoteMessage.firstCredit
     /// What this side has taken and not given back as credit.
     private var taken: UInt32 = 0
     private let step: UInt32
@@ -232,12 +291,20 @@ import Secrets
     }
 
     /// Joins the multicast group of announcements, also on interfaces that were added since the last call.
-    package func joinAnnouncements() { network?.send(.join(socket: number)) }
+    package func joinAnnouncements() { network?.tell(.join(socket: number)) }
 
     /// Pauses or resumes the reports, of which some may be under way.
     package func read(_ isOn: Bool) {
         isReading = isOn
         giveCredit()
+    }
+
+    /// Counts a datagram or a connection.
+    /// - Returns: false if it exceeds the credit.
+    fileprivate func useCredit() -> Bool {
+        guard credit > 0 else { return false }
+        credit -= 1
+        return true
     }
 
     fileprivate func tell(_ event: Event) {
@@ -253,7 +320,7 @@ import Secrets
 
     private func giveCredit() {
         guard isReading, taken >= step, let network else { return }
-        network.send(.credit(socket: number, taken))
-        taken = 0
+        network.tell(.credit(socket: number, taken))
+        (credit, taken) = (credit + taken, 0)
     }
 }

@@ -2,26 +2,14 @@
 import CCurl
 import HTTP
 
-/// The rules that decide about the certificates of a session, instead of the authorities of the system.
-///
-/// The rules must outlive the connections that they have prepared.
-protocol TLSRules: AnyObject {
-    /// Begins a transfer to `host`, and forgets the last fault.
-    func reset(host: String)
-
-    /// Configures a new SSL_CTX; false when libssl lacks what the rules need.
-    func prepare(_ context: OpaquePointer) -> Bool
-
-    /// The rule that the last handshake broke; nil after a good one.
-    var fault: TLSFault? { get }
-}
-
 /// The connections to one server, over libcurl. No other file calls libcurl.
 final class CurlSession {
     /// The maximum number of bytes of all header lines of an answer.
     private static let maximumHeaders = 64 * 1024
 
-    private let tls: (any TLSRules)?
+    private let tls: ServiceGuard?
+    /// Certificates in PEM.
+    private let authorities: [UInt8]?
     private let session: OpaquePointer
     /// A transfer ends when this descriptor can be read.
     private let stop: Int32
@@ -37,11 +25,11 @@ final class CurlSession {
     private var headerBytes = 0
     private var body: [UInt8] = []
 
-    /// Makes a session without connections; nil if no memory is left. Without TLS rules, libcurl verifies certificates with
-    /// the authorities of the system.
-    init?(_ tls: (any TLSRules)?, stop: Int32) {
+    /// Makes a session without connections; nil if no memory is left. Without a guard, libcurl verifies certificates: by
+    /// `authorities` in PEM, or by the authorities of the system.
+    init?(_ tls: ServiceGuard?, authorities: [UInt8]? = nil, stop: Int32) {
         guard let session = ccurl_session_new() else { return nil }
-        (self.tls, self.session, self.stop) = (tls, session, stop)
+        (self.tls, self.authorities, self.session, self.stop) = (tls, authorities, session, stop)
     }
 
     deinit { ccurl_session_free(session) }
@@ -64,10 +52,11 @@ final class CurlSession {
         case CCURL_REFUSED where method == .connect: return HTTPResponse(status: 100)
         case CCURL_CANCELLED: throw .cancelled
         case CCURL_TIMEOUT: throw .timeout
+        // libcurl tries again when a connection that was used before breaks. The server may have acted on the request.
+        case _ where attempts > 0: throw .broken(attempts > 1 ? "the server dropped the connection" : words)
         case CCURL_PROXY: throw .proxy(ProxyFault(status: outcome.proxy_status), words)
         case CCURL_UNREACHABLE: throw .unreachable(words)
         case CCURL_TLS: throw .tls(nil, words)
-        case CCURL_REFUSED where attempts > 1: throw .broken("the server dropped the connection")
         default: throw .broken(words)
         }
         guard (100...999).contains(outcome.status) else { throw .broken("no HTTP status") }
@@ -97,7 +86,7 @@ final class CurlSession {
         let headers = (request.headers + ["Expect:"]).joined(separator: "\n")
         let owner = Unmanaged.passUnretained(self).toOpaque()
         return Self.withCStrings([request.address.text, headers, transfer.proxy?.address ?? ""]) { texts in
-            request.body.withUnsafeBytes { body in
+            withBytes(request.body, authorities ?? []) { body, authorities in
                 var call = ccurl_request(
                     method: method,
                     url: texts[0],
@@ -105,7 +94,9 @@ final class CurlSession {
                     headers: texts[1],
                     body: body.baseAddress,
                     body_count: body.count,
-                    trusts_system: tls == nil,
+                    verifies: tls == nil,
+                    authorities: authorities.baseAddress,
+                    authorities_count: authorities.count,
                     proxy: texts[2],
                     proxy_name: name,
                     proxy_password: password,
@@ -122,6 +113,14 @@ final class CurlSession {
                 return ccurl_run(session, &call)
             }
         }
+    }
+
+    private func withBytes<R>(
+        _ first: [UInt8],
+        _ second: [UInt8],
+        _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> R
+    ) -> R {
+        first.withUnsafeBytes { first in second.withUnsafeBytes { body(first, $0) } }
     }
 
     /// Lends C strings, in the order of the texts.
@@ -157,7 +156,7 @@ final class CurlSession {
 
     private func takeHeader(_ bytes: UnsafePointer<CChar>, _ count: Int) -> Bool {
         headerBytes += count
-        guard headerBytes <= Self.maximumHeaders else {
+        guard headerBytes <= Self.maximumHeaders, lines.count < NetworkMessage.maximumHeaders else {
             isTooLarge = true
             return false
         }

@@ -8,7 +8,7 @@ import HTTP
 ///
 /// The issuer of a TLS certificate is not checked. An eID-Server is identified by the hash of its certificate in the
 /// description, which the terminal certificate confirms. TR-03124-1, 2.7.3. Every other rule for certificates applies.
-final class ServiceGuard: TLSRules {
+final class ServiceGuard {
     private let profile: TLSProfile
     private let preSharedKey: TLSTrust.PreSharedKey?
     /// In developer mode a broken rule is only logged.

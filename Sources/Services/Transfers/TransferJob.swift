@@ -44,6 +44,9 @@ package final class TransferJob {
         case .listen(let port):
             listen(port)
             return false
+        case .askOwner(let port):
+            tell(LoopbackSockets.askOwnerToShowItself(port: port) ?? "")
+            return false
         case .stop:
             // Its arrival has ended the transfer.
             break
@@ -55,7 +58,7 @@ package final class TransferJob {
         switch trust {
         case .system: CurlSession(nil, stop: socket).map { ($0, nil) }
         case .authorities(let certificates):
-            CurlSession(AuthorityRules(certificates), stop: socket).map { ($0, nil) }
+            CurlSession(nil, authorities: certificates, stop: socket).map { ($0, nil) }
         case .service(let key, let isDeveloperMode):
             {
                 let rules = ServiceGuard(key, isDeveloperMode: isDeveloperMode)
@@ -83,10 +86,12 @@ package final class TransferJob {
                 _ = clinux_pass_descriptor(socket, descriptor, [1], 1)
             }
         } catch {
-            let text = Array(error.message.utf8)
-            _ = Glibc.send(socket, text, text.count, Int32(MSG_NOSIGNAL))
+            tell(error.message)
         }
     }
+
+    /// Sends a text without its length, as the end of a job.
+    private func tell(_ text: String) { _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL)) }
 
     // MARK: Messages
 

@@ -114,8 +114,13 @@ import Text
             ),
             ("Get_TcToken_Invalid_Redirect_Url", "X.", "report this to the service, which must repair it"),
             (
-                "Get_TcToken_Network_Error", "badged cannot start badged-network, through which it reaches services.",
-                "install badged again, and start badged-network.socket"
+                "Get_TcToken_Network_Error", "No service can be reached: the program badged-network is missing.",
+                "badgectl health says what is missing"
+            ),
+            (
+                "Get_TcToken_Network_Error",
+                "The connection to the service was lost: badged-network has ended unexpectedly.",
+                "start the authentication again"
             ),
         ]
     )

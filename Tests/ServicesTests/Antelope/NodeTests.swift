@@ -2,6 +2,7 @@
 import Crypto
 import Foundation
 import HTTP
+import Host
 import Secp256k1
 import ServerDoubles
 import TestSupport
@@ -217,6 +218,44 @@ struct NodeTests {
         }
     }
 
+    @Test("it is not known whether a transaction was sent, when badged-network ends after it has the transaction")
+    func pushThroughALostRun() async throws {
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
+        let standIn = try StandIn { request in
+            if case .transfer = request { [.end] } else { [] }
+        }
+        let session = HTTPSession(standIn.network, .system, Self.longLimits)
+        let address = try #require(WebAddress("https://node.example"))
+        let chain = try #require(ChainID(fixture.double.state.chain))
+        let node = AntelopeNode(address, chain, session, userAgent: "badged/test")
+        #expect(
+            await node.push(signed.packed, signed.signature)
+                == .unknown("badged-network has ended unexpectedly")
+        )
+        // Now there is no run that could send anything.
+        #expect(
+            await node.push(signed.packed, signed.signature)
+                == .notSent("badged-network has ended unexpectedly")
+        )
+    }
+
+    @Test("it is not known either, when a server that kept the connection open ends after it has the transaction")
+    func pushToADyingNode() async throws {
+        let fixture = try Fixture()
+        let signed = try await fixture.transfer()
+        let dying = try DyingServer()
+        let session = HTTPSession(Network(), .system, Self.longLimits)
+        let address = try #require(WebAddress("http://127.0.0.1:\(dying.port)"))
+        let chain = try #require(ChainID(fixture.double.state.chain))
+        let node = AntelopeNode(address, chain, session, userAgent: "badged/test")
+        _ = try? await node.info()
+        guard case .unknown = await node.push(signed.packed, signed.signature) else {
+            Issue.record("the node has had the transaction")
+            return
+        }
+    }
+
     // MARK: TLS
 
     private static func file(_ text: String) throws -> String {
@@ -258,5 +297,39 @@ struct NodeTests {
             #expect(words.hasPrefix("the node cannot be trusted: "))
         }
         #expect(fixture.double.state.questions.isEmpty)
+    }
+}
+
+/// Answers one request, and leaves with its connection when it has got the next one.
+private struct DyingServer {
+    let port: UInt16
+
+    init() throws {
+        let listener = try #require(try LoopbackSockets.open(port: 0).first)
+        port = try #require(LoopbackSockets.port(of: listener))
+        _ = fcntl(listener, F_SETFL, 0)
+        Thread.detachNewThread {
+            let client = accept(listener, nil, nil)
+            close(listener)
+            defer { close(client) }
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+            if Self.takeRequest(client), send(client, answer, answer.utf8.count, 0) > 0 {
+                _ = Self.takeRequest(client)
+            }
+        }
+    }
+
+    private static func takeRequest(_ client: Int32) -> Bool {
+        var request = ""
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(client, &bytes, bytes.count, 0)
+            guard count > 0 else { return false }
+            request += String(decoding: bytes[..<count], as: UTF8.self)
+            let parts = request.components(separatedBy: "\r\n\r\n")
+            guard parts.count > 1 else { continue }
+            let length = parts[0].components(separatedBy: "\r\n").first { $0.hasPrefix("Content-Length: ") }
+            if parts[1].utf8.count >= length.flatMap({ Int($0.dropFirst(16)) }) ?? 0 { return true }
+        }
     }
 }

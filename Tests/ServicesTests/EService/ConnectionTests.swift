@@ -378,7 +378,9 @@ struct ConnectionTests {
     @Test("without badged-network every step fails")
     func noProgram() async throws {
         let session = try ServiceFixture.session { $0.network.socket = "/nonexistent/badged-network" }
-        await #expect(throws: EServiceFailure(.getTcTokenNetworkError, .unavailable)) { try await session.request() }
+        let failure = await #expect(throws: EServiceFailure.self) { try await session.request() }
+        #expect(failure?.reason == .getTcTokenNetworkError)
+        #expect(failure?.status.message.hasPrefix("No service can be reached: badged-network.socket does not") == true)
         #expect(await session.fail(ECardResult(.unknown)) == nil)
         #expect(await session.refreshAddress(after: .ok) == RefreshOutcome(url: nil))
     }

@@ -33,9 +33,11 @@ typedef struct {
     const char *_Nonnull headers;
     const void *_Nullable body;
     size_t body_count;
-    /* Whether libcurl verifies the certificates by the authorities of the system. Otherwise `prepare_tls` installs the
-     * verification. */
-    bool trusts_system;
+    /* Whether libcurl verifies the certificates. Otherwise `prepare_tls` installs the verification. */
+    bool verifies;
+    /* The authorities for that, in PEM; none: those of the system. */
+    const void *_Nullable authorities;
+    size_t authorities_count;
     /* The address of an HTTP proxy, from which CONNECT opens a tunnel to the server; empty without a proxy. */
     const char *_Nonnull proxy;
     /* Name and password for the proxy; NULL without them. */

@@ -152,8 +152,10 @@ enum ConsentText {
         case "Get_TcToken_Invalid_Url":
             "services have https addresses; http is for test services, with --developer-mode"
         case "Get_TcToken_Invalid_Redirect_Url": "report this to the service, which must repair it"
+        case "Get_TcToken_Network_Error" where result.message?.hasPrefix("No service can be reached") == true:
+            "badgectl health says what is missing"
         case "Get_TcToken_Network_Error" where result.message?.contains("badged-network") == true:
-            "install badged again, and start badged-network.socket"
+            "start the authentication again"
         case "Get_TcToken_Network_Error":
             "check the address, the network, and [eid] proxy in badged.conf(5)"
         case "Check_Refresh_Address_Proxy_Error": "check [eid] proxy in badged.conf(5)"

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Dispatch
+import Glibc
+import HTTP
+import Host
+import RemoteIFD
+import TestSupport
+import Testing
+
+/// A program in the place of badged-network, which answers each transfer with bytes of a script.
+final class StandIn: Sendable {
+    let network: Network
+    private let folder: TemporaryFolder
+
+    enum Answer: Sendable {
+        case bytes([UInt8]), end
+    }
+
+    /// Answers each request with what `script` returns for it.
+    convenience init(_ script: @escaping @Sendable (NetworkRequest) -> [Answer]) throws {
+        try self.init(serving: { client in
+            while let bytes = Self.message(client), let request = NetworkRequest(bytes: bytes) {
+                for answer in script(request) where !Self.send(answer, client) { return }
+            }
+        })
+    }
+
+    /// The same in the place of the run for remote readers.
+    convenience init(remote script: @escaping @Sendable (RemoteRequest) -> [Answer]) throws {
+        try self.init(serving: { client in
+            while let bytes = Self.message(client), let request = RemoteRequest(bytes: bytes) {
+                for answer in script(request) where !Self.send(answer, client) { return }
+            }
+        })
+    }
+
+    /// Answers the first request with descriptors, each in a message of its own.
+    convenience init(passing descriptors: @escaping @Sendable () -> [Int32]) throws {
+        try self.init(serving: { client in
+            guard Self.message(client) != nil else { return }
+            for descriptor in descriptors() {
+                _ = clinux_pass_descriptor(client, descriptor, [1], 1)
+                close(descriptor)
+            }
+        })
+    }
+
+    private init(serving body: @escaping @Sendable (Int32) -> Void) throws {
+        folder = try TemporaryFolder()
+        let path = "\(folder.path)/network.sock"
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let isBound = UnixAddress(path: path)?.withPointer { bind(listener, $0, $1) == 0 }
+        try #require(isBound == true && listen(listener, 16) == 0)
+        network = Network(socket: path)
+        DispatchQueue(label: "stand-in").async {
+            while true {
+                let client = accept(listener, nil, nil)
+                guard client >= 0 else { return }
+                DispatchQueue(label: "run").async {
+                    body(client)
+                    close(client)
+                }
+            }
+        }
+    }
+
+    private static func message(_ client: Int32) -> [UInt8]? {
+        receive(client, 4).flatMap { receive(client, $0.reduce(0) { $0 << 8 | Int($1) }) }
+    }
+
+    /// - Returns: false at the end.
+    private static func send(_ answer: Answer, _ client: Int32) -> Bool {
+        guard case .bytes(let bytes) = answer else { return false }
+        return Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+    }
+
+    private static func receive(_ client: Int32, _ count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        return recv(client, &bytes, count, Int32(MSG_WAITALL)) == count ? bytes : nil
+    }
+
+    static func framed(_ message: [UInt8]) -> Answer {
+        .bytes(withUnsafeBytes(of: UInt32(message.count).bigEndian) { Array($0) } + message)
+    }
+}
