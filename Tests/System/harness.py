@@ -45,6 +45,29 @@ def free_port():
             pass
 
 
+def sleeps(pid):
+    """Waits until no thread of a process runs. A thread that spins never sleeps."""
+    def states():
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii") as file:
+                yield file.read().rsplit(")", 1)[1].split()[0]
+    return until(lambda: set(states()) == {"S"})
+
+
+def children_of(pid, name):
+    """The processes of a program that this process has started."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/status", encoding="ascii") as file:
+                parent = next(line.split()[1] for line in file if line.startswith("PPid:"))
+            if parent == str(pid) and os.readlink(f"/proc/{number}/exe").endswith("/" + name):
+                found.append(int(number))
+        except OSError:  # has ended
+            pass
+    return found
+
+
 def finish():
     sys.exit(1 if failures else 0)
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 
-from harness import LIMIT, Client, Daemon, check, children, finish, until
+from harness import LIMIT, Client, Daemon, check, children, children_of, finish, sleeps, until
 
 programs, work = sys.argv[1:]
 PORT = 24727
@@ -52,13 +52,7 @@ def status(pid, name):
 
 def child(name):
     """The process of a program that badged has started; None if it does not run."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if status(pid, "PPid") == str(daemon.pid) and os.readlink(f"/proc/{pid}/exe").endswith("/" + name):
-                return int(pid)
-        except OSError:  # has ended
-            pass
-    return None
+    return next(iter(children_of(daemon.pid, name)), None)
 
 
 def memory(pid):
@@ -141,6 +135,7 @@ for name, pid, shared in (("badged-activation", activation, listening), ("badged
     others = [target for target in descriptors(pid).values()
               if target not in allowed and not target.startswith(("socket:", "pipe:"))]
     check(f"{name} has no open file but its log", not others, descriptors(pid))
+    check(f"{name} sleeps when it has nothing to do", sleeps(pid))
     check(f"{name} has a filter for system calls", status(pid, "Seccomp") == "2")
     check(f"{name} cannot get privileges", status(pid, "NoNewPrivs") == "1")
     check(f"{name} cannot be debugged by its user", os.stat(f"/proc/{pid}/mem").st_uid == 0)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from cards import READER, Card
-from harness import LIMIT, Client, check, children, finish
+from harness import LIMIT, Client, check, children, children_of, finish, sleeps
 from hosts import ON_OTHER, OTHER, OWN, Host, connect_hosts, cut, ip, mend
 
 binaries, work = sys.argv[1:3]
@@ -82,6 +82,9 @@ check("an authentication works", code == 0 and "ResultMajor=ok" in written, writ
 check("no try is spent", card.state()["retryCounter"] == 3, card.state())
 for host in (phone, desk):
     check("badged itself has no socket of the Internet", not internet_sockets(host.daemon.pid))
+    runs = children_of(host.daemon.pid, "badged-network")
+    check("one badged-network has them", len(runs) == 1 and internet_sockets(runs[0]), runs)
+    check("it sleeps between two messages", sleeps(runs[0]))
 code, written = desk.run("readers")
 check("badgectl names the reader and the network", name in written and "over the network" in written, written)
 
