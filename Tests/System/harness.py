@@ -45,6 +45,16 @@ def free_port():
             pass
 
 
+def internet_sockets(pid):
+    """The sockets of a process that its own network has in its tables of TCP and UDP."""
+    own = {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    found = set()
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        with open(f"/proc/{pid}/net/{name}", encoding="ascii") as file:
+            found |= {f"socket:[{line.split()[9]}]" for line in list(file)[1:]}
+    return own & found
+
+
 def sleeps(pid):
     """Waits until no thread of a process runs. A thread that spins never sleeps."""
     def states():

@@ -10,7 +10,8 @@ import wallet_operations
 import wallet_workflows
 from cards import Card
 from harness import check, children, finish
-from wallet import AUTHORITY, WORDS, Wallet, start_badged
+from network_recorder import NetworkRecorder
+from wallet import AUTHORITY, PIN, PUK, WORDS, Wallet, start_badged
 from wallet_keys import derive, key_uid, times
 
 binaries, work = sys.argv[1:3]
@@ -24,7 +25,8 @@ os.makedirs("/run/pcscd", exist_ok=True)
 with open(os.path.join(work, "pcscd.log"), "ab") as log:
     children.append(subprocess.Popen(["pcscd", "--foreground"], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 node = antelope.Node(wallet_operations.ACCOUNT, times(derive(WORDS, wallet_operations.PATH)))
-daemon, path = start_badged(f"{binaries}/badged", work, [AUTHORITY], node)
+network = NetworkRecorder(binaries, work)
+daemon, path = start_badged(f"{binaries}/badged", work, [AUTHORITY], node, network)
 wallet = Wallet(path)
 wallet.card(present=False)
 
@@ -89,6 +91,8 @@ for version in ("3.1", "4.0"):
 
 wallet.close()
 node.stop()
+key = derive(WORDS, wallet_operations.PATH).to_bytes(32, "big")
+network.check([f'"{PIN}"'.encode(), PUK.encode(), WORDS.encode(), key, key.hex().encode()], b"/v1/chain/push_transaction")
 code, _ = daemon.end()
 check("badged ends without an error", code == 0, daemon.log())
 check("the log has no word of the wallet", not any(word in daemon.log() for word in WORDS.split()), daemon.log())

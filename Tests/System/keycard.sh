@@ -3,7 +3,7 @@
 # badged and badgectl with virtual Keycards behind vpcd and a real pcscd, in namespaces of their own.
 . "$(dirname "$0")/lib.sh"
 needs python3 unshare ip pcscd
-needs_programs badged badgectl badged-virtual-card
+needs_programs badged badged-network badgectl badged-virtual-card
 [ -e /etc/reader.conf.d/vpcd ] || cannot "needs vsmartcard-vpcd (make setup)"
 isolated unshare --pid --fork --net true 2>/dev/null || cannot "needs root, or user namespaces"
 "$here/in-namespace.sh" python3 "$here/keycard.py" "$bin" "$work"

@@ -8,12 +8,14 @@ import urllib.request
 import uuid
 
 from harness import Client, Daemon, check, finish
+from network_recorder import NetworkRecorder
 
 program, work, url = sys.argv[1:]
 path = os.path.join(work, "s.sock")
 folder = os.path.join(work, "state")
 user = f"alice-{uuid.uuid4().hex}@mpin.test"
 PIN, WRONG = "7391", "1937"
+network = NetworkRecorder(os.path.dirname(program), work)
 
 
 def start(configuration="[access]\ndefault = cards, mpin\n[mpin]\nprivate_servers = yes\n"):
@@ -22,7 +24,7 @@ def start(configuration="[access]\ndefault = cards, mpin\n[mpin]\nprivate_server
     with open(file, "w", encoding="utf-8") as out:
         out.write(configuration)
     daemon = Daemon(program, ["--config", file, "--no-pcsc", "--no-nfc", "--socket", path], work,
-                    environment={"STATE_DIRECTORY": folder})
+                    environment={"STATE_DIRECTORY": folder, **network.environment})
     return daemon, Client(path)
 
 
@@ -122,6 +124,10 @@ check("a blocked user is refused", run(client, "MPIN_START_AUTHENTICATION", user
 check("the user is deleted", run(client, "MPIN_DELETE_USER", userId=user)["status"] == 0)
 check("no user is left", run(client, "MPIN_USERS")["users"] == [])
 daemon.end()
+# Four digits alone can be part of a number, so only a PIN that is a whole text counts.
+network.check([f'"{pin}"'.encode() for pin in (PIN, WRONG)], b"/mpinAuthenticate")
+shares = [got.count(b"clientSecretShare") + got.count(b"clientSecret\"") for _, got in network.runs]
+check("no process has seen both shares of a secret", max(shares) == 1 and sum(shares) >= 2, shares)
 
 daemon, client = start("[access]\ndefault = readers, cards, agent\n")
 if os.getuid() != 0:

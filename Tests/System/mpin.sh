@@ -3,7 +3,7 @@
 # M-Pin: badged with its store, against the double of the servers in Tests/MPinServer. MPIN_BACKEND names other servers.
 . "$(dirname "$0")/lib.sh"
 needs python3
-needs_programs badged
+needs_programs badged badged-network
 check "the vectors are what the reference computes" python3 "$root/Tests/MPinServer/make-vectors.py" --check
 check "the double of the servers answers as recorded servers of Apache" python3 "$root/Tests/MPinServer/compare.py"
 backend=${MPIN_BACKEND:-}

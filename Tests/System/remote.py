@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from cards import READER, Card
-from harness import LIMIT, Client, check, children, children_of, finish, sleeps
+from harness import LIMIT, Client, check, children, children_of, finish, internet_sockets, sleeps
 from hosts import ON_OTHER, OTHER, OWN, Host, connect_hosts, cut, ip, mend
 
 binaries, work = sys.argv[1:3]
@@ -30,16 +30,6 @@ def ask_pin(client):
         message = client.next()
         if message["msg"].startswith("ENTER_") or message.get("success") is not None:
             return message
-
-
-def internet_sockets(pid):
-    """The sockets of a process that its own network has in its tables of TCP and UDP."""
-    own = {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
-    found = set()
-    for name in ("tcp", "tcp6", "udp", "udp6"):
-        with open(f"/proc/{pid}/net/{name}", encoding="ascii") as file:
-            found |= {f"socket:[{line.split()[9]}]" for line in list(file)[1:]}
-    return own & found
 
 
 connect_hosts()

@@ -14,9 +14,9 @@ WORDS = "abandon " * 11 + "about"
 AUTHORITY = compressed(times(int(hashlib.sha256(b"badged: authority of virtual Keycards").hexdigest(), 16))).hex()
 
 
-def start_badged(program, folder, authorities=(), node=None):
+def start_badged(program, folder, authorities=(), node=None, network=None):
     """Starts badged with pcscd. It trusts Keycards of these authorities, which are compressed keys, and asks this node of
-    antelope.py."""
+    antelope.py, through this NetworkRecorder."""
     state = os.path.join(folder, "state")
     os.makedirs(state, mode=0o700, exist_ok=True)
     path, configuration = os.path.join(folder, "badged.sock"), os.path.join(folder, "badged.conf")
@@ -25,7 +25,7 @@ def start_badged(program, folder, authorities=(), node=None):
         if node:
             file.write(f"node = {node.url}\nchain_id = {node.CHAIN.hex()}\nhttp_callbacks = yes\n")
     return Daemon(program, ["--socket", path, "--config", configuration], folder,
-                  environment={"STATE_DIRECTORY": state}), path
+                  environment={"STATE_DIRECTORY": state, **(network.environment if network else {})}), path
 
 
 # The command that answers a question.
