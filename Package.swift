@@ -159,7 +159,7 @@ let package = Package(
             resources: [.embedInCode("english.txt")]
         ),
         keys.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
-        keys.target("Credentials", ["Text", "Crypto"]),
+        keys.target("Credentials", ["Secrets", "Text", "Crypto"]),
         keys.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
@@ -269,7 +269,7 @@ let package = Package(
             "CredentialFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
-                "Credentials", "Store", "PKOC", "Aliro",
+                "Credentials", "Store", "PKOC", "Aliro", "Readers", "Threads", "CLinux",
             ]
         ),
         features.target(
@@ -309,7 +309,7 @@ let package = Package(
                 "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
-                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
             ],
             isResident: true
         ),
