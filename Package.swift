@@ -137,6 +137,7 @@ let package = Package(
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CSecp256k1", "libsecp256k1", "libsecp256k1-dev"),
         library("CSQLite", "sqlite3", "libsqlite3-dev"),
+        library("CMosquitto", "libmosquitto", "libmosquitto-dev"),
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
         // Base
@@ -322,6 +323,14 @@ let package = Package(
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
         programs.program("badged-network", ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"]),
+        programs.program(
+            "badged-mqtt",
+            [
+                "BadgedClient", "CMosquitto", "CLinux", "Concurrency", "Credentials", "Crypto", "Host", "Secrets",
+                "Store", "Text",
+            ],
+            isResident: true
+        ),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),
         programs.program(
@@ -468,6 +477,10 @@ let package = Package(
                 "ServerDoubles", "BadgedOrigoKeys", "KeyFeature", "DoorFeature", "DoorOpening", "DoorTestSupport",
                 "Vault", "HTTP", "Store", "Crypto",
             ]
+        ),
+        tests(
+            "MQTTTests",
+            ["badged-mqtt", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
         ),
         tests("FuzzTests", ["FuzzTargets"]),
         tests(

@@ -11,7 +11,7 @@ check "badged is up, with its virtual reader" holds "$work/text" '^badged_reader
 check "at most 200 series" test "$(grep -vc '^#' "$work/text")" -le 200
 badgectl metrics --openmetrics >"$work/open"
 check "OpenMetrics ends with EOF" test "$(tail -n 1 "$work/open")" = "# EOF"
-check "OpenMetrics names counters without their suffix" holds "$work/open" '^# TYPE badged_reloads counter$'
+check "OpenMetrics names counters without their suffix" holds "$work/open" '^# TYPE badged_messages_dropped counter$'
 
 mkdir "$work/textfile"
 badgectl metrics --output "$work/textfile/badged.prom"
@@ -33,5 +33,5 @@ stop_badged
 badgectl metrics --output "$work/textfile/badged.prom"
 check "without badged only badged_up is left" test "$(grep -v '^#' "$work/textfile/badged.prom")" = "badged_up 0"
 check "node_exporter then shows that badged is down" scraped '^badged_up 0$'
-stop "$exporter"
+kill "$exporter" && wait "$exporter" 2>/dev/null || true
 finish
