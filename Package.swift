@@ -137,6 +137,7 @@ let package = Package(
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CSecp256k1", "libsecp256k1", "libsecp256k1-dev"),
         library("CSQLite", "sqlite3", "libsqlite3-dev"),
+        library("CMosquitto", "libmosquitto", "libmosquitto-dev"),
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
         // Base
@@ -159,7 +160,7 @@ let package = Package(
             resources: [.embedInCode("english.txt")]
         ),
         keys.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
-        keys.target("Credentials", ["Text", "Crypto"]),
+        keys.target("Credentials", ["Secrets", "Text", "Crypto"]),
         keys.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
@@ -269,7 +270,7 @@ let package = Package(
             "CredentialFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
-                "Credentials", "Store", "PKOC", "Aliro",
+                "Credentials", "Store", "PKOC", "Aliro", "Readers", "Threads", "CLinux",
             ]
         ),
         features.target(
@@ -309,7 +310,7 @@ let package = Package(
                 "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
-                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
             ],
             isResident: true
         ),
@@ -322,6 +323,14 @@ let package = Package(
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
         programs.program("badged-network", ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"]),
+        programs.program(
+            "badged-mqtt",
+            [
+                "BadgedClient", "CMosquitto", "CLinux", "Concurrency", "Credentials", "Crypto", "Host", "Secrets",
+                "Store", "Text",
+            ],
+            isResident: true
+        ),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),
         programs.program(
@@ -468,6 +477,10 @@ let package = Package(
                 "ServerDoubles", "BadgedOrigoKeys", "KeyFeature", "DoorFeature", "DoorOpening", "DoorTestSupport",
                 "Vault", "HTTP", "Store", "Crypto",
             ]
+        ),
+        tests(
+            "MQTTTests",
+            ["badged-mqtt", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
         ),
         tests("FuzzTests", ["FuzzTargets"]),
         tests(

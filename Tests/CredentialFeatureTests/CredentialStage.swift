@@ -92,6 +92,13 @@ enum AliroVectors {
     }
 }
 
+extension JSON {
+    /// The message without `number` and `time`.
+    var withoutPlace: JSON {
+        .object((members ?? []).filter { $0.key != "number" && $0.key != "time" })
+    }
+}
+
 /// A server that reads credentials, with one reader: a virtual one, an emulated PN532, or one that a test can hold.
 @Loop final class CredentialStage {
     let server: TestServer
@@ -109,6 +116,7 @@ enum AliroVectors {
         today: @escaping @Sendable () -> CVDate = { CVDate(year: 2026, month: 11, day: 22) ?? .earliest },
         moreCards: [any VirtualCardKind] = [],
         moreTapReaders: [any TapReader] = [],
+        listed: ListedCredentials? = nil,
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] }
     ) async throws {
         self.board = board
@@ -125,7 +133,7 @@ enum AliroVectors {
                 var tapReaders = moreTapReaders
                 if let aliro { tapReaders.append(aliro) }
                 tapReaders.append(PKOCTapReader(site, today: today))
-                return moreFeatures($0) + [CredentialFeature($0, site, tapReaders)]
+                return moreFeatures($0) + [CredentialFeature($0, site, tapReaders, listed: listed)]
             }
         )
         await server.ready([reader])

@@ -302,13 +302,13 @@ check("an unknown section: exit code 78, with the line and the likely name",
       not os.path.exists(path), (code, log))
 configure("[access]\ndefault = none\nuser:x = some\n[log]\nlevels = info\n[credentials]\naliro_group = 0\n")
 code, out, log = run("--check-config", config)
-check("--check-config prints all errors with their lines, and ends with 1",
-      code == 1 and re.findall(r"error: \S+, line (\d+):", log) == ["3", "5", "7"] and out == "", (code, out, log))
+check("--check-config prints all errors with their lines, and ends with 78",
+      code == 78 and re.findall(r"error: \S+, line (\d+):", log) == ["3", "5", "7"] and out == "", (code, out, log))
 configure(f"[eid]\nproxy_credentials = {work}/none\nproxy = http://p:1\n[wallet]\nnode = http://10.0.0.1\nnode_ca = /dev/zero\n"
           "[mpin]\ntrusted_domains = http://a\n[keys]\nissuer = http://10.0.0.1\nissuer_ca = /dev/none\n")
 code, out, log = run(f"--check-config={config}")
 check("--check-config finds the errors of files and values that the lines name",
-      code == 1 and all(f"{config}, line {text}" in log for text in (
+      code == 78 and all(f"{config}, line {text}" in log for text in (
           f"2: there is no file {work}/none", "5: [wallet] node cannot be", "6: cannot read /dev/zero: it is not a plain file",
           "8: [mpin] trusted_domains has 'http://a'", "10: [keys] issuer cannot be", "11: there is no file /dev/none")),
       (code, log))
@@ -316,6 +316,20 @@ configure("\ufeff[access]\ndefault = none\n")
 code, out, log = run("--config", config, "--check-config")
 check("--check-config accepts a right file with one line, and a byte order mark",
       code == 0 and out == f"{config} is right\n" and log == "", (code, out, log))
+os.mkdir(config + ".d")
+with open(os.path.join(config + ".d", "50-site.conf"), "w") as file:
+    file.write("[access]\nuser:daemon = scan\n[log]\nlevel = info\n")
+code, out, log = run("--config", config, "--print-config")
+check("--print-config prints the settings in force with the files and lines of a drop-in",
+      code == 0 and f"# {config}.d/50-site.conf, line 4\nlevel = info\n" in out and "# default\nenabled = \n" in out and
+      f"# {config}, line 2\ndefault = none\n" in out and log == "", (code, out, log))
+with open(os.path.join(config + ".d", "60-wrong.conf"), "w") as file:
+    file.write("[log]\nlevel = loud\n")
+code, out, log = run("--config", config, "--check-config")
+check("--check-config finds a wrong line of a drop-in", code == 78 and f"{config}.d/60-wrong.conf, line 2" in log, (code, log))
+os.remove(os.path.join(config + ".d", "60-wrong.conf"))
+os.remove(os.path.join(config + ".d", "50-site.conf"))
+os.rmdir(config + ".d")
 exposed = os.path.join(work, "exposed")
 os.mkdir(exposed)
 os.chmod(exposed, 0o777)

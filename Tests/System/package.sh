@@ -5,7 +5,7 @@
 # long
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh lintian readelf
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 
@@ -18,7 +18,7 @@ check "the source tree stays as it was" sh -c 'git status --porcelain 2>/dev/nul
 debs=$root/.build-deb
 version=$("$bin/badged" --version | cut -d' ' -f2)
 architecture=$(dpkg --print-architecture)
-for name in badged badged-activation badged-virtual-card; do
+for name in badged badged-activation badged-mqtt badged-virtual-card; do
     for package in $name $name-dbgsym; do
         check "there is the package $package" test -s "$debs/${package}_${version}_$architecture.deb"
     done
@@ -28,7 +28,7 @@ deb() { echo "$debs/$1_${version}_$architecture.deb"; }
 lintian --allow-root --fail-on none "$debs/badged_${version}_$architecture.changes" >"$work/lintian" 2>&1 || echo "exit code $?" >>"$work/lintian"
 check "lintian has no error and no warning" lacks "$work/lintian" '^[EW]:|^exit code'
 
-for name in badged badged-activation badged-virtual-card; do
+for name in badged badged-activation badged-mqtt badged-virtual-card; do
     dpkg-deb -f "$(deb $name)" Depends Recommends Suggests >"$work/needs"
     check "$name does not depend on a runtime of Swift" lacks "$work/needs" '[Ss]wift'
     [ $name = badged-activation ] ||
@@ -44,7 +44,7 @@ check "the configuration is the only conffile" test "$(cat "$work/conffiles")" =
 # The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
 # the texts of licences in one place, and adds what belongs to a package.
 mkdir "$work/packages" "$work/installed"
-for name in badged badged-activation badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
+for name in badged badged-activation badged-mqtt badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
 make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
 for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
     readelf -d "$program" >"$work/dynamic" 2>/dev/null || continue
@@ -53,7 +53,7 @@ for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
 done
 cp -R "$work/packages/lib" "$work/packages/usr"
 rm -r "$work/packages/lib" "$work/packages/usr/share/lintian" "$work/packages/usr/share/doc/badged-activation" \
-    "$work/packages/usr/share/doc/badged-virtual-card"
+    "$work/packages/usr/share/doc/badged-mqtt" "$work/packages/usr/share/doc/badged-virtual-card"
 rm "$work/packages/usr/share/doc/badged/copyright" "$work/packages/usr/share/doc/badged/changelog.gz"
 rm -r "$work/installed/usr/share/doc/badged/LICENSE" "$work/installed/usr/share/doc/badged/LICENSES"
 find "$work/packages/usr/share/man" -name '*.gz' -exec gunzip {} +

@@ -46,6 +46,13 @@ package actor Loop {
         return Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
     }
 
+    /// The time of CLOCK_REALTIME in milliseconds since 1970. It may be wrong and may jump; for people only.
+    package static var wallClock: Int64 {
+        var clock = timespec()
+        clock_gettime(CLOCK_REALTIME, &clock)
+        return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
+    }
+
     // MARK: Descriptors
 
     /// A function that is called when a descriptor is ready, with the EPOLL bits.

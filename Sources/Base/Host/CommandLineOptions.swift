@@ -2,7 +2,7 @@
 
 /// The command line of badged(8). Scripts depend on the options, so no option is ever removed.
 package struct CommandLineOptions: Sendable, Equatable {
-    package enum Action: Sendable, Equatable { case run, check, version, help }
+    package enum Action: Sendable, Equatable { case run, check, show, version, help }
 
     package var action = Action.run
     package var socketPath: String?
@@ -33,6 +33,7 @@ package struct CommandLineOptions: Sendable, Equatable {
                 } else if let file = Self.file(&rest) {
                     configurationPath = file
                 }
+            case "--print-config": if try Self.flag(name, attached), action == .run { action = .show }
             case "--log-level":
                 let word = try Self.value(of: name, attached, &rest)
                 guard let level = Log.Level(word) else {
@@ -90,7 +91,7 @@ package struct CommandLineOptions: Sendable, Equatable {
     package static let helpText = """
         usage: badged [--socket PATH] [--config FILE] [--virtual] [--no-pcsc] [--no-nfc] [--no-ble]
                       [--log-level error|warning|notice|info|debug]
-                      [--check-config [FILE]] [--version] [--help]
+                      [--check-config [FILE]] [--print-config] [--version] [--help]
 
         Serves identity cards to the programs of this computer over a Unix socket.
 
@@ -104,7 +105,8 @@ package struct CommandLineOptions: Sendable, Equatable {
           --no-ble           do not use the Bluetooth radio
           --log-level LEVEL  error, warning, notice (default), info or debug
           --check-config [FILE]
-                             print every error of the configuration, and end with 1 if there is one
+                             print every error of the configuration, and end with 78 if there is one
+          --print-config     print the settings in force, each with its file and line, and end
           --version          print the version and end
           --help             print this help and end
 

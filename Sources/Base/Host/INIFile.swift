@@ -4,8 +4,8 @@ import Glibc
 /// The lines of a file with `[section]` headings and `key = value`. Comments are whole lines that begin with `#` or `;`.
 ///
 /// A byte order mark at the beginning of the file is accepted.
-struct INIFile: Sendable {
-    enum Content: Sendable {
+package struct INIFile: Sendable {
+    package enum Content: Sendable {
         case section(String)
         case value(key: String, String)
         /// A line that cannot be understood.
@@ -17,9 +17,9 @@ struct INIFile: Sendable {
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// The lines with a content, and their numbers.
-    let lines: [(number: Int, content: Content)]
+    package let lines: [(number: Int, content: Content)]
 
-    init(bytes: [UInt8]) {
+    package init(bytes: [UInt8]) {
         let text = bytes.starts(with: Self.byteOrderMark) ? bytes.dropFirst(Self.byteOrderMark.count) : bytes[...]
         lines = text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated().compactMap { index, line in
             Self.content(line).map { (index + 1, $0) }
@@ -53,7 +53,7 @@ struct INIFile: Sendable {
         return .value(key: String(trim(parts[0])), String(trim(parts[1])))
     }
 
-    static func trim(_ text: Substring) -> Substring {
+    package static func trim(_ text: Substring) -> Substring {
         let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
         var text = text.drop(while: blank)
         while let last = text.last, blank(last) { text.removeLast() }
@@ -63,7 +63,7 @@ struct INIFile: Sendable {
     /// Reads a file of at most `largest` bytes; nil if there is no file.
     ///
     /// With `checksOwner` a file that other users can change or replace is refused.
-    static func contents(of path: String, checksOwner: Bool = false) throws(StartError) -> [UInt8]? {
+    package static func contents(of path: String, checksOwner: Bool = false) throws(StartError) -> [UInt8]? {
         let descriptor: Int32
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened

@@ -75,6 +75,9 @@ package enum Log {
         set { threshold.store(newValue.rawValue, ordering: .relaxed) }
     }
 
+    /// The lines that were lost since the start, because the reader of the log was too slow.
+    package static var lostLines: Int { output.lostLines }
+
     package static func error(_ message: @autoclosure () -> Message) { write(.error, message) }
     package static func warning(_ message: @autoclosure () -> Message) { write(.warning, message) }
     package static func notice(_ message: @autoclosure () -> Message) { write(.notice, message) }

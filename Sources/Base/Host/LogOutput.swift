@@ -20,6 +20,8 @@ final class LogOutput: Sendable {
     private struct State {
         /// Lines that were lost since the last line that arrived.
         var lost = 0
+        /// All lines that were lost.
+        var sum = 0
         /// Whether the last line is incomplete.
         var isBroken = false
     }
@@ -44,18 +46,21 @@ final class LogOutput: Sendable {
         if case .own(let descriptor) = target { close(descriptor) }
     }
 
+    /// The lines that were lost since the start.
+    var lostLines: Int { state.withLock { $0.sum } }
+
     /// Writes a line with its line end. After a loss, the line that `report` makes of the number of lost lines comes
     /// first.
     func write(_ line: String, afterLoss report: (Int) -> String) {
         state.withLock { state in
             if state.lost > 0 {
                 guard put((state.isBroken ? "\n" : "") + report(state.lost), &state) else {
-                    state.lost += 1
+                    (state.lost, state.sum) = (state.lost + 1, state.sum + 1)
                     return
                 }
                 state.lost = 0
             }
-            if !put(line, &state) { state.lost += 1 }
+            if !put(line, &state) { (state.lost, state.sum) = (state.lost + 1, state.sum + 1) }
         }
     }
 

@@ -34,13 +34,16 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Receive the credentials that people present at readers.
     package static let credentials = Permissions(rawValue: 512)
 
+    /// Be told of the openings of all clients.
+    package static let openings = Permissions(rawValue: 4096)
+
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
     /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
     package static let all: Permissions = [
-        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .credentials, .admin,
+        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials, .admin,
     ]
 
     /// The words of [access] in badged.conf(5).
@@ -48,7 +51,7 @@ package struct Permissions: OptionSet, Sendable, Hashable {
 
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
-        ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("credentials", .credentials),
-        ("admin", .admin),
+        ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("openings", .openings),
+        ("credentials", .credentials), ("admin", .admin),
     ]
 }

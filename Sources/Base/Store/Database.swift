@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSQLite
 import Glibc
-import Text
+package import Text
 
 /// A SQLite database; every call of the library is here. One thread at a time uses it.
-final class Database {
+package final class Database {
     private let handle: OpaquePointer
     private let path: String
 
     /// Opens a database that this process uses alone. Each commit is on the disk when it returns.
-    init(path: String) throws(Failure) {
+    package init(path: String) throws(Failure) {
         self.path = path
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
@@ -37,23 +37,23 @@ final class Database {
     var changeCount: Int { Int(sqlite3_changes(handle)) }
 
     /// A value for a parameter of a statement.
-    enum Value {
+    package enum Value {
         case text(String)
         case bytes([UInt8])
         case number(Int)
     }
 
     /// One row of a result; valid until the next row.
-    struct Row {
+    package struct Row {
         fileprivate let statement: OpaquePointer
 
-        func number(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
+        package func number(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
 
-        func text(_ column: Int32) -> String {
+        package func text(_ column: Int32) -> String {
             sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
         }
 
-        func bytes(_ column: Int32) -> [UInt8] {
+        package func bytes(_ column: Int32) -> [UInt8] {
             let count = Int(sqlite3_column_bytes(statement, column))
             guard let start = sqlite3_column_blob(statement, column), count > 0 else { return [] }
             return Array(UnsafeRawBufferPointer(start: start, count: count))
@@ -61,11 +61,11 @@ final class Database {
     }
 
     /// Runs one statement and calls `each` for each row of its result.
-    func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
+    package func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
         try run("\(sql)", values, each: each)
     }
 
-    func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
+    package func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
         var prepared: OpaquePointer?
         try check(sqlite3_prepare_v2(handle, sql, -1, &prepared, nil))
         guard let statement = prepared else { throw .storeFailed("the SQL statement is empty") }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <sys/timex.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -40,6 +41,11 @@ int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity
     int n = epoll_wait(epoll, raw, capacity < 64 ? capacity : 64, timeout_ms);
     for (int i = 0; i < n; i++) events[i] = (struct clinux_epoll_event){raw[i].events, raw[i].data.u64};
     return n;
+}
+
+int clinux_clock_is_synchronised(void) {
+    struct timex state = {0};
+    return adjtimex(&state) != TIME_ERROR;
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -41,6 +41,10 @@ package import Host
     private var listeners: [ObjectIdentifier: any Listener] = [:]
     private(set) var demand: ScanDemand?
     let silenceMonitor: SilenceMonitor
+    /// The advertisements that were received by each scanner.
+    package private(set) var received: [String: Int] = [:]
+    /// The steps of recovery that were taken.
+    package private(set) var restarts = 0
     /// The inspection in progress. Clients that ask for the health at the same time share it.
     var inspection: Task<ScannerFault?, Never>?
 
@@ -151,10 +155,16 @@ package import Host
 
     private func checkSilence(_ now: Milliseconds) {
         guard let scanner = scanners.first else { return }
-        for line in silenceMonitor.check(at: now, recover: { scanner.recover($0, adapter: $1) }) {
+        for line in silenceMonitor.check(at: now, recover: { recover(scanner, $0, $1) }) {
             log("\(scanner.name): \(line)")
         }
         updateState()
+    }
+
+    private func recover(_ scanner: any Scanner, _ step: RecoveryStep, _ adapter: Int?) -> Bool {
+        let isTaken = scanner.recover(step, adapter: adapter)
+        if isTaken { restarts += 1 }
+        return isTaken
     }
 
     // MARK: State
@@ -197,6 +207,7 @@ package import Host
 extension Radio: ScannerObserver {
     package func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         guard demand != nil else { return }
+        if let name = scanners.first?.name { received[name, default: 0] += 1 }
         let now = clock.now
         if let line = silenceMonitor.received(adapter: adapter, at: now) {
             log(line)

@@ -71,6 +71,16 @@ package import Readers
         }
     }
 
+    /// The kind of card for GET_METRICS; nil: there is none.
+    var countedKind: String? {
+        switch card {
+        case .none: nil
+        case .recognizing: showsCard ? "unknown" : nil
+        case .unusable, .unknown: "unknown"
+        case .known(let profile): profile.kind
+        }
+    }
+
     /// Whether an attempt to use the card is useless now.
     var isHindered: Bool { hindrance.map { !$0.isDue } ?? false }
 }

@@ -68,6 +68,19 @@ import Wire
 
     package func health() async -> [HealthCheck] { await registry.currentHealth() }
 
+    package func metrics() -> [Metric] {
+        var (readers, cards): ([String: Int], [String: Int]) = ([:], [:])
+        for driver in registry.drivers { readers[driver] = 0 }
+        for reader in registry.readers {
+            readers[reader.backend.name, default: 0] += 1
+            if let kind = reader.countedKind { cards[kind, default: 0] += 1 }
+        }
+        return [
+            .gauge("badged_readers", "Card readers.", by: "driver", readers),
+            .gauge("badged_cards", "Cards in readers.", by: "kind", cards), registry.insertions.metric,
+        ]
+    }
+
     // MARK: READER
 
     private func readerChanged(_ name: String) {

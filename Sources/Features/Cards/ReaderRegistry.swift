@@ -18,6 +18,12 @@ package import Readers
     private var backends: [any ReaderBackend] = []
     /// For each reader, the number of cards that were removed before they were recognised.
     private(set) var unseenLosses: [String: Int] = [:]
+    /// The cards that were recognised, by kind.
+    private(set) var insertions = LabelledCounter(
+        "badged_card_insertions_total",
+        "Cards that were put on readers; unknown: of no known kind.",
+        by: "kind"
+    )
     private var consumers: [Task<Void, Never>] = []
     private var health: [String: [HealthCheck]] = [:]
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -159,6 +165,7 @@ package import Readers
                 hinder(reader, insertion, hindrance.obstacle)
             case .success(let (card, connection)):
                 (reader.card, reader.hindrance) = (card, nil)
+                if let kind = reader.countedKind { insertions.add(kind) }
                 let lease = connection.map { CardLease(reader, insertion, $0, self) }
                 if lease != nil { claimForReading(reader) }
                 changed(reader.name)

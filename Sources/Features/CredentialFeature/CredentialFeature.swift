@@ -14,13 +14,37 @@ import Wire
     private let site: PKOCSite
     private let tapReaders: [any TapReader]
     private let taps: Taps
+    private let told: Told
 
-    /// `site` has the settings that CREDENTIALS reports. `tapReaders` are tried in their order, and so are their kinds
+    /// The taps that clients were told of.
+    @Loop private final class Told {
+        var counter = LabelledCounter(
+            "badged_credentials_total",
+            "Taps that were reported.",
+            by: "protocol",
+            "verified"
+        )
+
+        nonisolated init() {}
+    }
+    private let listed: ListedCredentials
+
+    /// `site` has the settings that CREDENTIALS reports. `listed` is the allow list. `tapReaders` are tried in their order, and so are their kinds
     /// of cards.
-    package init(_ registry: ReaderRegistry, _ site: PKOCSite, _ tapReaders: [any TapReader]) {
-        (self.site, self.tapReaders) = (site, tapReaders)
+    package init(
+        _ registry: ReaderRegistry,
+        _ site: PKOCSite,
+        _ tapReaders: [any TapReader],
+        listed: ListedCredentials? = nil
+    ) {
+        let listed = listed ?? ListedCredentials(nil, nil)
+        let told = Told()
+        (self.site, self.tapReaders, self.listed, self.told) = (site, tapReaders, listed, told)
         cardKinds = tapReaders.compactMap(\.cardKind)
-        taps = Taps(registry, tapReaders, tell: Self.tell)
+        taps = Taps(registry, tapReaders) {
+            told.counter.add($0.technology, $0.reason == nil ? "true" : "false")
+            Self.tell($0, in: $1, $2, listed, to: $3)
+        }
     }
 
     package var commands: [CommandSpec] {
@@ -49,10 +73,23 @@ import Wire
     package nonisolated static let recordKinds = [AliroBonds.recordKind]
 
     package func health() async -> [HealthCheck] {
-        guard site.isValidated else { return [] }
-        guard !tapReaders.contains(where: \.acceptsCards) else { return [HealthCheck("credentials", ok: true)] }
+        let list = listed.health()
+        guard site.isValidated else { return list }
+        guard !tapReaders.contains(where: \.acceptsCards) else { return [HealthCheck("credentials", ok: true)] + list }
         let advice = "No credential is accepted, because no issuer is set: set [credentials] issuers"
-        return [HealthCheck("credentials", ok: false, advice: advice)]
+        return [HealthCheck("credentials", ok: false, advice: advice)] + list
+    }
+
+    package func metrics() -> [Metric] {
+        guard let list = listed.state else { return [told.counter.metric] }
+        return [
+            told.counter.metric, .gauge("badged_allow_list_entries", "Entries of the allow list.", list.entries),
+            .gauge(
+                "badged_allow_list_time_seconds",
+                "When the allow list was read, in seconds since 1970.",
+                Int(list.time)
+            ),
+        ]
     }
 
     private func state(of session: Session) -> CredentialsMessage {
@@ -64,8 +101,23 @@ import Wire
     }
 
     /// Sends CREDENTIAL. The log has no card number.
-    private static func tell(_ report: TapReport, in reader: String, to sessions: [Session]) {
-        for session in sessions { session.push(CredentialMessage(reader: reader, report: report)) }
+    private static func tell(
+        _ report: TapReport,
+        in reader: String,
+        _ number: Int,
+        _ listed: ListedCredentials,
+        to sessions: [Session]
+    ) {
+        var isListed: Bool?
+        if case .proven(let proven) = report.result { isListed = listed.isListed(proven.key) }
+        let message = CredentialMessage(
+            number: number,
+            time: Loop.wallClock,
+            reader: reader,
+            report: report,
+            isListed: isListed
+        )
+        for session in sessions { session.push(message) }
         guard let session = sessions.first else { return }
         if let reason = report.reason {
             session.log(

@@ -27,16 +27,25 @@ struct CredentialsMessage: Message {
 /// A key without proof is not reported, so that no client accepts it as a credential.
 struct CredentialMessage: Message {
     static let name: StaticString = "CREDENTIAL"
+    /// The number of the tap since badged started: 1, 2, ...
+    let number: Int
+    /// Milliseconds since 1970.
+    let time: Int64
     let reader: String
     let report: TapReport
+    /// Whether the allow list has the key; nil: there is no list.
+    let isListed: Bool?
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("number", number)
+        object.member("time", time)
         object.member("reader", reader)
         object.member("protocol", report.technology)
         object.member("verified", report.reason == nil)
         if let reason = report.reason { object.member("reason", reason) }
         guard case .proven(let proven) = report.result else { return }
         if let phase = proven.phase { object.member("phase", phase) }
+        if let isListed { object.member("listed", isListed) }
         object.object("numbers") { numbers in
             let views = CredentialNumber.views(of: proven.key.uncompressed)
             for number in views {

@@ -13,9 +13,14 @@ import Server
 @Loop final class Taps: CardReading {
     private let registry: ReaderRegistry
     private let tapReaders: [any TapReader]
-    private let tell: @Loop (TapReport, _ reader: String, [Session]) -> Void
+    private let tell: @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void
     private var watchers: [ObjectIdentifier: Session] = [:]
     private var readings: [Insertion: Reading] = [:]
+    /// The number of taps that clients were told of since badged started.
+    private var count = 0
+    /// The last tap of each reader. A card that is read again for a client that came later keeps its number, so that no
+    /// other client finds a gap.
+    private var lastTaps: [String: (insertion: Insertion, number: Int)] = [:]
 
     /// The reading of one card.
     @Loop private final class Reading {
@@ -29,7 +34,7 @@ import Server
     init(
         _ registry: ReaderRegistry,
         _ tapReaders: [any TapReader],
-        tell: @escaping @Loop (TapReport, _ reader: String, [Session]) -> Void
+        tell: @escaping @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void
     ) {
         (self.registry, self.tapReaders, self.tell) = (registry, tapReaders, tell)
         registry.reading = self
@@ -88,8 +93,19 @@ import Server
             let lent = if let lease { lease } else { await registry.lendForReading(reader, insertion) }
             let report = if let lent { await report(of: lent, tapReaders) } else { TapReport?.none }
             if readings[insertion] === reading { readings[insertion] = nil }
-            if let report { tell(report, reader.name, reading.clients.compactMap { watchers[$0] }) }
+            guard let report else { return }
+            let sessions = reading.clients.compactMap { watchers[$0] }
+            if !sessions.isEmpty { tell(report, reader.name, number(of: insertion), sessions) }
         }
+    }
+
+    private func number(of insertion: Insertion) -> Int {
+        if let last = lastTaps[insertion.reader], last.insertion == insertion { return last.number }
+        count += 1
+        // Readers that are gone are forgotten.
+        lastTaps = lastTaps.filter { registry[$0.key] != nil }
+        lastTaps[insertion.reader] = (insertion, count)
+        return count
     }
 
     /// Reads a card once. At the end the card is reset, because a phone signs once per activation, and the reader is

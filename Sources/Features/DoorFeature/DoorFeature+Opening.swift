@@ -18,6 +18,14 @@ extension DoorFeature {
             CommandSpec("ALLOW_OPEN", OpeningResultMessage.name, permission: permission, allowOpen),
             CommandSpec("SET_TIMEOUTS", TimeoutsMessage.name, permission: permission, setTimeouts),
             CommandSpec("SET_AUTO_OPEN", AutoOpenMessage.name, permission: permission, setAutoOpen),
+            CommandSpec("START_OPENINGS", OpeningsMessage.name, permission: .openings) { [self] call in
+                openingWatchers[ObjectIdentifier(call.session)] = call.session
+                return Reply(OpeningsMessage(isWatching: true))
+            },
+            CommandSpec("STOP_OPENINGS", OpeningsMessage.name, permission: .openings) { [self] call in
+                openingWatchers[ObjectIdentifier(call.session)] = nil
+                return Reply(OpeningsMessage(isWatching: false))
+            },
         ]
     }
 
@@ -231,7 +239,10 @@ extension DoorFeature {
                 session?.push(OpeningMessage(token: token, reader: id, openingType: type, state: state))
             }
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
-            guard let self, let session else { return }
+            guard let self else { return }
+            let duration = Loop.now - begun
+            report(OpeningReport(reader: id, openingType: type, result: result, duration: duration, user: uid))
+            guard let session else { return }
             client.openings[token] = nil
             // Only the loss of the permission cancels an opening whose client is still there.
             if Task.isCancelled, result.status != .success {
@@ -243,10 +254,19 @@ extension DoorFeature {
             }
             session.log(.notice, "\(session.name): \(result.logText(of: id))")
             session.push(
-                OpeningResultMessage(token: token, reader: id, result: result, duration: Loop.now - begun)
+                OpeningResultMessage(token: token, reader: id, result: result, duration: duration)
             )
         }
         return OpeningMessage(token: token, reader: id, openingType: type, state: .connecting)
+    }
+
+    /// Tells the clients that watch openings of one that has ended.
+    private func report(_ opening: OpeningReport) {
+        openingCount += 1
+        countedOpenings.add(opening.result.status.rawValue, opening.result.decision.rawValue)
+        openingTimes.add(Double(opening.duration) / 1000)
+        let message = OpeningReportMessage(number: openingCount, time: Loop.wallClock, opening: opening)
+        for watcher in openingWatchers.values { watcher.push(message) }
     }
 
     private static func open(

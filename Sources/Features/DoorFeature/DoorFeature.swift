@@ -19,6 +19,16 @@ import Wire
     private var scans: [ObjectIdentifier: ScanSubscription] = [:]
     var openingClients: [ObjectIdentifier: OpeningClient] = [:]
     private var lastToken = 0
+    /// The clients that receive OPENING_REPORT.
+    var openingWatchers: [ObjectIdentifier: Session] = [:]
+    var openingCount = 0
+    var countedOpenings = LabelledCounter(
+        "badged_openings_total",
+        "Openings of door readers that have ended.",
+        by: "status",
+        "decision"
+    )
+    var openingTimes = Histogram(0.25, 0.5, 1, 2, 5, 10)
 
     package init(_ radio: Radio?, opener: DoorOpener? = nil, credentials: (any CredentialProvider)? = nil) {
         (self.radio, self.opener, self.credentials) = (radio, opener, credentials)
@@ -53,6 +63,9 @@ import Wire
     package func permissionsChanged(_ session: Session, from old: Permissions) {
         let new = session.permissions
         if !new.isSuperset(of: [.scan, .open]) { denyOpenings(of: session) }
+        if !new.contains(.openings), openingWatchers.removeValue(forKey: ObjectIdentifier(session)) != nil {
+            session.push(OpeningsMessage(isWatching: false, error: Workflow.denied))
+        }
         guard let scan = scans[ObjectIdentifier(session)] else { return }
         // Without `admin` the scan would continue without the captures that its client has asked for.
         guard !new.contains(.scan) || scan.isCapturing && !new.contains(.admin) else { return }
@@ -65,9 +78,36 @@ import Wire
     package func sessionEnded(_ session: Session) {
         endScan(of: session)
         endOpenings(of: session)
+        openingWatchers[ObjectIdentifier(session)] = nil
     }
 
     package func health() async -> [HealthCheck] { await radio?.checks() ?? [] }
+
+    package func metrics() -> [Metric] {
+        var metrics = [
+            countedOpenings.metric,
+            Metric(
+                "badged_opening_duration_seconds",
+                .histogram,
+                "How long openings of door readers take.",
+                [.init(.histogram(openingTimes))]
+            ),
+        ]
+        guard let radio else { return metrics }
+        var readers: [String: Int] = [:]
+        for reader in radio.tracker.readers where reader.isActive(at: radio.now) {
+            readers[reader.profile.rawValue, default: 0] += 1
+        }
+        let received = radio.received.sorted { $0.key < $1.key }.map {
+            Metric.Sample(.whole($1), [Metric.Label("backend", $0)])
+        }
+        metrics += [
+            .gauge("badged_door_readers", "Door readers that are received.", by: "profile", readers),
+            Metric("badged_advertisements_total", .counter, "Advertisements that were received.", received),
+            .counter("badged_scan_restarts_total", "Steps that were taken to recover the radio.", radio.restarts),
+        ]
+        return metrics
+    }
 
     /// The filter of the scan of a session; nil if it does not scan.
     func scanFilter(of session: Session) -> ScanFilter? { scans[ObjectIdentifier(session)]?.filter }

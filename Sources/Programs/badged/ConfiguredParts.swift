@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Aliro
+import CredentialFeature
+import Credentials
 import HTTP
 import Host
 import KeyFeature
@@ -20,6 +22,7 @@ struct ConfiguredParts: Sendable {
     /// nil: cards with Aliro are not read.
     let aliro: AliroSite?
     let issuer: IssuerSettings
+    let siteKey: SiteKey?
 }
 
 extension ConfiguredParts {
@@ -55,7 +58,8 @@ extension ConfiguredParts {
         let site = take(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
         let aliro = take(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
         let issuer = take(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, network) }
-        guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer
+        let siteKey = take(&errors) { () throws(StartError) in try SiteKey.read(configuration) }
+        guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey
         else {
             return nil
         }
@@ -67,7 +71,8 @@ extension ConfiguredParts {
             mpin: mpin,
             site: site,
             aliro: aliro,
-            issuer: issuer
+            issuer: issuer,
+            siteKey: siteKey
         )
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Aliro
 import CountryAuthorities
+import Credentials
 import Crypto
 import EID
 import Host
@@ -85,6 +86,25 @@ extension AliroSite {
             isValidated: credentials.isValidated,
             allowsFast: credentials.allowsFastAliro
         )
+    }
+}
+
+extension SiteKey {
+    /// Reads the file of `[credentials] site_key`; nil without that line.
+    /// - Throws: `StartError` if the key cannot be read.
+    static func read(
+        _ configuration: Configuration,
+        environment: @escaping Environment = systemEnvironment
+    ) throws(StartError) -> SiteKey? {
+        guard let path = configuration.credentials.siteKey else { return nil }
+        let content = try SecretFile.read(path, limit: count, setting: "[credentials] site_key", environment)
+        guard let key = SiteKey(content) else {
+            throw .inConfiguration(
+                "[credentials] site_key: \(path) has not \(count) bytes",
+                hint: "make one for the site: head -c \(count) /dev/urandom > FILE"
+            )
+        }
+        return key
     }
 }
 

@@ -53,6 +53,8 @@ import Wire
     /// The number of SIGHUPs.
     private var reloads = 0
     private var server: SocketServer?
+    private let listed: ListedCredentials
+    private let state: DaemonState
     private var radio: Radio?
     /// nil unless readers of this host are shared.
     private var sharing: RemoteSharing?
@@ -69,6 +71,8 @@ import Wire
     ) {
         (self.options, self.parts, self.signals, self.socket) = (options, parts, signals, socket)
         self.management = management
+        state = DaemonState(parts.configuration)
+        listed = ListedCredentials(parts.configuration.credentials.allowList, parts.siteKey)
         var warnings: [String] = []
         access = AccessControl(AccessPolicy(rules: [], warnings: &warnings))
         anchors = TrustAnchorFolder(
@@ -106,6 +110,7 @@ import Wire
 
     func start() async {
         await load(configuration)
+        await listed.load(configuration.credentials.allowList)
         // A new driver is one line here and one target.
         let virtualReaders = configuration.isVirtualEnabled ? configuration.virtualReaders : 0
         if virtualReaders > 0 {
@@ -149,10 +154,11 @@ import Wire
             wallet,
             MPinFeature(store, parts.mpin, cards: wallet),
             KeyFeature(vault, parts.issuer),
-            CredentialFeature(registry, parts.site, tapReaders(store)),
+            CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,
+            state,
             ConfinementFeature(configuration),
             StoreHealth(
                 store,
@@ -163,7 +169,11 @@ import Wire
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
         let server = SocketServer(
             features: features,
-            info: ServerInfo(version: Version.current, drivers: registry.drivers, scanners: radio?.names ?? []),
+            info: ServerInfo(
+                version: Version.current,
+                drivers: registry.drivers,
+                scanners: radio?.names ?? []
+            ),
             limits: configuration.limits,
             permissions: { [access] peer in
                 await access.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups)
@@ -229,25 +239,34 @@ import Wire
         }
     }
 
-    /// Reads the configuration again. Access rules, log level and the names of NFC devices apply at once; everything else
-    /// needs a restart. Also looks for readers that send no event.
+    /// Reads and checks the whole configuration again, and then applies it in one step. A fault changes nothing. Access
+    /// rules, log level, the names of NFC devices and the allow list apply at once; everything else needs a restart.
+    /// Also looks for readers that send no event.
     private func reload() async {
         service.reloading()
         reloads += 1
         let reload = reloads
         do throws(StartError) {
             let configuration = try Configuration(options)
-            await load(configuration)
-            // A later SIGHUP has read the file again.
+            _ = try ConfiguredParts(configuration)
+            await listed.load(configuration.credentials.allowList)
+            // A later SIGHUP reads the files again.
             guard reload == reloads else { return }
-            await server?.evaluatePermissions()
+            await load(configuration)
+            guard reload == reloads else { return }
             Log.level = configuration.logLevel
             nfc?.change(devices: configuration.nfcDevices)
             anchors.read()
+            let waiting = configuration.changes(from: parts.configuration).filter { !Configuration.isLive($0) }
+            for setting in waiting { Log.notice("\(setting): applies after a restart") }
+            state.reloaded(configuration, waiting: waiting.count)
             Log.notice("configuration read again")
+            await server?.evaluatePermissions()
+            guard reload == reloads else { return }
             registry.rescan()
             service.ready(status: "serving \(socket.path)")
         } catch {
+            state.refused()
             Log.error("configuration not changed: \(error.message); hint: \(error.hint)")
             // The line of `systemctl status`, until a reload succeeds.
             service.ready(status: "serving \(socket.path); the configuration was not read again: \(error.message)")

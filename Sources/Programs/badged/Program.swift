@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import CredentialFeature
 import Glibc
 import Host
 import ScannerMgmt
@@ -16,6 +17,7 @@ import ScannerMgmt
             case .version: print(CommandLineOptions.versionText, terminator: "")
             case .help: print(CommandLineOptions.helpText, terminator: "")
             case .check: exit(check(options))
+            case .show: exit(show(options))
             case .run: try run(options)
             }
         } catch {
@@ -29,14 +31,34 @@ import ScannerMgmt
     /// - Returns: the exit code.
     private static func check(_ options: CommandLineOptions) -> Int32 {
         var errors: [StartError] = []
-        var configuration = Configuration(path: options.configurationPath, errors: &errors)
+        var configuration = Configuration(files: SettingFiles(options.configurationPath), errors: &errors)
         configuration.override(by: options)
-        if errors.isEmpty { _ = ConfiguredParts.read(configuration, &errors) }
+        if errors.isEmpty, ConfiguredParts.read(configuration, &errors) != nil,
+            let list = configuration.credentials.allowList
+        {
+            do throws(StartError) {
+                _ = try AllowList(file: list, hasSiteKey: configuration.credentials.siteKey != nil)
+            } catch {
+                errors.append(configuration.placed(error))
+            }
+        }
         for error in errors { Log.report(error) }
-        guard errors.isEmpty else { return 1 }
+        guard errors.isEmpty else { return wrongConfiguration }
         let path = options.configurationPath ?? Configuration.defaultPath
         print(access(path, F_OK) == 0 ? "\(path) is right" : "there is no \(path): all settings have their defaults")
         return 0
+    }
+
+    /// EX_CONFIG of sysexits.h.
+    private static let wrongConfiguration: Int32 = 78
+
+    /// Prints the settings in force, without the options of the command line.
+    private static func show(_ options: CommandLineOptions) -> Int32 {
+        var errors: [StartError] = []
+        let configuration = Configuration(files: SettingFiles(options.configurationPath), errors: &errors)
+        for error in errors { Log.report(error) }
+        print(configuration.printed, terminator: "")
+        return errors.isEmpty ? 0 : wrongConfiguration
     }
 
     private static func run(_ options: CommandLineOptions) throws(StartError) -> Never {

@@ -21,6 +21,10 @@ import Wire
             )
         },
         CommandSpec("GET_HEALTH", HealthMessage.name, permission: .readers, health),
+        CommandSpec("GET_METRICS", MetricsMessage.name, permission: .readers) { call in
+            let server = call.session.server
+            return Reply(MetricsMessage(metrics: server.metrics + server.features.flatMap { $0.metrics() }))
+        },
         CommandSpec("CANCEL", permission: .cards) { call throws(Failure) in
             guard let workflow = call.session.workflow else { throw .badState }
             workflow.cancel()

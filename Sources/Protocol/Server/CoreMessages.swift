@@ -114,3 +114,46 @@ struct HealthMessage: Message {
         }
     }
 }
+
+/// METRICS: what badged has counted since its start, and measures now.
+struct MetricsMessage: Message {
+    static let name: StaticString = "METRICS"
+    let metrics: [Metric]
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.array("metrics", metrics) { array, metric in
+            array.object { object in
+                object.member("name", metric.name)
+                object.member("type", metric.kind.rawValue)
+                object.member("help", metric.help)
+                object.array("samples", metric.samples) { array, sample in
+                    array.object { Self.write(sample, to: &$0) }
+                }
+            }
+        }
+    }
+
+    private static func write(_ sample: Metric.Sample, to object: inout JSONWriter) {
+        if !sample.labels.isEmpty {
+            object.object("labels") { object in
+                for label in sample.labels {
+                    object.key(label.name)
+                    object.string(label.value)
+                }
+            }
+        }
+        switch sample.value {
+        case .whole(let number): object.member("value", number)
+        case .real(let number): object.member("value", JSON.number(String(number)))
+        case .histogram(let histogram):
+            object.array("buckets", Array(zip(histogram.limits, histogram.cumulative))) { array, bucket in
+                array.object {
+                    $0.member("le", JSON.number(String(bucket.0)))
+                    $0.member("count", bucket.1)
+                }
+            }
+            object.member("sum", JSON.number(String(histogram.sum)))
+            object.member("count", histogram.count)
+        }
+    }
+}

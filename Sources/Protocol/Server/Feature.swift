@@ -33,6 +33,9 @@ import Wire
 
     /// The checks of GET_HEALTH.
     func health() async -> [HealthCheck]
+
+    /// The families of GET_METRICS. They never look at a card or at the radio.
+    func metrics() -> [Metric]
 }
 
 extension Feature {
@@ -46,4 +49,5 @@ extension Feature {
     package func sessionEnded(_ session: Session) {}
     package func workflowEnded(_ workflow: Workflow) async {}
     package func health() async -> [HealthCheck] { [] }
+    package func metrics() -> [Metric] { [] }
 }

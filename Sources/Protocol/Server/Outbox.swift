@@ -17,6 +17,8 @@ struct Outbox {
 
     private var buffer: [UInt8] = []
     private var sent = 0
+    /// Events that a newer one has replaced since the last `takeReplaced`.
+    private var replaced = 0
     private var latest: [(key: String, line: [UInt8])] = []
     /// Whether the buffer has bytes of a message with a secret. They are wiped when all bytes are sent.
     private var hasSecret = false
@@ -43,9 +45,17 @@ struct Outbox {
             append(answer: line)
             return true
         }
+        let count = latest.count
         latest.removeAll { $0.key == key }
+        replaced += count - latest.count
         latest.append((key, line))
         return latest.reduce(0) { $0 + $1.line.count } < Self.limit
+    }
+
+    /// The number of events that a newer one has replaced since the last call.
+    mutating func takeReplaced() -> Int {
+        defer { replaced = 0 }
+        return replaced
     }
 
     /// Appends a message with a secret. Returns false if the client has too many unread bytes.

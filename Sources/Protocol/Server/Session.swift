@@ -141,11 +141,13 @@ package import Wire
                 do throws(Failure) {
                     let reply = try await body(workflow)
                     Loop.shared.preconditionIsolated()
+                    server.endedWorkflows.add(name, "success")
                     return reply
                 } catch {
                     Loop.shared.preconditionIsolated()
                     let isDenied = workflow.isDenied && error.code == .cancelled
                     let failure = isDenied ? Failure(.accessDenied, Workflow.denied) : error
+                    server.endedWorkflows.add(name, failure.code == .cancelled ? "cancelled" : "failure")
                     note(failure, spec)
                     return refused(failure)
                 }
@@ -394,7 +396,9 @@ package import Wire
     /// kept.
     package func push(_ message: some Message, coalescing key: String? = nil) {
         guard !isClosed, !isGone else { return }
-        guard append(message, coalescing: key) else {
+        let isKept = append(message, coalescing: key)
+        server.droppedMessages += outbox.takeReplaced() + (isKept ? 0 : 1)
+        guard isKept else {
             log(.warning, "\(name) does not read and is disconnected")
             return close("the client does not read")
         }
@@ -405,7 +409,11 @@ package import Wire
     /// Sends a message as `push` does, unless the client is slow to read. For messages of which a client may miss some.
     /// - Returns: false when the message was not sent.
     package func offer(_ message: some Message) -> Bool {
-        guard !isClosed, !isGone, outbox.hasRoom else { return false }
+        guard !isClosed, !isGone else { return false }
+        guard outbox.hasRoom else {
+            server.droppedMessages += 1
+            return false
+        }
         push(message)
         return true
     }

@@ -27,6 +27,19 @@ package import Wire
     /// For each user, the clients whose permissions are not known yet.
     private var arriving: [UInt32: Int] = [:]
     private var isStopped = false
+    private var refusedClients = LabelledCounter(
+        "badged_clients_refused_total",
+        "Clients that were refused: too many of them, no descriptor left, or unknown user.",
+        by: "reason"
+    )
+    var endedWorkflows = LabelledCounter(
+        "badged_workflows_total",
+        "Workflows that have ended.",
+        by: "workflow",
+        "result"
+    )
+    /// Messages that a newer one has replaced, and messages that were dropped, because their client reads too slowly.
+    var droppedMessages = 0
     /// Called when a client has come, and when one has left and its workflow has ended.
     package var onClientsChange: @Loop () -> Void = {}
 
@@ -52,6 +65,21 @@ package import Wire
     package var sessions: some Sequence<Session> { sessionsByID.values }
 
     package var specs: [CommandSpec] { commands.values.map(\.spec) }
+
+    /// What the server itself counts, for GET_METRICS.
+    var metrics: [Metric] {
+        var workflows: [String: Int] = [:]
+        for session in sessions { if let name = session.workflow?.name { workflows[name, default: 0] += 1 } }
+        return [
+            .gauge("badged_clients", "Connected clients.", clientCount), refusedClients.metric,
+            .gauge("badged_workflows", "Workflows that run.", by: "workflow", workflows), endedWorkflows.metric,
+            .counter(
+                "badged_messages_dropped_total",
+                "Messages that were replaced or dropped, because their client reads too slowly.",
+                droppedMessages
+            ),
+        ]
+    }
 
     package var clientCount: Int { sessionsByID.count }
 
@@ -105,13 +133,13 @@ package import Wire
     package func serve(_ socket: Int32) {
         guard let peer = try? Peer(socket: socket) else {
             log(.warning, "a client was refused: its user and its groups cannot be read", for: nil)
-            return refuse(socket)
+            return refuse(socket, "user")
         }
         guard socket < firstReserved - (peer.uid == 0 ? 0 : Self.reservedForRoot) else {
             log(.warning, "a client of uid \(peer.uid) was refused: no descriptors are left for it", for: peer.uid)
-            return refuse(socket)
+            return refuse(socket, "descriptors")
         }
-        guard hasRoom(for: peer.uid) else { return refuse(socket) }
+        guard hasRoom(for: peer.uid) else { return refuse(socket, "limit") }
         arriving[peer.uid, default: 0] += 1
         Task.immediate { @Loop in
             let permissions = await permissions(peer)
@@ -132,7 +160,7 @@ package import Wire
         uid: UInt32? = nil,
         evaluate: (@Loop () async -> Permissions)? = nil
     ) {
-        guard hasRoom(for: uid) else { return refuse(socket) }
+        guard hasRoom(for: uid) else { return refuse(socket, "limit") }
         begin(socket, permissions, from: origin, uid: uid, evaluate)
     }
 
@@ -210,7 +238,8 @@ package import Wire
 
     nonisolated static func text(_ uid: UInt32?) -> String { uid.map { "uid \($0)" } ?? "an unknown user" }
 
-    private func refuse(_ socket: Int32) {
+    private func refuse(_ socket: Int32, _ reason: String) {
+        refusedClients.add(reason)
         var writer = JSONWriter()
         Refusal.InternalError(error: "Cannot process request").encode(to: &writer, .three)
         let line = writer.bytes + [0x0A]

@@ -75,8 +75,7 @@ struct CommandLineTests {
     func help() {
         for name in [
             "--socket", "--config", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "--check-config",
-            "--version",
-            "--help",
+            "--print-config", "--version", "--help",
         ] {
             #expect(CommandLineOptions.helpText.split(separator: name).count > 2, "\(name)")
         }

@@ -118,6 +118,40 @@ struct DoorOpeningTests {
         #expect(keys.uses.withLock(\.self) == ["1000 front", "1000 front"])
     }
 
+    @Test("a client that watches openings is told of those of another client, until it loses the permission")
+    @Loop func reports() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let watcher = try stage.server.connect(uid: 1001, .openings)
+        let stranger = try stage.server.connect(uid: 1002, [.scan, .open])
+        #expect(await stranger.ask(#"{"cmd":"START_OPENINGS"}"#, "ACCESS_DENIED") != nil)
+        #expect(await watcher.ask(#"{"cmd":"START_OPENINGS"}"#, "OPENINGS")?["watching"] == .bool(true))
+        stage.advertise()
+        _ = try #require(await client.ask(OpeningStage.open(), "OPENING"))
+        _ = try #require(await client.next("OPENING_RESULT"))
+        let report = try #require(await watcher.next("OPENING_REPORT"))
+        #expect((report["number"]?.int, report["user"]?.int) == (1, 1000))
+        #expect((report["reader"], report["key"]) == (.string(OpeningStage.id), .string("front")))
+        #expect((report["status"], report["accessDecision"]) == (.string("success"), .string("granted")))
+        #expect(report["openingType"] == .string("proximity") && report["durationMs"]?.int != nil)
+        #expect((report["time"]?.int ?? 0) > 1_700_000_000_000)
+        #expect(await watcher.ask(#"{"cmd":"STOP_OPENINGS"}"#, "OPENINGS")?["watching"] == .bool(false))
+        _ = await client.exchange()
+        #expect(!client.hasReceived("OPENING_REPORT"))
+    }
+
+    @Test("an opening is reported also when its client has left")
+    @Loop func reportOfClientThatLeft() async throws {
+        let stage = try await OpeningStage()
+        let client = try await stage.scanning()
+        let watcher = try stage.server.connect(uid: 1001, .openings)
+        #expect(await watcher.ask(#"{"cmd":"START_OPENINGS"}"#, "OPENINGS") != nil)
+        stage.advertise()
+        _ = try #require(await client.ask(OpeningStage.open(), "OPENING"))
+        client.close()
+        #expect(await watcher.next("OPENING_REPORT")?["reader"] == .string(OpeningStage.id))
+    }
+
     @Test(
         "an opening that is not possible ends with the reason, and no reader is connected",
         arguments: [

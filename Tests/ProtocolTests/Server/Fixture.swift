@@ -24,6 +24,7 @@ let allCommands = [
     "GET_DOOR_READER_LIST",
     "GET_HEALTH",
     "GET_INFO",
+    "GET_METRICS",
     "GET_READER",
     "GET_READER_LIST",
     "GET_SCAN",
@@ -42,6 +43,8 @@ let allCommands = [
     "SET_TIMEOUTS",
     "SET_USER_INTERFACE",
     "START_SCAN",
+    "START_OPENINGS",
+    "STOP_OPENINGS",
     "STOP_SCAN",
     "TRIGGER",
 ]

@@ -147,7 +147,7 @@ struct ReaderMessageTests {
 
 @Suite("Permissions", .timeLimit(.minutes(5)))
 struct PermissionTests {
-    private static let readers: Set<String> = ["GET_READER", "GET_READER_LIST", "GET_HEALTH"]
+    private static let readers: Set<String> = ["GET_READER", "GET_READER_LIST", "GET_HEALTH", "GET_METRICS"]
     private static let cards: Set<String> = [
         "RUN_AUTH", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS", "GET_CERTIFICATE", "ACCEPT", "RUN_CHANGE_PIN", "SET_PIN",
         "SET_NEW_PIN",
@@ -166,10 +166,12 @@ struct PermissionTests {
     @Loop func denied(_ name: String) async throws {
         let needed: [(Permissions, Set<String>)] = [
             (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan), ([.scan, .open], Self.open),
-            (.agent, Self.agent), (.activate, Self.browserPort),
+            (.agent, Self.agent), (.activate, Self.browserPort), (.openings, ["START_OPENINGS", "STOP_OPENINGS"]),
         ]
         let table =
-            ([[], .readers, .cards, .agent, .scan, .open, [.scan, .admin], [.scan, .open], .activate, .all]
+            ([
+                [], .readers, .cards, .agent, .scan, .open, .openings, [.scan, .admin], [.scan, .open], .activate, .all,
+            ]
             as [Permissions]).map {
                 permissions in
                 (permissions, isAllowed: needed.allSatisfy { permissions.isSuperset(of: $0) || !$1.contains(name) })

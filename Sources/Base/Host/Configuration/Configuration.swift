@@ -65,8 +65,15 @@ package struct Configuration: Sendable, Equatable {
     package var logLevel = Log.Level.notice
     /// `[access]`
     package var access: [AccessRule] = []
-    /// The place of each line, such as `badged.conf, line 3` for `[log] level`.
-    var places: [String: String] = [:]
+    /// The lines in force, by section and key, such as `[log] level`. Keys without a line have their defaults.
+    package internal(set) var settings: [String: Setting] = [:]
+
+    /// A line of a file.
+    package struct Setting: Sendable, Equatable {
+        package let value: String
+        /// Such as `badged.conf, line 3`.
+        package let place: String
+    }
 
     package init() {}
 
@@ -82,30 +89,17 @@ package struct Configuration: Sendable, Equatable {
     ]
     private static let accessSection = "access"
 
-    /// Reads the file of `--config`, which must exist, or the default file, which may be missing.
+    /// Reads the files of `--config`, which must exist, or those of the system, which may be missing.
     /// - Throws: the error of the first line that cannot be used, with file, line and allowed values.
     package init(path: String?) throws(StartError) {
         var errors: [StartError] = []
-        self.init(path: path, errors: &errors)
+        self.init(files: SettingFiles(path), errors: &errors)
         if let error = Self.first(of: errors, in: path ?? Self.defaultPath) { throw error }
     }
 
-    /// Reads the same file, and appends the error of each line that cannot be used.
-    package init(path: String?, errors: inout [StartError]) {
-        let file = path ?? Self.defaultPath
-        do throws(StartError) {
-            guard let bytes = try INIFile.contents(of: file, checksOwner: true) else {
-                guard path == nil else {
-                    throw .inConfiguration("there is no file \(file)", hint: "correct the path after --config")
-                }
-                self.init()
-                return
-            }
-            self.init(bytes: bytes, file: file, errors: &errors)
-        } catch {
-            self.init()
-            errors.append(error)
-        }
+    /// Reads files, and appends the error of each line that cannot be used, also of one that a later line replaces.
+    package init(files: SettingFiles, errors: inout [StartError]) {
+        self.init(files.contents(&errors), errors: &errors)
     }
 
     /// Reads the file that the command line names; its other options override the lines of the file.
@@ -135,11 +129,41 @@ package struct Configuration: Sendable, Equatable {
     /// Parses a configuration; `file` is its name for messages.
     init(bytes: [UInt8], file: String) throws(StartError) {
         var errors: [StartError] = []
-        self.init(bytes: bytes, file: file, errors: &errors)
+        self.init([(file, bytes)], errors: &errors)
         if let error = Self.first(of: errors, in: file) { throw error }
     }
 
-    private init(bytes: [UInt8], file: String, errors: inout [StartError]) {
+    private init(_ files: [(path: String, bytes: [UInt8])], errors: inout [StartError]) {
+        // The names in the order of their lines, because that of [access] is told to people.
+        var order: [String] = []
+        for file in files { Self.read(file.bytes, file.path, &settings, &order, &errors) }
+        for name in order {
+            guard let setting = settings[name], let (section, key) = Self.parts(of: name) else { continue }
+            // What is wrong with a value was reported with its line.
+            try? apply(section, key, ConfigurationValue(setting.value, "\(setting.place): \(name)"))
+        }
+    }
+
+    /// `[log] level` as `log` and `level`.
+    private static func parts(of name: String) -> (section: String, key: String)? {
+        guard let end = name.firstIndex(of: "]") else { return nil }
+        return (String(name[name.index(after: name.startIndex)..<end]), String(name[end...].dropFirst(2)))
+    }
+
+    private mutating func apply(_ section: String, _ key: String, _ value: ConfigurationValue) throws(StartError) {
+        if section == Self.accessSection { return try readAccess(key, value) }
+        guard let keys = Self.sections[section], let read = keys[key] else { return }
+        try read(&self, value)
+    }
+
+    /// Reads the lines of one file. A key without a value gets its default again.
+    private static func read(
+        _ bytes: [UInt8],
+        _ file: String,
+        _ settings: inout [String: Setting],
+        _ order: inout [String],
+        _ errors: inout [StartError]
+    ) {
         var section: String?
         // The lines in which sections and keys were seen first.
         var seen: [String: Int] = [:]
@@ -150,10 +174,10 @@ package struct Configuration: Sendable, Equatable {
                 case .fault(let text, let hint): throw .inConfiguration("\(place): \(text)", hint: hint)
                 case .section(let name):
                     section = name
-                    guard name == Self.accessSection || Self.sections[name] != nil else {
-                        throw Self.unknown("\(place): unknown section [\(name)]", name, Self.sections.keys + ["access"])
+                    guard name == accessSection || sections[name] != nil else {
+                        throw unknown("\(place): unknown section [\(name)]", name, sections.keys + [accessSection])
                     }
-                    try Self.note("[\(name)]", number, place, &seen, "move its lines to the first one")
+                    try note("[\(name)]", number, place, &seen, "move its lines to the first one")
                 case .value(let key, let text):
                     guard let section else {
                         throw .inConfiguration(
@@ -161,20 +185,20 @@ package struct Configuration: Sendable, Equatable {
                             hint: "move it below its [section]; see badged.conf(5)"
                         )
                     }
-                    let name = "[\(section)] \(key)"
-                    let value = ConfigurationValue(text, "\(place): \(name)")
-                    if section == Self.accessSection {
-                        try readAccess(key, value)
-                    } else {
-                        // The error of an unknown section is at its header.
-                        guard let keys = Self.sections[section] else { continue }
-                        guard let read = keys[key] else {
-                            throw Self.unknown("\(place): unknown key '\(key)' in [\(section)]", key, keys.keys)
-                        }
-                        try read(&self, value)
+                    // The error of an unknown section is at its header.
+                    guard section == accessSection || sections[section] != nil else { continue }
+                    if section != accessSection, let keys = sections[section], keys[key] == nil {
+                        throw unknown("\(place): unknown key '\(key)' in [\(section)]", key, keys.keys)
                     }
-                    try Self.note(name, number, place, &seen, "leave one of the two lines")
-                    places[name] = place
+                    let name = "[\(section)] \(key)"
+                    var trial = Configuration()
+                    if !text.isEmpty || section == accessSection && settings[name] == nil {
+                        try trial.apply(section, key, ConfigurationValue(text, "\(place): \(name)"))
+                    }
+                    try note(name, number, place, &seen, "leave one of the two lines")
+                    order.removeAll { $0 == name }
+                    settings[name] = text.isEmpty ? nil : Setting(value: text, place: place)
+                    if !text.isEmpty { order.append(name) }
                 }
             } catch {
                 errors.append(error)
@@ -199,11 +223,46 @@ package struct Configuration: Sendable, Equatable {
         .inConfiguration(message, hint: Suggestion.question(word, among: known) + "see badged.conf(5)")
     }
 
+    /// The lines in force, each as `[section] key = value`, sorted. Hosts with equal settings have equal lines.
+    package var effectiveLines: [(text: String, place: String)] {
+        settings.sorted { $0.key < $1.key }.map { ("\($0.key) = \($0.value.value)", $0.value.place) }
+    }
+
+    /// The effective settings as a file, with the place of each line. A key without a value has its default, which
+    /// badged.conf(5) names.
+    package var printed: String {
+        var lines: [String] = []
+        let sections = Self.sections.mapValues { Array($0.keys) }
+        let subjects = settings.keys.compactMap(Self.parts).filter { $0.section == Self.accessSection }.map(\.key)
+        for (section, keys) in (sections.sorted { $0.key < $1.key }) + [(Self.accessSection, subjects)] {
+            lines.append("[\(section)]")
+            for key in keys.sorted() {
+                let setting = settings["[\(section)] \(key)"]
+                lines.append("# \(setting?.place ?? "default")")
+                lines.append("\(key) = \(setting?.value ?? "")")
+            }
+        }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    /// The settings that differ from those of another configuration.
+    package func changes(from other: Configuration) -> [String] {
+        Set(settings.keys).union(other.settings.keys).filter {
+            settings[$0]?.value != other.settings[$0]?.value
+        }.sorted()
+    }
+
+    /// Whether SIGHUP applies a setting.
+    package static func isLive(_ setting: String) -> Bool {
+        setting.hasPrefix("[\(accessSection)] ")
+            || ["[log] level", "[nfc] devices", "[credentials] allow_list"].contains(setting)
+    }
+
     /// Adds the place of the line that an error names to the error.
     package func placed(_ error: StartError) -> StartError {
-        let named = places.filter { error.message.contains($0.key) || error.hint.contains($0.key) }
+        let named = settings.filter { error.message.contains($0.key) || error.hint.contains($0.key) }
         guard let line = named.max(by: { $0.key.count < $1.key.count }) else { return error }
-        return StartError("\(line.value): \(error.message)", hint: error.hint, exitCode: error.exitCode)
+        return StartError("\(line.value.place): \(error.message)", hint: error.hint, exitCode: error.exitCode)
     }
 
     /// Returns the first error, with the number of the others.

@@ -2,17 +2,17 @@
 import Text
 
 /// A value of badged.conf(5) and its position in the file, for messages. The forms that several sections have are here.
-struct ConfigurationValue {
-    let text: String
+package struct ConfigurationValue {
+    package let text: String
     let place: String
 
-    init(_ text: String, _ place: String) { (self.text, self.place) = (text, place) }
+    package init(_ text: String, _ place: String) { (self.text, self.place) = (text, place) }
 
-    func refuse(_ allowed: String) -> StartError {
+    package func refuse(_ allowed: String) -> StartError {
         .inConfiguration("\(place) cannot be '\(text)'", hint: "allowed: \(allowed)")
     }
 
-    func bool() throws(StartError) -> Bool {
+    package func bool() throws(StartError) -> Bool {
         switch text.lowercased() {
         case "yes", "true", "on", "1": true
         case "no", "false", "off", "0": false
@@ -20,21 +20,22 @@ struct ConfigurationValue {
         }
     }
 
-    func number(in range: ClosedRange<Int>) throws(StartError) -> Int {
+    package func number(in range: ClosedRange<Int>) throws(StartError) -> Int {
         guard let number = Int(text), range.contains(number) else {
             throw refuse("a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
 
-    func word<Word: RawRepresentable & CaseIterable>() throws(StartError) -> Word where Word.RawValue == String {
+    package func word<Word: RawRepresentable & CaseIterable>() throws(StartError) -> Word
+    where Word.RawValue == String {
         guard let word = Word(rawValue: text) else {
             throw refuse(Word.allCases.map(\.rawValue).joined(separator: ", "))
         }
         return word
     }
 
-    func absolutePath() throws(StartError) -> String {
+    package func absolutePath() throws(StartError) -> String {
         guard text.hasPrefix("/") else { throw refuse("a path that begins with /") }
         return text
     }

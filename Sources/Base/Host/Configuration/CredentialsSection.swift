@@ -29,6 +29,10 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var aliroCredentials: [[UInt8]] = []
     /// `aliro_fast`: whether cards that were read before may use the fast phase.
     package var allowsFastAliro = true
+    /// `allow_list`: the file with the listed credentials; nil: there is no list.
+    package var allowList: String?
+    /// `site_key`: the file with the key of the site, for lists with pseudonyms.
+    package var siteKey: String?
 
     static let table: Configuration.KeyTable = [
         "site": { all, value throws(StartError) in all.credentials.site = try value.identifier() },
@@ -46,6 +50,12 @@ package struct CredentialConfiguration: Sendable, Equatable {
         "aliro_subgroup": { all, value throws(StartError) in all.credentials.aliroSubgroup = try value.identifier() },
         "aliro_credentials": { all, value throws(StartError) in
             all.credentials.aliroCredentials = try value.optional(ConfigurationValue.credentialKeys) ?? []
+        },
+        "allow_list": { all, value throws(StartError) in
+            all.credentials.allowList = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "site_key": { all, value throws(StartError) in
+            all.credentials.siteKey = try value.optional(ConfigurationValue.absolutePath)
         },
         "aliro_fast": { all, value throws(StartError) in all.credentials.allowsFastAliro = try value.bool() },
     ]

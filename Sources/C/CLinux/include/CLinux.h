@@ -16,6 +16,9 @@ int clinux_epoll_control(int epoll, enum clinux_epoll_operation operation, int f
 /* Returns at most 64 events. Waits without a limit if timeout is -1. */
 int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int timeout_ms);
 
+/* Whether the kernel says that the clock is synchronised. adjtimex(2) */
+int clinux_clock_is_synchronised(void);
+
 /* Makes a non-blocking eventfd. */
 int clinux_eventfd(void);
 /* Blocks signals in the calling thread and in threads made later. Returns a descriptor that reports the signals. */

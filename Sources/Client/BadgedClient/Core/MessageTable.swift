@@ -23,7 +23,7 @@ enum MessageTable {
     /// Messages about badged itself, its readers and the running workflow.
     private static let coreMessages: [any NamedMessage.Type] = [
         DaemonInfo.self, APILevels.self, HealthReport.self, Reader.self, ReaderList.self, WorkflowStatus.self,
-        InsertCard.self, Pause.self, SecretQuestion.self, Refusal.self,
+        InsertCard.self, Pause.self, SecretQuestion.self, Refusal.self, MetricsReport.self,
     ]
 
     /// The type of the messages with this name; nil for an unknown name.

@@ -8,6 +8,10 @@ import Text
 public struct Credential: ServerMessage, NamedMessage {
     static let names = ["CREDENTIAL"]
 
+    /// The number of the tap since badged started: 1, 2, ... One that is missing was not received.
+    public var number: Int?
+    /// When the card was read, in milliseconds since 1970, by the clock of the host.
+    public var time: Int64?
     public var reader: String
     /// How the card was read: `pkoc-se1`, `pkoc-se2` or `Aliro`.
     public var technology: String
@@ -21,6 +25,8 @@ public struct Credential: ServerMessage, NamedMessage {
     public var certificate: Certificate?
     /// The random bytes of this tap. The card has signed them, or has proven its key with them in another way.
     public var transaction: [UInt8] = []
+    /// Whether the allow list of badged has the key; nil: badged has no such list.
+    public var isListed: Bool?
 
     /// A key that the card has proven.
     public struct Key: Sendable, Equatable {
@@ -59,6 +65,7 @@ extension Credential {
             reader: try json.required("reader", as: \.string),
             technology: try json.required("protocol", as: \.string)
         )
+        (number, time) = (json["number"]?.int, json["time"]?.int.map(Int64.init))
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
             return
@@ -73,6 +80,7 @@ extension Credential {
         }
         key = Key(point: point, numbers: numbers, decimal: json["numbers"]?["decimal64"]?.string ?? "")
         certificate = json["certificate"].flatMap(Certificate.init)
+        isListed = json["listed"]?.bool
         transaction = json["transaction"]?.string.flatMap { Hex.decode($0) } ?? []
     }
 }

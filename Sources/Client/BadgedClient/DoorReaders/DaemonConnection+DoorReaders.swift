@@ -36,5 +36,5 @@ extension DaemonConnection {
 let doorReaderMessages: [any NamedMessage.Type] = [
     ScanStatus.self, DoorReader.self, DoorReaderLost.self, DoorReaderList.self, ClosestDoorReader.self,
     Advertisement.self, DoorOpening.self, DoorOpeningResult.self, DoorOpeningQuestion.self, DoorOpeningTimeouts.self,
-    AutomaticOpening.self,
+    AutomaticOpening.self, DoorOpeningReport.self, OpeningsStatus.self,
 ]

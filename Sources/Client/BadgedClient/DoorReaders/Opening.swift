@@ -51,6 +51,48 @@ public struct DoorOpeningResult: ServerMessage, NamedMessage, Equatable {
     }
 }
 
+/// An opening of any client of this host has ended: OPENING_REPORT.
+public struct DoorOpeningReport: ServerMessage, NamedMessage, Equatable {
+    static let names = ["OPENING_REPORT"]
+
+    /// The number of the opening since badged started: 1, 2, ...
+    public var number: Int
+    /// When it ended, in milliseconds since 1970, by the clock of the host.
+    public var time: Int64
+    public var readerID: String
+    public var openingType: String
+    /// `success` or one of the other names in docs/protocol/door-readers.md.
+    public var status: String
+    /// `granted`, `denied` or `unknown`. Nothing authenticates it.
+    public var accessDecision: String
+    public var duration: Duration
+    /// The key that was used.
+    public var key: String?
+    /// The user id of the client that has opened the reader.
+    public var user: Int
+
+    init(_ json: JSON) throws(UnreadableMember) {
+        number = try json.required("number", as: \.int)
+        time = Int64(try json.required("time", as: \.int))
+        readerID = try json.required("reader", as: \.string)
+        openingType = try json.required("openingType", as: \.string)
+        status = try json.required("status", as: \.string)
+        accessDecision = json["accessDecision"]?.string ?? "unknown"
+        duration = .milliseconds(json["durationMs"]?.int ?? 0)
+        key = json["key"]?.string
+        user = try json.required("user", as: \.int)
+    }
+}
+
+/// Whether badged reports the openings of all clients to this one: OPENINGS.
+public struct OpeningsStatus: ServerMessage, NamedMessage, Equatable {
+    static let names = ["OPENINGS"]
+
+    public var isWatching: Bool
+
+    init(_ json: JSON) throws(UnreadableMember) { isWatching = try json.required("watching", as: \.bool) }
+}
+
 /// The direct answer to a command that opens a reader.
 public enum DoorOpeningAnswer: Sendable, Equatable {
     /// The result follows as the event `DoorOpeningResult` with the same token.
@@ -173,6 +215,15 @@ extension DaemonConnection {
         let members = [("mode", JSON.string(mode.rawValue))] + Self.members(openingType, key)
         return try await ask("SET_AUTO_OPEN", Self.present(members))
     }
+
+    /// START_OPENINGS. Each opening of any client that ends arrives as the event `DoorOpeningReport`, until
+    /// `stopOpenings` or the end of the connection. Needs the permission `openings`.
+    @discardableResult
+    public func startOpenings() async throws(ClientError) -> OpeningsStatus { try await ask("START_OPENINGS") }
+
+    /// STOP_OPENINGS.
+    @discardableResult
+    public func stopOpenings() async throws(ClientError) -> OpeningsStatus { try await ask("STOP_OPENINGS") }
 
     private static func members(_ openingType: String, _ key: String?) -> [(String, JSON?)] {
         [("openingType", .string(openingType)), ("key", key.map(JSON.string))]

@@ -3,7 +3,7 @@ import BadgedClient
 
 /// The commands about badged itself and its readers.
 let generalFeature = FeatureCommands(
-    commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, HelpCommand.spec]
+    commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, MetricsCommand.spec, HelpCommand.spec]
 )
 
 extension OptionSpec {

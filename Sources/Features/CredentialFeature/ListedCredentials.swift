@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+package import Concurrency
+package import Credentials
+import Crypto
+import Host
+import Threads
+
+/// The allow list in force. A new one is read on a thread, and the old one answers until the new one is whole.
+@Loop package final class ListedCredentials {
+    private var path: String?
+    private let siteKey: SiteKey?
+    private var list: AllowList?
+    /// When the list was read, in milliseconds since 1970.
+    private var readAt: Int64?
+    /// Why the file could not be read the last time, and since when it cannot, by `Loop.now`.
+    private var fault: (error: StartError, since: Int64)?
+    private var loads = 0
+
+    /// `path` is `[credentials] allow_list`; nil: there is no list.
+    package init(_ path: String?, _ siteKey: SiteKey?) { (self.path, self.siteKey) = (path, siteKey) }
+
+    /// Reads the file, perhaps under a new path. After a fault the old list stays, with a line in the log.
+    package func load(_ path: String?) async {
+        loads += 1
+        let load = loads
+        guard let path else { return (self.path, list, readAt, fault) = (nil, nil, nil, nil) }
+        let found = OneShot<Result<AllowList, StartError>>()
+        let hasSiteKey = siteKey != nil
+        let isStarted = startThread("badged-list") {
+            found.fill(Result { () throws(StartError) in try AllowList(file: path, hasSiteKey: hasSiteKey) })
+        }
+        guard isStarted else { return failed(StartError("no thread can be started", hint: "TasksMax="), path) }
+        let result = await found.value(whenCancelled: .failure(StartError("cancelled", hint: "")))
+        // A later SIGHUP reads the file again.
+        guard load == loads else { return }
+        switch result {
+        case .success(let new):
+            (self.path, list, readAt, fault) = (path, new, Loop.wallClock, nil)
+            clinux_give_back_memory()
+            Log.info("the allow list has \(new.count) entries")
+        case .failure(let error): failed(error, path)
+        }
+    }
+
+    private func failed(_ error: StartError, _ path: String) {
+        self.path = path
+        fault = (error, fault?.since ?? Loop.now)
+        Log.error(
+            "\(error.message); hint: \(error.hint); \(list == nil ? "nobody is listed" : "the old list stays in force")"
+        )
+    }
+
+    /// Whether the list has a key; nil: there is no list. Without a list that can be read, nobody is listed.
+    func isListed(_ key: ECPublicKey) -> Bool? {
+        guard path != nil else { return nil }
+        return list?.contains(x: key.compressed, siteKey) ?? false
+    }
+
+    func health() -> [HealthCheck] {
+        guard path != nil else { return [] }
+        guard let fault else { return [HealthCheck("allowList", ok: true)] }
+        return [
+            HealthCheck(
+                "allowList",
+                ok: false,
+                cause: fault.error.message,
+                advice: fault.error.hint + (list == nil ? "; nobody is listed" : "; the old list stays in force"),
+                errorAgo: Loop.now - fault.since
+            )
+        ]
+    }
+
+    /// The number of entries, and when they were read in seconds since 1970; nil without a list.
+    var state: (entries: Int, time: Int64)? {
+        guard let list, let readAt else { return nil }
+        return (list.count, readAt / 1000)
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Concurrency
+import Host
+import Text
+
+/// Watches badged as a client of its socket, and posts what it tells. It sends only GET_, START_ and STOP_ commands.
+@Loop final class DaemonWatch {
+    private let configuration: MQTTConfiguration
+    private let content: EventContent
+    private let mailbox: Mailbox
+
+    private var connection: DaemonConnection?
+    private var readers: [String: Reader] = [:]
+    private var sightings: [String: Sighting] = [:]
+    private var scan: ScanStatus?
+    private var checks: [BadgedClient.HealthCheck] = []
+    /// What badged does not allow or does not do, by command.
+    private var refusals: [String: String] = [:]
+    private var run = 0
+    private var version: String?
+    private var isWatchingTaps = false
+    /// The end of the last connection in milliseconds since 1970; nil: there was none.
+    private var lastSeen: Int64?
+    private var isSightingsUrgent = false
+    private var areSightingsSet = false
+    private lazy var sightingsAlarm = Loop.Alarm { [unowned self] in postSightings() }
+    private lazy var healthAlarm = Loop.Alarm { [unowned self] in askForHealth() }
+
+    private struct Sighting {
+        let reader: DoorReader
+        let lastSeen: Int?
+    }
+
+    /// Forged readers cannot fill the memory.
+    private static let mostSightings = 1000
+    private static let shownSightings = 32
+
+    init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: Mailbox) {
+        (self.configuration, self.content, self.mailbox) = (configuration, content, mailbox)
+    }
+
+    /// Watches until the program ends.
+    func watch() async {
+        var failures = 0
+        var logged: String?
+        while true {
+            do throws(ClientError) {
+                let connection = try await DaemonConnection.connect(to: configuration.socket)
+                Loop.shared.preconditionIsolated()
+                self.connection = connection
+                try await begin(connection)
+                (failures, logged) = (0, nil)
+                Log.notice("connected to badged")
+                for await event in connection.events { handle(event) }
+                Loop.shared.preconditionIsolated()
+                end(connection.ending?.text ?? "the connection has ended")
+            } catch {
+                end(logged == error.text ? nil : error.text)
+                logged = error.text
+            }
+            failures += 1
+            await Loop.sleep(milliseconds: min(5000, 300 << min(failures, 5)))
+        }
+    }
+
+    private func begin(_ connection: DaemonConnection) async throws(ClientError) {
+        let info = try await connection.info()
+        version = info.version
+        run = (try? await connection.startTime()) ?? 0
+        refusals = [:]
+        isWatchingTaps = false
+        let began = Loop.wallClock
+        if configuration.credentials != .no {
+            do throws(ClientError) {
+                isWatchingTaps = try await connection.startCredentials().isWatching
+            } catch {
+                try refused("START_CREDENTIALS", error)
+            }
+        }
+        if configuration.openings {
+            do throws(ClientError) { try await connection.startOpenings() } catch {
+                try refused("START_OPENINGS", error)
+            }
+        }
+        if configuration.sightings {
+            do throws(ClientError) {
+                scan = try await connection.startScan(ScanOptions(lockServiceCodes: [], updates: .seconds(1)))
+            } catch {
+                try refused("START_SCAN", error)
+            }
+        }
+        // Nobody watched until now. Without an earlier watch there is nothing to miss.
+        mailbox.post(.gap(nil, lastSeen == nil ? .notWatching : .daemonAway, since: lastSeen, until: began))
+        mailbox.post(.daemon(isConnected: true, isWatching: isWatchingTaps, version: version, run: run))
+        postReaders()
+        postSightings()
+        askForHealth()
+    }
+
+    /// A refusal is told, and the rest works.
+    private func refused(_ command: String, _ error: ClientError) throws(ClientError) {
+        switch error {
+        case .accessDenied, .refused, .unknownCommand, .badState: break
+        default: throw error
+        }
+        refusals[command] = error.text
+        Log.warning("\(error.text); hint: \(error.advice)")
+    }
+
+    private func end(_ reason: String?) {
+        if let reason { Log.warning("badged: \(reason)") }
+        if connection != nil { lastSeen = Loop.wallClock }
+        connection?.close()
+        connection = nil
+        (readers, sightings, scan, checks) = ([:], [:], nil, [])
+        isWatchingTaps = false
+        healthAlarm.cancel()
+        mailbox.post(.daemon(isConnected: false, isWatching: false, version: nil, run: 0))
+        // What was seen is not left as it was.
+        postReaders()
+        postSightings()
+        postHealth()
+    }
+
+    // MARK: Messages
+
+    private func handle(_ event: Event) {
+        switch event.message {
+        case let tap as Credential:
+            guard let members = content.members(of: tap) else { return }
+            post(.credential, tap.number, tap.time, members)
+        case let opening as DoorOpeningReport:
+            post(.opening, opening.number, opening.time, content.members(of: opening))
+        case let reader as Reader:
+            readers[reader.name] = reader.isAttached ? reader : nil
+            postReaders()
+        case let status as ScanStatus:
+            scan = status
+            sightingsChanged(isUrgent: false)
+        case let reader as DoorReader: saw(reader, event.json["lastSeen"]?.int)
+        case let lost as DoorReaderLost:
+            if let old = sightings.removeValue(forKey: lost.id) {
+                sightingsChanged(isUrgent: !old.reader.inRange.isEmpty)
+            }
+        case let status as CredentialStatus: watchingChanged(status.isWatching)
+        case let refusal as Refusal where refusal.name == "CREDENTIALS":
+            refusals["START_CREDENTIALS"] = refusal.error
+            watchingChanged(false)
+            postHealth()
+        case let refusal as Refusal where refusal.name == "OPENINGS":
+            refusals["START_OPENINGS"] = refusal.error
+            postHealth()
+        default: break
+        }
+    }
+
+    private func post(_ stream: EventStream, _ number: Int?, _ time: Int64?, _ members: [JSON.Member]) {
+        let time = time ?? Loop.wallClock
+        mailbox.post(.event(stream, number: number ?? 0, run: number == nil ? 0 : run, time: time, members))
+    }
+
+    private func watchingChanged(_ isWatching: Bool) {
+        guard isWatching != isWatchingTaps else { return }
+        isWatchingTaps = isWatching
+        mailbox.post(.daemon(isConnected: true, isWatching: isWatching, version: version, run: run))
+    }
+
+    private func postReaders() {
+        let list = readers.values.sorted { $0.name < $1.name }.prefix(64)
+        let members = [JSON.Member("readers", .array(list.map(EventContent.json)))]
+        mailbox.post(.document(.readers, members, isUrgent: true))
+    }
+
+    // MARK: Sightings
+
+    private func saw(_ reader: DoorReader, _ lastSeen: Int?) {
+        // The device may be a person's.
+        guard !reader.id.contains("-passing-") else { return }
+        let old = sightings[reader.id]
+        guard old != nil || sightings.count < Self.mostSightings else { return }
+        sightings[reader.id] = Sighting(reader: reader, lastSeen: lastSeen)
+        sightingsChanged(isUrgent: (old?.reader.inRange ?? []) != reader.inRange)
+    }
+
+    private func sightingsChanged(isUrgent: Bool) {
+        isSightingsUrgent = isSightingsUrgent || isUrgent
+        if !areSightingsSet { sightingsAlarm.set(after: 500) }
+        areSightingsSet = true
+    }
+
+    private func postSightings() {
+        areSightingsSet = false
+        guard configuration.sightings else { return }
+        let sorted = sightings.values.sorted { ($0.reader.level, $1.reader.id) > ($1.reader.level, $0.reader.id) }
+        let list = sorted.prefix(Self.shownSightings).map { sighting in
+            let reader = sighting.reader
+            return JSON.object([
+                .init("id", .string(EventContent.short(reader.id))), .init("profile", .string(reader.profile)),
+                .init("name", reader.name.map { .string(EventContent.short($0)) } ?? .null),
+                .init("inRange", .array(reader.inRange.map(JSON.string))),
+                .init("level", .number(String(Int(reader.level.rounded())))),
+                .init("lastSeen", sighting.lastSeen.map { .number(String($0)) } ?? .null),
+            ])
+        }
+        var state: [JSON.Member] = [
+            .init("wanted", .bool(scan?.isWanted ?? false)), .init("radio", .bool(scan?.isListening ?? false)),
+            .init("backend", scan?.backend.map { .string($0) } ?? .null),
+        ]
+        if let error = scan?.error { state.append(.init("error", .string(EventContent.short(error)))) }
+        let members: [JSON.Member] = [
+            .init("scan", .object(state)), .init("readers", .array(Array(list))),
+            .init("more", .number(String(sorted.count - list.count))),
+        ]
+        mailbox.post(.document(.sightings, members, isUrgent: isSightingsUrgent))
+        isSightingsUrgent = false
+    }
+
+    // MARK: Health
+
+    private func askForHealth() {
+        guard let connection else { return }
+        Task { @Loop in
+            do throws(ClientError) {
+                let found = try await connection.health()
+                Loop.shared.preconditionIsolated()
+                checks = found
+                refusals["GET_HEALTH"] = nil
+            } catch {
+                Loop.shared.preconditionIsolated()
+                refusals["GET_HEALTH"] = error.text
+            }
+            guard self.connection === connection else { return }
+            postHealth()
+            healthAlarm.set(after: Int64(configuration.healthInterval) * 1000)
+        }
+    }
+
+    private func postHealth() {
+        var list = checks.prefix(48).map(EventContent.json)
+        list.append(EventContent.check("badged", isOK: connection != nil))
+        for (command, text) in refusals.sorted(by: { $0.key < $1.key }) {
+            let advice = "add the permission to the line of badged-mqtt in [access]"
+            list.append(EventContent.check("mqtt \(command)", isOK: false, cause: text, advice: advice))
+        }
+        mailbox.post(.document(.health, [.init("checks", .array(list))], isUrgent: true))
+    }
+}
+
+extension DaemonConnection {
+    /// When badged was started, in seconds since 1970: it tells one life of badged from another.
+    fileprivate func startTime() async throws(ClientError) -> Int {
+        let family = try await metrics().first { $0.name == "badged_start_time_seconds" }
+        guard case .number(let text) = family?.samples.first?.value, let number = Int(text) else { return 0 }
+        return number
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+import Text
+
+/// The message by which Home Assistant finds this host: one device with its components.
+/// https://www.home-assistant.io/integrations/mqtt/#device-discovery-payload
+enum Discovery {
+    /// When the message is sent: a random time after the connection, after changes of the readers, and with heartbeats.
+    struct Timer {
+        private let isEnabled: Bool
+        /// Milliseconds of CLOCK_MONOTONIC; nil: never.
+        private(set) var due: Int64?
+
+        init(isEnabled: Bool) { self.isEnabled = isEnabled }
+
+        mutating func connected(at now: Int64) {
+            // All hosts come back at once after a restart of the broker.
+            if isEnabled { due = now + Int64.random(in: 0...10_000) }
+        }
+
+        mutating func changed(at now: Int64) {
+            guard isEnabled else { return }
+            due = min(due ?? .max, now + 2000)
+        }
+
+        mutating func sent(at now: Int64, heartbeat: Int) { due = now + Int64(heartbeat) * 1000 }
+    }
+
+    static func content(_ configuration: MQTTConfiguration, _ readers: [String]) -> [JSON.Member] {
+        let id = "badged_\(configuration.objectID)"
+        func topic(_ document: Document) -> String { configuration.topic(document.rawValue) }
+        var components: [JSON.Member] = []
+        func add(_ name: String, _ platform: String, _ title: String, _ topic: String, _ members: [(String, JSON)]) {
+            let all: [(String, JSON)] =
+                [
+                    ("platform", .string(platform)), ("unique_id", .string("\(id)_\(name)")), ("name", .string(title)),
+                    ("state_topic", .string(topic)),
+                ] + members
+            components.append(.init(name, .object(all.map { JSON.Member($0.0, $0.1) })))
+        }
+        func choice(_ condition: String) -> JSON { .string("{{ 'ON' if \(condition) else 'OFF' }}") }
+
+        add(
+            "connectivity",
+            "binary_sensor",
+            "Connected",
+            topic(.state),
+            [("device_class", .string("connectivity")), ("value_template", choice("value_json.state == 'online'"))]
+        )
+        add(
+            "problem",
+            "binary_sensor",
+            "Problem",
+            topic(.health),
+            [
+                ("device_class", .string("problem")),
+                ("value_template", choice("value_json.checks | rejectattr('ok') | list | count > 0")),
+                ("json_attributes_topic", .string(topic(.health))),
+            ]
+        )
+        add(
+            "queue",
+            "sensor",
+            "Events that wait",
+            topic(.state),
+            [("value_template", .string("{{ value_json.queue.waiting if value_json.queue is defined else none }}"))]
+        )
+        // A name with other characters could change the template.
+        let plain = readers.filter { name in
+            name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && ![0x22, 0x27, 0x5C, 0x7B, 0x7D, 0x25].contains($0) }
+        }
+        for (index, name) in plain.prefix(32).enumerated() {
+            add(
+                "reader_\(index + 1)",
+                "binary_sensor",
+                name,
+                topic(.readers),
+                [
+                    ("device_class", .string("occupancy")),
+                    (
+                        "value_template",
+                        choice(
+                            "value_json.readers | selectattr('name', 'eq', '\(name)') | rejectattr('card', 'none')"
+                                + " | list | count > 0"
+                        )
+                    ),
+                ]
+            )
+        }
+        func event(_ stream: EventStream, _ title: String, _ types: [String], _ type: String) {
+            add(
+                stream.word,
+                "event",
+                title,
+                configuration.topic(stream.word),
+                [
+                    ("event_types", .array(types.map(JSON.string))),
+                    (
+                        "value_template",
+                        .string(
+                            "{{ {'event_type': \(type), 'reader': value_json.reader, 'sequence': value_json.sequence} | tojson }}"
+                        )
+                    ),
+                ]
+            )
+        }
+        if configuration.credentials != .no {
+            event(
+                .credential,
+                "Credential",
+                ["verified", "refused"],
+                "'verified' if value_json.verified else 'refused'"
+            )
+        }
+        if configuration.openings {
+            event(.opening, "Opening", ["granted", "denied", "unknown"], "value_json.accessDecision")
+        }
+        if configuration.sightings {
+            add(
+                "closest",
+                "sensor",
+                "Closest reader",
+                topic(.sightings),
+                [("value_template", .string("{{ (value_json.readers | first).id if value_json.readers else '' }}"))]
+            )
+        }
+        return [
+            .init(
+                "device",
+                .object([
+                    .init("identifiers", .array([.string(id)])), .init("name", .string("badged \(configuration.name)")),
+                    .init("sw_version", .string(Version.current)), .init("model", .string("badged")),
+                ])
+            ),
+            .init(
+                "origin",
+                .object([.init("name", .string("badged-mqtt")), .init("sw_version", .string(Version.current))])
+            ),
+            .init(
+                "availability",
+                .array([
+                    .object([
+                        .init("topic", .string(topic(.state))),
+                        .init("value_template", .string("{{ value_json.state }}")),
+                        .init("payload_available", .string("online")),
+                        .init("payload_not_available", .string("offline")),
+                    ])
+                ])
+            ), .init("components", .object(components)), .init("qos", .number("1")),
+        ]
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import Host
+import Text
+
+/// What messages say of this host and its clock, and the document `state`.
+struct HostFacts: Sendable {
+    /// The start of the boot identifier of the kernel.
+    let boot: String
+
+    init() {
+        var text = ""
+        if case .bytes(let bytes) = PlainFile.read("/proc/sys/kernel/random/boot_id", limit: 64) {
+            text = String(decoding: bytes.prefix(8), as: UTF8.self)
+        }
+        boot = text
+    }
+
+    private static func clock(_ id: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(id, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    private static func number(_ value: some BinaryInteger) -> JSON { .number(String(value)) }
+
+    /// Milliseconds since 1970.
+    var wallTime: JSON { Self.number(Self.clock(CLOCK_REALTIME)) }
+
+    /// Milliseconds since boot, with the time of sleep.
+    private var uptime: JSON { Self.number(Self.clock(CLOCK_BOOTTIME)) }
+
+    /// Whether the kernel says that the clock is synchronised.
+    private var isSynchronised: Bool {
+        clinux_clock_is_synchronised() != 0
+    }
+
+    /// When an event happened, by all clocks.
+    func place(_ time: Int64) -> [JSON.Member] {
+        [.init("time", Self.number(time)), .init("uptime", uptime), .init("boot", .string(boot))]
+    }
+
+    func offline(_ session: String, _ reason: String, at time: Int64?) -> [UInt8] {
+        var members: [JSON.Member] = [
+            .init("state", .string("offline")), .init("session", .string(session)), .init("reason", .string(reason)),
+        ]
+        if let time { members.append(.init("time", Self.number(time))) }
+        return JSON.object(members).bytes
+    }
+
+    func online(
+        _ session: String,
+        heartbeat: Int,
+        badged: Bool,
+        badgedVersion: String?,
+        watching: Bool,
+        privacy: String,
+        _ queue: EventQueue,
+        limit: Int
+    ) -> [JSON.Member] {
+        let streams = EventStream.allCases.map { stream in
+            JSON.Member(
+                stream.word,
+                .object([
+                    .init("epoch", .string(queue.epoch)), .init("last", Self.number(queue.last(stream))),
+                    .init("lost", Self.number(queue.lost(stream))),
+                ])
+            )
+        }
+        return [
+            .init("state", .string("online")), .init("protocol", .number("1")), .init("session", .string(session)),
+            .init("time", wallTime), .init("uptime", uptime), .init("boot", .string(boot)),
+            .init("clock", .bool(isSynchronised)), .init("heartbeat", Self.number(heartbeat)),
+            .init("version", .string(Version.current)), .init("badged", .bool(badged)),
+            .init("badgedVersion", badgedVersion.map { .string($0) } ?? .null), .init("watching", .bool(watching)),
+            .init("privacy", .string(privacy)),
+            .init(
+                "queue",
+                .object([
+                    .init("waiting", Self.number(queue.waiting)), .init("limit", Self.number(limit)),
+                    .init("durable", .bool(queue.isDurable)),
+                ])
+            ), .init("streams", .object(streams)),
+        ]
+    }
+}
+
+/// The file in the folder of the queue that `badged-mqtt --status` reads.
+struct StatusFile {
+    private let path: String
+
+    init(_ configuration: MQTTConfiguration) { path = configuration.folder + "/status.json" }
+
+    /// Exchanges the file. A fault is not worth a message: the state is in the log, too.
+    func write(_ bytes: [UInt8]) {
+        let new = path + ".new"
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o640)
+        guard descriptor >= 0 else { return }
+        let count = Glibc.write(descriptor, bytes, bytes.count)
+        close(descriptor)
+        if count == bytes.count { rename(new, path) } else { unlink(new) }
+    }
+
+    func read() -> JSON? {
+        guard case .bytes(let bytes) = PlainFile.read(path, limit: 65_536) else { return nil }
+        return try? JSON(bytes)
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Host
+import Text
+
+/// The settings of mqtt.conf(5). The format is that of badged.conf(5).
+struct MQTTConfiguration: Sendable, Equatable {
+    static let defaultPath = "/etc/badged/mqtt.conf"
+
+    enum Version: String, Sendable, CaseIterable {
+        case five = "5"
+        /// No expiry and no reasons: ghosts and silent refusals are possible.
+        case three = "3.1.1"
+    }
+
+    enum Credentials: String, Sendable, CaseIterable {
+        case no, hashed, plain
+    }
+
+    // MARK: [broker]
+
+    /// nil: there is no broker, and the program does not start.
+    var host: String?
+    var port = 8883
+    var usesTLS = true
+    /// `plain`: whether a connection without TLS may leave this computer.
+    var allowsPlain = false
+    var version = Version.five
+    var user: String?
+    var passwordFile: String?
+    /// PEM; nil: the authorities of the system.
+    var authorityFile: String?
+    var certificateFile: String?
+    var keyFile: String?
+    /// Seconds.
+    var keepAlive = 60
+    var longestPause = 60
+
+    // MARK: [publish]
+
+    var prefix = "badged/1"
+    /// The level of the topic that names this host.
+    var name = MQTTConfiguration.hostName
+    var heartbeat = 300
+    var sightingsInterval = 10
+    var healthInterval = 60
+    var credentials = Credentials.no
+    var openings = false
+    var sightings = false
+    var siteKeyFile: String?
+
+    // MARK: [queue], [homeassistant], [server]
+
+    /// Events of each stream.
+    var limit = 10_000
+    var folder = "/var/lib/badged-mqtt"
+    var isHomeAssistantEnabled = false
+    var homeAssistantPrefix = "homeassistant"
+    var socket = SocketPath.standard
+
+    typealias KeyTable = [String: @Sendable (inout MQTTConfiguration, ConfigurationValue) throws(StartError) -> Void]
+
+    static let sections: [String: KeyTable] = [
+        "broker": [
+            "url": { all, value throws(StartError) in try all.readURL(value) },
+            "plain": { all, value throws(StartError) in all.allowsPlain = try value.bool() },
+            "version": { all, value throws(StartError) in all.version = try value.word() },
+            "user": { all, value throws(StartError) in all.user = try value.topicText() },
+            "password_file": { all, value throws(StartError) in all.passwordFile = try value.absolutePath() },
+            "ca": { all, value throws(StartError) in all.authorityFile = try value.absolutePath() },
+            "certificate": { all, value throws(StartError) in all.certificateFile = try value.absolutePath() },
+            "key": { all, value throws(StartError) in all.keyFile = try value.absolutePath() },
+            "keepalive": { all, value throws(StartError) in all.keepAlive = try value.number(in: 5...3600) },
+            "reconnect_max": { all, value throws(StartError) in all.longestPause = try value.number(in: 1...3600) },
+        ],
+        "publish": [
+            "prefix": { all, value throws(StartError) in all.prefix = try value.topic() },
+            "host": { all, value throws(StartError) in
+                guard MQTTConfiguration.isHostName(value.text) else {
+                    throw value.refuse("1 to 64 letters, digits, and the characters _ . -")
+                }
+                all.name = value.text
+            },
+            "heartbeat": { all, value throws(StartError) in all.heartbeat = try value.number(in: 10...86_400) },
+            "sightings_interval": { all, value throws(StartError) in
+                all.sightingsInterval = try value.number(in: 1...3600)
+            },
+            "health_interval": { all, value throws(StartError) in
+                all.healthInterval = try value.number(in: 5...3600)
+            },
+            "credentials": { all, value throws(StartError) in all.credentials = try value.word() },
+            "openings": { all, value throws(StartError) in all.openings = try value.bool() },
+            "sightings": { all, value throws(StartError) in all.sightings = try value.bool() },
+            "site_key": { all, value throws(StartError) in all.siteKeyFile = try value.absolutePath() },
+        ],
+        "queue": [
+            "limit": { all, value throws(StartError) in all.limit = try value.number(in: 20...1_000_000) },
+            "folder": { all, value throws(StartError) in all.folder = try value.absolutePath() },
+        ],
+        "homeassistant": [
+            "enabled": { all, value throws(StartError) in all.isHomeAssistantEnabled = try value.bool() },
+            "prefix": { all, value throws(StartError) in all.homeAssistantPrefix = try value.topic() },
+        ],
+        "server": ["socket": { all, value throws(StartError) in all.socket = try value.absolutePath() }],
+    ]
+
+    init() {}
+
+    /// Reads a file, and appends the error of each line that cannot be used. A missing file names no broker.
+    init(path: String, errors: inout [StartError]) {
+        do throws(StartError) {
+            guard let bytes = try INIFile.contents(of: path, checksOwner: true) else {
+                throw .inConfiguration("there is no file \(path)", hint: "see /usr/share/doc/badged-mqtt/mqtt.conf")
+            }
+            read(bytes, path, &errors)
+            check(path, &errors)
+        } catch {
+            errors.append(error)
+        }
+    }
+
+    mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
+        var section = ""
+        var seen: Set<String> = []
+        for (number, content) in INIFile(bytes: bytes).lines {
+            let place = "\(file), line \(number)"
+            do throws(StartError) {
+                switch content {
+                case .fault(let text, let hint): throw .inConfiguration("\(place): \(text)", hint: hint)
+                case .section(let name):
+                    section = name
+                    guard Self.sections[name] != nil else {
+                        let hint = Suggestion.question(name, among: Self.sections.keys) + "see docs/fleet.md"
+                        throw .inConfiguration("\(place): unknown section [\(name)]", hint: hint)
+                    }
+                case .value(let key, let text):
+                    guard let keys = Self.sections[section] else { continue }
+                    guard let read = keys[key] else {
+                        let hint = Suggestion.question(key, among: keys.keys) + "see docs/fleet.md"
+                        throw .inConfiguration("\(place): unknown key '\(key)' in [\(section)]", hint: hint)
+                    }
+                    let name = "[\(section)] \(key)"
+                    guard seen.insert(name).inserted else {
+                        throw .inConfiguration("\(place): \(name) occurs twice", hint: "leave one of the two lines")
+                    }
+                    // A key without a value has its default.
+                    if !text.isEmpty { try read(&self, ConfigurationValue(text, "\(place): \(name)")) }
+                }
+            } catch {
+                errors.append(error)
+            }
+        }
+    }
+
+    /// What single lines do not show.
+    private func check(_ file: String, _ errors: inout [StartError]) {
+        func refuse(_ text: String, _ hint: String) {
+            errors.append(.inConfiguration("\(file): \(text)", hint: hint))
+        }
+        guard let host else {
+            return refuse("no broker is named", "write url = mqtts://HOST:PORT below [broker]")
+        }
+        if !usesTLS, !allowsPlain, !Self.isLoopback(host) {
+            refuse("mqtt:// is only for this computer", "use mqtts://HOST:PORT, or write plain = yes below [broker]")
+        }
+        if (certificateFile == nil) != (keyFile == nil) {
+            refuse("[broker] certificate and key belong together", "name both files or none")
+        }
+        if credentials == .hashed, siteKeyFile == nil {
+            refuse("credentials = hashed needs a site key", "name the file of 32 bytes in [publish] site_key")
+        }
+        if !Self.isHostName(name) {
+            refuse("the host name is no name for a topic", "write host = NAME below [publish]")
+        }
+        let limit = 10_000_000
+        for path in [authorityFile, certificateFile].compactMap(\.self) {
+            switch PlainFile.read(path, limit: limit) {
+            case .bytes: break
+            case .missing: refuse("there is no file \(path)", "correct its line in [broker]")
+            case .tooLong, .failed: refuse("cannot read \(path)", "correct its line in [broker]")
+            }
+        }
+    }
+
+    private mutating func readURL(_ value: ConfigurationValue) throws(StartError) {
+        let allowed = "mqtts://HOST:PORT, mqtt://HOST:PORT"
+        let schemes = [("mqtts://", true, 8883), ("mqtt://", false, 1883)]
+        guard let (scheme, isTLS, usual) = schemes.first(where: { value.text.hasPrefix($0.0) }) else {
+            throw value.refuse(allowed)
+        }
+        var rest = value.text.dropFirst(scheme.count)
+        if rest.hasSuffix("/") { rest.removeLast() }
+        guard !rest.contains("/"), !rest.contains("@"), !rest.contains(" ") else { throw value.refuse(allowed) }
+        var portText: Substring?
+        if rest.hasPrefix("[") {
+            guard let end = rest.firstIndex(of: "]") else { throw value.refuse(allowed) }
+            let tail = rest[rest.index(after: end)...]
+            guard tail.isEmpty || tail.hasPrefix(":") else { throw value.refuse(allowed) }
+            portText = tail.isEmpty ? nil : tail.dropFirst()
+            rest = rest[rest.index(after: rest.startIndex)..<end]
+        } else if let colon = rest.firstIndex(of: ":") {
+            portText = rest[rest.index(after: colon)...]
+            rest = rest[..<colon]
+        }
+        guard !rest.isEmpty, rest.utf8.count <= 253 else { throw value.refuse(allowed) }
+        if let portText {
+            guard let number = Int(portText), (1...65_535).contains(number) else { throw value.refuse(allowed) }
+            port = number
+        } else {
+            port = usual
+        }
+        (host, usesTLS) = (String(rest), isTLS)
+    }
+
+    static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+    }
+
+    static func isHostName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                    || [0x5F, 0x2E, 0x2D].contains($0)
+            }
+    }
+
+    private static var hostName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The topic of a kind of document or event.
+    func topic(_ kind: String) -> String { "\(prefix)/\(name)/\(kind)" }
+
+    var clientID: String { "badged-\(name)" }
+
+    var discoveryTopic: String { "\(homeAssistantPrefix)/device/badged_\(objectID)/config" }
+
+    /// The host name in the characters that Home Assistant allows.
+    var objectID: String { String(name.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }) }
+}
+
+extension ConfigurationValue {
+    /// Levels without wildcards.
+    fileprivate func topic() throws(StartError) -> String {
+        let levels = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard text.utf8.count <= 200, !text.hasPrefix("$"),
+            levels.allSatisfy({ !$0.isEmpty && !$0.contains("+") && !$0.contains("#") })
+        else { throw refuse("levels such as site/badged, without + # and empty levels") }
+        return text
+    }
+
+    fileprivate func topicText() throws(StartError) -> String {
+        guard text.utf8.count <= 256 else { throw refuse("at most 256 bytes") }
+        return text
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+import Glibc
+import Host
+import Synchronization
+import Text
+
+/// What the thread of the broker is told.
+enum Input: Sendable {
+    /// An event of badged: its number there, the start of badged, and its members.
+    case event(EventStream, number: Int, run: Int, time: Int64, [JSON.Member])
+    /// Events may be missing before the next one.
+    case gap(EventStream?, Gap.Reason, since: Int64?, until: Int64)
+    /// The newest content of a document. `isUrgent`: a change that people wait for.
+    case document(Document, [JSON.Member], isUrgent: Bool)
+    /// The connection to badged, and whether it reports taps.
+    case daemon(isConnected: Bool, isWatching: Bool, version: String?, run: Int)
+    /// The attempt to connect to the broker has ended: why it has failed, or nil.
+    case connected(String?)
+    case stop
+}
+
+/// The documents of which only the newest content counts.
+enum Document: String, Sendable, CaseIterable {
+    case state, health, readers, sightings
+}
+
+/// Inputs that wait for the thread of the broker. It is woken by a descriptor.
+final class Mailbox: Sendable {
+    private struct State {
+        var inputs: [Input] = []
+        /// Events that were dropped because the thread is too slow: by stream.
+        var dropped: [EventStream: Int] = [:]
+    }
+
+    /// The largest number of events that wait, about 20 MB.
+    private static let limit = 5000
+
+    private let state = Mutex(State())
+    /// Readable when inputs wait.
+    let descriptor: Int32
+
+    init() throws(StartError) {
+        descriptor = clinux_eventfd()
+        guard descriptor >= 0 else {
+            throw StartError("no descriptor is left: \(errorText())", hint: "raise LimitNOFILE=")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    func post(_ input: Input) {
+        state.withLock { state in
+            if case .document(let document, _, let isUrgent) = input {
+                var isUrgent = isUrgent
+                state.inputs.removeAll {
+                    guard case .document(document, _, let wasUrgent) = $0 else { return false }
+                    isUrgent = isUrgent || wasUrgent
+                    return true
+                }
+                if case .document(_, let members, _) = input {
+                    state.inputs.append(.document(document, members, isUrgent: isUrgent))
+                }
+            } else if state.inputs.count < Self.limit {
+                state.inputs.append(input)
+            } else if case .event(let stream, _, _, _, _) = input {
+                // Its number is missed by the next event, which says so.
+                state.dropped[stream, default: 0] += 1
+            } else {
+                state.inputs.append(input)
+            }
+        }
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
+    }
+
+    func take() -> [Input] {
+        var count: UInt64 = 0
+        _ = read(descriptor, &count, 8)
+        return state.withLock { state in
+            defer { state = State() }
+            return state.inputs
+        }
+    }
+}

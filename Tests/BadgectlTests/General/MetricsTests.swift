@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Foundation
+import TestSupport
+import Testing
+
+@testable import badgectl
+
+@Suite("badgectl metrics", .timeLimit(.minutes(5))) struct MetricsTests {
+    private static let metrics = #"""
+        {"metrics":[{"help":"A \\ B","name":"badged_a_total","samples":[{"labels":{"kind":"x\"y"},"value":3}],"type":"counter"},{"help":"H","name":"badged_h_seconds","samples":[{"buckets":[{"count":1,"le":0.5}],"count":2,"sum":7.5}],"type":"histogram"},{"help":"none","name":"badged_none","samples":[],"type":"gauge"}],"msg":"METRICS"}
+        """#
+    private static let health =
+        #"{"checks":[{"name":"pcscd","ok":true},{"name":"nfc a","ok":true},{"name":"nfc b","ok":false}],"msg":"HEALTH"}"#
+
+    private static func peer() throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.answer("GET_METRICS", metrics)
+            peer.answer("GET_HEALTH", health)
+        }
+    }
+
+    @Test("the text format has each family in one piece, and the checks of devices under one word")
+    func text() async throws {
+        let peer = try Self.peer()
+        defer { withExtendedLifetime(peer) {} }
+        let program = try badgectl(peer, "metrics")
+        #expect(await program.exitCode == 0)
+        #expect(
+            program.text(.output) == #"""
+                # HELP badged_up Whether badged answers.
+                # TYPE badged_up gauge
+                badged_up 1
+                # HELP badged_a_total A \\ B
+                # TYPE badged_a_total counter
+                badged_a_total{kind="x\"y"} 3
+                # HELP badged_h_seconds H
+                # TYPE badged_h_seconds histogram
+                badged_h_seconds_bucket{le="0.5"} 1
+                badged_h_seconds_bucket{le="+Inf"} 2
+                badged_h_seconds_sum 7.5
+                badged_h_seconds_count 2
+                # HELP badged_health_check_ok Whether a check of badgectl health is good.
+                # TYPE badged_health_check_ok gauge
+                badged_health_check_ok{check="nfc"} 0
+                badged_health_check_ok{check="pcscd"} 1
+
+                """#
+        )
+    }
+
+    @Test("OpenMetrics names counters without their suffix, and ends with EOF")
+    func openMetrics() async throws {
+        let peer = try Self.peer()
+        defer { withExtendedLifetime(peer) {} }
+        let program = try badgectl(peer, "metrics", "--openmetrics")
+        #expect(await program.exitCode == 0)
+        let text = program.text(.output)
+        #expect(
+            text.contains("# TYPE badged_a counter\nbadged_a_total{kind=\"x\\\"y\"} 3\n") && text.hasSuffix("\n# EOF\n")
+        )
+    }
+
+    @Test("without badged the file says so alone, and no temporary file stays")
+    func down() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "badged.prom").path
+        let program = try RunningProgram("badgectl", ["metrics", "--socket", folder.path + "/none", "--output", file])
+        #expect(await program.exitCode == 0)
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(text.hasSuffix("\nbadged_up 0\n") && text.split(separator: "\n").count == 3)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["badged.prom"])
+        let wrong = try RunningProgram("badgectl", ["metrics", "--socket", "/none", "--output", "/nowhere/a.prom"])
+        #expect(await wrong.exitCode == 1)
+    }
+
+    @Test(
+        "requests over HTTP",
+        arguments: [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", MetricsRequest.Answer.metrics(.prometheus, withBody: true)),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", .metrics(.prometheus, withBody: false)),
+            (
+                "GET /metrics?x=1 HTTP/1.0\r\naccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n",
+                .metrics(.open, withBody: true)
+            ),
+            ("GET / HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
+            ("POST /metrics HTTP/1.1\r\n\r\n", .refused("405 Method Not Allowed")),
+            ("GET /metrics\r\n\r\n", .refused("400 Bad Request")), ("\u{0}\r\n\r\n", .refused("400 Bad Request")),
+        ]
+    )
+    func http(request: String, answer: MetricsRequest.Answer) {
+        #expect(MetricsRequest.answer(Array(request.utf8)) == answer)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Host
+import Testing
+
+@Suite("badged.conf.d", .timeLimit(.minutes(5)))
+struct SettingFilesTests {
+    private final class Files {
+        let folder: URL
+
+        init() throws {
+            folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+            for name in ["vendor", "badged.conf.d"] {
+                try FileManager.default.createDirectory(
+                    at: folder.appending(path: name),
+                    withIntermediateDirectories: true
+                )
+                chmod(folder.appending(path: name).path, 0o755)
+            }
+            chmod(folder.path, 0o755)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+
+        func write(_ name: String, _ text: String) throws {
+            let file = folder.appending(path: name)
+            try Data(text.utf8).write(to: file)
+            chmod(file.path, 0o644)
+        }
+
+        func read() -> (Configuration, [StartError]) {
+            var errors: [StartError] = []
+            let files = SettingFiles(
+                main: folder.appending(path: "badged.conf").path,
+                mustExist: false,
+                folder: folder.appending(path: "badged.conf.d").path,
+                vendorFolder: folder.appending(path: "vendor").path
+            )
+            return (Configuration(files: files, errors: &errors), errors)
+        }
+    }
+
+    @Test("later files replace lines of earlier ones, lists too; an empty value is the default; rules add up by name")
+    func order() throws {
+        let files = try Files()
+        try files.write(
+            "vendor/10-a.conf",
+            "[nfc]\ndevices = pn532_uart:/dev/a\n[access]\nuser:a = scan\n[pcsc]\nenabled = no\n"
+        )
+        try files.write("badged.conf", "[server]\nmax_clients = 5\nmax_workflows = 6\n[log]\nlevel = debug\n")
+        try files.write("badged.conf.d/20-b.conf", "[server]\nmax_clients = 7\n[nfc]\ndevices = pn532_uart:/dev/b\n")
+        try files.write("badged.conf.d/3.conf", "[access]\nuser:b = open\nuser:a = none\n[log]\nlevel =\n")
+        try files.write("badged.conf.d/.hidden.conf", "rubbish\n")
+        try files.write("badged.conf.d/50.conf~", "rubbish\n")
+        let (configuration, errors) = files.read()
+        #expect(errors.isEmpty, "\(errors)")
+        #expect((configuration.limits.clients, configuration.limits.workflows) == (7, 6))
+        #expect(configuration.nfcDevices == ["pn532_uart:/dev/b"] && !configuration.isPCSCEnabled)
+        #expect(configuration.logLevel == .notice)
+        #expect(configuration.access == [AccessRule(.user("b"), .open), AccessRule(.user("a"), [])])
+        #expect(configuration.settings["[server] max_clients"]?.place.hasSuffix("20-b.conf, line 2") == true)
+        #expect(configuration.printed.contains("badged.conf, line 3\nmax_workflows = 6\n"))
+        #expect(configuration.printed.contains("# default\nlevel = \n"))
+    }
+
+    @Test("a file in the folder of the site hides one of a package, and a link to /dev/null switches it off")
+    func hidden() throws {
+        let files = try Files()
+        try files.write("vendor/a.conf", "[pcsc]\nenabled = no\n")
+        try files.write("vendor/b.conf", "[nfc]\nenabled = no\n")
+        try files.write("badged.conf.d/a.conf", "[log]\nlevel = info\n")
+        try FileManager.default.createSymbolicLink(
+            atPath: files.folder.appending(path: "badged.conf.d/b.conf").path,
+            withDestinationPath: "/dev/null"
+        )
+        let (configuration, errors) = files.read()
+        #expect(errors.isEmpty)
+        #expect(configuration.isPCSCEnabled && configuration.isNFCEnabled && configuration.logLevel == .info)
+    }
+
+    @Test("a wrong line counts, also one that is replaced; a file that others can change is refused")
+    func wrong() throws {
+        let files = try Files()
+        try files.write("badged.conf", "[log]\nlevel = loud\n")
+        try files.write("badged.conf.d/a.conf", "[log]\nlevel = info\n[nfc]\nenabled = 3\n")
+        var (_, errors) = files.read()
+        #expect(errors.map { $0.message.components(separatedBy: ", line ").last?.prefix(1) } == ["2", "4"])
+        try files.write("badged.conf", "")
+        try files.write("badged.conf.d/a.conf", "")
+        chmod(files.folder.appending(path: "badged.conf.d/a.conf").path, 0o666)
+        (_, errors) = files.read()
+        #expect(errors.count == 1 && errors.first?.message.contains("other users can change") == true)
+    }
+
+    @Test("equal settings have equal lines; the settings that need a restart are found")
+    func changes() throws {
+        let files = try Files()
+        try files.write("badged.conf", "[log]\nlevel = info\n[server]\nmax_clients = 5\n")
+        let old = files.read().0
+        try files.write("badged.conf", "[server]\nmax_clients=5\n\n[log]\nlevel  =  info\n")
+        var new = files.read().0
+        #expect(new.effectiveLines.map(\.text) == old.effectiveLines.map(\.text))
+        try files.write("badged.conf", "[server]\nmax_clients=6\n[log]\nlevel = debug\n[access]\ndefault = none\n")
+        new = files.read().0
+        #expect(new.changes(from: old) == ["[access] default", "[log] level", "[server] max_clients"])
+        #expect(new.changes(from: old).filter { !Configuration.isLive($0) } == ["[server] max_clients"])
+    }
+}

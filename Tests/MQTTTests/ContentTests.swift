@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Credentials
+import Host
+import Secrets
+import Testing
+import Text
+
+@testable import badged_mqtt
+
+@Suite("What badged-mqtt tells", .timeLimit(.minutes(5)))
+struct ContentTests {
+    private static let point = "04" + String(repeating: "ab", count: 32) + String(repeating: "cd", count: 32)
+    private static let tap = """
+        {"msg":"CREDENTIAL","number":7,"time":5,"reader":"Desk","protocol":"pkoc-se2","verified":true,"listed":true,\
+        "numbers":{"bits64":"abababababababab","decimal64":"1"},"publicKey":"\(point)","transaction":"00",\
+        "certificate":{"state":"valid","issuer":"ISSUER","subject":"SUBJECT","from":"a","to":"b"}}
+        """
+
+    private static func message<Message: ServerMessage>(_ line: String, _ type: Message.Type) throws -> Message {
+        let event = try Array(line.utf8).withUnsafeBytes { try Event($0) }
+        return try #require(event.message as? Message)
+    }
+
+    private static func content(_ credentials: MQTTConfiguration.Credentials) -> EventContent {
+        EventContent(credentials: credentials, siteKey: SiteKey(Secret([UInt8](repeating: 1, count: 32))))
+    }
+
+    @Test("hashed: a pseudonym, and neither the key nor a number nor the name in the certificate")
+    func hashed() throws {
+        let tap = try Self.message(Self.tap, Credential.self)
+        let members = try #require(Self.content(.hashed).members(of: tap))
+        let text = String(decoding: JSON.object(members).bytes, as: UTF8.self)
+        #expect(JSON.object(members)["id"]?.string?.count == 43)
+        for secret in ["abab", "SUBJECT", "transaction", "numbers", "publicKey"] { #expect(!text.contains(secret)) }
+        #expect(text.contains("ISSUER") && JSON.object(members)["listed"]?.bool == true)
+        #expect(Self.content(.no).members(of: tap) == nil)
+        #expect(EventContent(credentials: .hashed, siteKey: nil).members(of: tap) == nil)
+    }
+
+    @Test("plain adds the key, the numbers and the name in the certificate, and never the transaction")
+    func plain() throws {
+        let members = try #require(Self.content(.plain).members(of: try Self.message(Self.tap, Credential.self)))
+        let text = String(decoding: JSON.object(members).bytes, as: UTF8.self)
+        #expect(text.contains(Self.point) && text.contains("SUBJECT") && !text.contains("transaction"))
+        #expect(JSON.object(members)["numbers"]?["bits64"]?.string == "abababababababab")
+    }
+
+    @Test("a tap without a credential has its reason only")
+    func refused() throws {
+        let line = #"{"msg":"CREDENTIAL","reader":"Desk","protocol":"Aliro","verified":false,"reason":"refused"}"#
+        let members = try #require(Self.content(.hashed).members(of: try Self.message(line, Credential.self)))
+        #expect(members.map(\.key) == ["reader", "protocol", "verified", "reason"])
+    }
+
+    @Test("an opening has a pseudonym of the key, and no user")
+    func opening() throws {
+        let line =
+            #"{"msg":"OPENING_REPORT","number":1,"time":5,"reader":"pkoc-1","openingType":"motion","status":"success","accessDecision":"granted","durationMs":900,"key":"front","user":1000}"#
+        let members = Self.content(.no).members(of: try Self.message(line, DoorOpeningReport.self))
+        let text = String(decoding: JSON.object(members).bytes, as: UTF8.self)
+        #expect(JSON.object(members)["key"]?.string?.count == 43 && !text.contains("front") && !text.contains("1000"))
+        #expect(JSON.object(members)["durationMs"]?.int == 900)
+    }
+
+    @Test("a reader has no counter of its card")
+    func reader() throws {
+        let line =
+            #"{"msg":"READER","name":"Desk","attached":true,"keypad":true,"card":{"kind":"eid","retryCounter":2}}"#
+        let json = EventContent.json(try Self.message(line, Reader.self))
+        let expected = #"{"name":"Desk","keypad":true,"busy":false,"card":{"kind":"eid"}}"#
+        #expect(json == (try JSON(Array(expected.utf8))))
+    }
+}
+
+@Suite("mqtt.conf", .timeLimit(.minutes(5)))
+struct MQTTConfigurationTests {
+    private static func read(_ text: String) -> (MQTTConfiguration, [StartError]) {
+        var (configuration, errors) = (MQTTConfiguration(), [StartError]())
+        configuration.read(Array(text.utf8), "m.conf", &errors)
+        return (configuration, errors)
+    }
+
+    @Test(
+        "the address of the broker",
+        arguments: [
+            ("mqtts://b.example", "b.example", 8883, true), ("mqtts://b.example:1/", "b.example", 1, true),
+            ("mqtt://localhost", "localhost", 1883, false), ("mqtts://[2001:db8::1]:9", "2001:db8::1", 9, true),
+            ("mqtt://[::1]", "::1", 1883, false),
+        ]
+    )
+    func address(text: String, host: String, port: Int, tls: Bool) {
+        let (configuration, errors) = Self.read("[broker]\nurl = \(text)\n")
+        #expect(errors.isEmpty)
+        #expect((configuration.host, configuration.port, configuration.usesTLS) == (host, port, tls))
+    }
+
+    @Test(
+        "a wrong line is named with what is allowed",
+        arguments: [
+            "url = http://b", "url = mqtts://", "url = mqtts://b:0", "url = mqtts://u@b", "url = mqtts://b/x",
+            "url = mqtts://[::1", "version = 4", "keepalive = 1", "password_file = a", "rubbish = 1",
+        ]
+    )
+    func wrong(line: String) {
+        let (_, errors) = Self.read("[broker]\n\(line)\n")
+        #expect(errors.count == 1 && errors[0].message.hasPrefix("m.conf, line 2: ") && errors[0].exitCode == 78)
+    }
+
+    @Test(
+        "names of hosts and topics have no wildcards",
+        arguments: ["host = a/b", "host = #", "prefix = a/+", "prefix = /"]
+    )
+    func topics(line: String) { #expect(Self.read("[publish]\n\(line)\n").1.count == 1) }
+
+    @Test("a name of a reader cannot change the template of Home Assistant")
+    func discovery() throws {
+        var configuration = MQTTConfiguration()
+        (configuration.name, configuration.credentials) = ("a.b", .hashed)
+        let json = JSON.object(Discovery.content(configuration, ["Desk", "x') }}{{ 1", "y\\"]))
+        let components = try #require(json["components"]?.members)
+        #expect(components.filter { $0.key.hasPrefix("reader_") }.map(\.key) == ["reader_1"])
+        #expect(configuration.discoveryTopic == "homeassistant/device/badged_a_b/config")
+        #expect(Set(components.compactMap { $0.value["unique_id"]?.string }).count == components.count)
+        #expect(components.allSatisfy { ["sensor", "binary_sensor", "event"].contains($0.value["platform"]?.string) })
+    }
+}

@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""badged-mqtt between a badged in software, which taps as fast as a test wants, and a real mosquitto with its clients.
+
+Started by mqtt.sh with the folder of the programs, a folder for files, and the number of kills.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from harness import check, children, finish, free_port, until
+
+binaries, work, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
+PROGRAM = f"{binaries}/badged-mqtt"
+SITE_KEY = bytes(range(32))
+
+
+def pseudonym(x):
+    return base64.urlsafe_b64encode(hmac.digest(SITE_KEY, b"badged credential\0" + x, "sha256")).rstrip(b"=").decode()
+
+
+class FakeBadged:
+    """Answers the commands of badged-mqtt. A tap is read, and numbered, only while a client watches."""
+
+    def __init__(self, path, denied=()):
+        self.path, self.denied, self.started = path, denied, int(time.time())
+        self.lock = threading.Lock()
+        self.clients, self.watchers, self.number, self.told = [], [], 0, []
+        self.commands = set()
+        if os.path.exists(path):
+            os.remove(path)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(path)
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.clients.append(client)
+            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
+                      card={"kind": "eid", "retryCounter": 3})
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    @staticmethod
+    def send(client, **message):
+        client.sendall(json.dumps(message).encode() + b"\n")
+
+    def serve(self, client):
+        try:
+            for line in client.makefile():
+                command = json.loads(line)
+                name, request = command["cmd"], command.get("request")
+                self.commands.add(name)
+                if name in self.denied:
+                    self.send(client, msg="ACCESS_DENIED", error=name, missing=["x"], granted=[], request=request)
+                elif name == "GET_INFO":
+                    self.send(client, msg="INFO", VersionInfo={"Name": "badged", "Implementation-Version": "0.1.0"},
+                              badged={"protocol": 1, "drivers": [], "scanners": []}, request=request)
+                elif name == "GET_METRICS":
+                    self.send(client, msg="METRICS", request=request, metrics=[
+                        {"name": "badged_start_time_seconds", "type": "gauge", "help": "",
+                         "samples": [{"value": self.started}]}])
+                elif name == "GET_HEALTH":
+                    self.send(client, msg="HEALTH", request=request, checks=[{"name": "pcscd", "ok": True}])
+                elif name == "START_CREDENTIALS":
+                    with self.lock:
+                        self.watchers.append(client)
+                        self.send(client, msg="CREDENTIALS", watching=True, validated=False, issuers=0, request=request)
+                elif name == "START_OPENINGS":
+                    self.send(client, msg="OPENINGS", watching=True, request=request)
+        except OSError:
+            pass
+        with self.lock:
+            for group in (self.clients, self.watchers):
+                if client in group:
+                    group.remove(client)
+            client.close()
+
+    def tap(self):
+        """A person holds a card to the reader. Returns whether it was read."""
+        with self.lock:
+            if not self.watchers:
+                return False
+            self.number += 1
+            key = b"\4" + hashlib.sha256(str(self.number).encode()).digest() + bytes(32)
+            message = dict(msg="CREDENTIAL", number=self.number, time=int(time.time() * 1000), reader="Desk",
+                           protocol="pkoc-se1", verified=True, publicKey=key.hex(), certificate=None,
+                           numbers={"bits64": key[25:33].hex(), "decimal64": "1"}, transaction="00" * 16)
+            self.told.append((self.started, self.number, pseudonym(key[1:33])))
+            for client in list(self.watchers):
+                try:
+                    self.send(client, **message)
+                except OSError:
+                    pass
+            return True
+
+    def stop(self):
+        # Ends the thread in accept, before the number of the descriptor is used again.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        with self.lock:
+            for client in self.clients:
+                try:
+                    client.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+
+class Broker:
+    def __init__(self, name, port, lines, persistence=False):
+        self.port, self.folder = port, os.path.join(work, name)
+        os.makedirs(self.folder, exist_ok=True)
+        os.chmod(self.folder, 0o777)
+        self.file = os.path.join(self.folder, "mosquitto.conf")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(f"user root\nlistener {port} 127.0.0.1\nmax_queued_messages 100000\n{lines}\n")
+            if persistence:
+                file.write(f"persistence true\npersistence_location {self.folder}/\nautosave_interval 1\nautosave_on_changes true\n")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["mosquitto", "-c", self.file], stdout=subprocess.DEVNULL,
+                                        stderr=open(os.path.join(self.folder, "log"), "ab"))
+        children.append(self.process)
+        until(self.answers)
+
+    def answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+            return True
+        except OSError:
+            return False
+
+    def end(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        self.process.wait()
+
+
+class Consumer:
+    """A client with a session of its own, which records all messages."""
+
+    def __init__(self, name, port, *options):
+        self.path = os.path.join(work, f"{name}.messages")
+        open(self.path, "w", encoding="utf-8").close()
+        self.process = subprocess.Popen(
+            ["mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-V", "5", "-i", name, "-c", "-x", "3600", "-q", "1",
+             "-t", "#", "-F", "%J", *options], stdout=open(self.path, "a", encoding="utf-8"), stderr=subprocess.DEVNULL)
+        children.append(self.process)
+        time.sleep(0.3)
+
+    def messages(self, kind=None):
+        found = []
+        with open(self.path, encoding="utf-8") as file:
+            for line in file:
+                if not line.endswith("\n"):
+                    break
+                message = json.loads(line)
+                if kind is None or message["topic"].endswith("/" + kind):
+                    message["payload"] = json.loads(message["payload"]) if isinstance(message["payload"], str) and \
+                        message["payload"].startswith("{") else message["payload"]
+                    found.append(message)
+        return found
+
+    def events(self, kind="credential"):
+        return [message["payload"] for message in self.messages(kind) if message["payload"]]
+
+    def last(self, kind):
+        found = self.messages(kind)
+        return (found[-1]["payload"] if found else None) or {}
+
+
+class Host:
+    """badged-mqtt with its files."""
+
+    def __init__(self, name, port, badged, broker="", publish="", more="", scheme="mqtt", folder=None):
+        self.name, self.folder = name, folder or os.path.join(work, name)
+        os.makedirs(self.folder, exist_ok=True)
+        os.chmod(self.folder, 0o700)
+        key = os.path.join(work, "site.key")
+        with open(key, "wb") as file:
+            file.write(SITE_KEY)
+        os.chmod(key, 0o600)
+        self.file = os.path.join(work, name + ".conf")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(f"[broker]\nurl = {scheme}://localhost:{port}\nreconnect_max = 1\n{broker}\n"
+                       f"[publish]\nhost = {name}\ncredentials = hashed\nopenings = yes\nsite_key = {key}\n{publish}\n"
+                       f"[server]\nsocket = {badged}\n[queue]\nfolder = {self.folder}\n{more}\n")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([PROGRAM, "--config", self.file], stdout=subprocess.DEVNULL,
+                                        stderr=open(os.path.join(work, self.name + ".log"), "ab"))
+        children.append(self.process)
+
+    def end(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        return self.process.wait()
+
+    def log(self):
+        with open(os.path.join(work, self.name + ".log"), encoding="utf-8") as file:
+            return file.read()
+
+    def status(self):
+        with open(os.path.join(self.folder, "status.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def run(self, *arguments, text=""):
+        return subprocess.run([PROGRAM, "--config", self.file, *arguments], input=text, capture_output=True, text=True)
+
+
+def judge(name, badged_runs, consumer, may_miss_last=0):
+    """Checks the stream of taps: in order, no hole without a gap, duplicates equal, all ids those of the taps."""
+    seen, order, gaps = {}, [], []
+    faults = []
+    for event in consumer.events():
+        place = (event["epoch"], event["sequence"])
+        if place in seen:
+            if seen[place] != event:
+                faults.append(f"{place} has two contents")
+            continue
+        seen[place] = event
+        order.append(place)
+        gaps += event.get("gap", [])
+    epochs = []
+    for epoch, sequence in order:
+        if not epochs or epochs[-1][0] != epoch:
+            epochs.append([epoch, 0])
+        if sequence <= epochs[-1][1]:
+            faults.append(f"{sequence} after {epochs[-1][1]}")
+        missing = range(epochs[-1][1] + 1, sequence)
+        covered = [n for n in missing if any(g.get("from", 0) <= n <= g.get("to", -1) for g in gaps)]
+        if len(covered) != len(missing):
+            faults.append(f"a hole before {sequence}")
+        epochs[-1][1] = sequence
+    told = [entry[2] for run in badged_runs for entry in run.told]
+    ids = [event["id"] for event in (seen[place] for place in order)]
+    lost = len(told) - len(ids)
+    missed = sum(gap.get("missed", 0) for gap in gaps)
+    positions = {one: index for index, one in enumerate(told)}
+    if any(one not in positions for one in ids) or sorted(ids, key=positions.get) != ids:
+        faults.append("the taps are not in order")
+    if len(set(ids)) != len(ids):
+        faults.append("a tap has two numbers")
+    if lost - missed > may_miss_last or lost < 0:
+        faults.append(f"{lost} taps are lost, and gaps tell {missed}")
+    check(f"{name}: {len(ids)} of {len(told)} taps in order, {missed} told as missed, none lost silently", not faults,
+          faults[:5])
+    return gaps
+
+
+def received(consumer, count):
+    return until(lambda: len({(e["epoch"], e["sequence"]) for e in consumer.events()}) >= count)
+
+
+def online(consumer, host):
+    return until(lambda: consumer.last("state").get("state") == "online" and consumer.last("state").get("watching"))
+
+
+sock = os.path.join(work, "badged.sock")
+port = free_port()
+
+# MARK: The normal course
+badged = FakeBadged(sock)
+broker = Broker("plain", port, "allow_anonymous true")
+consumer = Consumer("watcher", port)
+host = Host("door", port, sock, more="[homeassistant]\nenabled = yes")
+check("state is online, and taps are watched", online(consumer, host), host.log())
+first = [m["topic"] for m in consumer.messages()]
+check("state is the first message", first[0] == "badged/1/door/state", first[:3])
+until(lambda: consumer.messages("readers") and consumer.messages("health"))
+readers = consumer.last("readers")
+check("readers have no counter of a card", readers["readers"] == [
+    {"name": "Desk", "keypad": False, "busy": False, "card": {"kind": "eid"}}], readers)
+for number in range(300):
+    badged.tap()
+    time.sleep(0.01)
+check("300 taps at 100 a second arrive", received(consumer, 300), len(consumer.events()))
+judge("normal course", [badged], consumer)
+known = {"epoch", "sequence", "time", "uptime", "boot", "reader", "protocol", "verified", "id", "certificate", "listed", "phase", "gap"}
+check("an event has no key and no number of the card", all(set(event) <= known for event in consumer.events()), consumer.events()[-1])
+retained = subprocess.run(["mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-V", "5", "-t", "#", "-W", "2", "-F", "%J",
+                           "--retained-only"], capture_output=True, text=True).stdout.splitlines()
+kinds = {json.loads(line)["topic"] for line in retained}
+check("documents are retained, events are not", "badged/1/door/state" in kinds and "badged/1/door/readers" in kinds and
+      not any("credential" in kind for kind in kinds), kinds)
+check("retained documents expire", all(json.loads(line).get("properties", {}).get("message-expiry-interval", 9999) <= 750
+                                       for line in retained), retained[:1])
+until(lambda: any("homeassistant" in m["topic"] for m in consumer.messages()))
+discovery = [m["payload"] for m in consumer.messages("config")][-1]
+parts = discovery["components"]
+check("the discovery of Home Assistant has a device, an origin and components with platform and unique_id",
+      discovery["device"]["identifiers"] and discovery["origin"]["name"] == "badged-mqtt" and
+      {"connectivity", "problem", "queue", "reader_1", "credential", "opening"} <= set(parts) and
+      all(part["platform"] in ("binary_sensor", "sensor", "event") and part["unique_id"] for part in parts.values()) and
+      len({part["unique_id"] for part in parts.values()}) == len(parts), discovery)
+check("badged-mqtt sends only GET_, START_ and STOP_ commands",
+      all(name.startswith(("GET_", "START_", "STOP_")) for name in badged.commands), badged.commands)
+status = host.run("--status")
+check("--status says that the broker is connected", status.returncode == 0 and "connected" in status.stdout, status)
+x = hashlib.sha256(b"1").digest()
+text = host.run("--pseudonym", text=x.hex() + "\n").stdout
+check("--pseudonym gives the id of the events", text == f"id:{pseudonym(x)}\n" and consumer.events()[0]["id"] == pseudonym(x), text)
+pages = int(open(f"/proc/{host.process.pid}/statm", encoding="ascii").read().split()[1])
+print(f"  memory: {pages * 4} KiB resident")
+
+# MARK: The end, and the will
+session = consumer.last("state")["session"]
+code = host.end(signal.SIGTERM)
+until(lambda: consumer.last("state")["state"] == "offline")
+state = consumer.last("state")
+check("SIGTERM: offline, stopped, with the session, and no will after it", code == 0 and state["reason"] == "stopped" and
+      state["session"] == session, state)
+host.start()
+online(consumer, host)
+session = consumer.last("state")["session"]
+host.end()
+until(lambda: consumer.last("state")["state"] == "offline")
+state = consumer.last("state")
+check("kill -9: the will has the session", state["reason"] == "connectionLost" and state["session"] == session, state)
+host.start()
+online(consumer, host)
+check("a client watches", badged.tap())
+received(consumer, 301)
+gaps = consumer.events()[-1].get("gap", [])
+check("the next tap tells that nobody watched", [gap["reason"] for gap in gaps] == ["notWatching"] and gaps[0]["since"] > 0, gaps)
+
+# MARK: Kills of badged-mqtt
+stop = threading.Event()
+
+
+def taps():
+    while not stop.is_set():
+        badged.tap()
+        time.sleep(0.004)
+
+
+thread = threading.Thread(target=taps)
+thread.start()
+for number in range(kills):
+    time.sleep(random.uniform(0.0, 0.4))
+    host.end()
+    host.start()
+stop.set()
+thread.join()
+online(consumer, host)
+time.sleep(0.5)
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+check("after the kills the last tap arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), host.log()[-500:])
+judge(f"{kills} kills of badged-mqtt", [badged], consumer)
+
+# MARK: The broker away
+broker.end()
+for number in range(500):
+    badged.tap()
+broker.start()
+consumer.process.kill()
+consumer = Consumer("watcher2", port)
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+check("broker killed, without persistence: what waited arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())))
+events = consumer.events()
+numbers = sorted({e["sequence"] for e in events})
+check("in order, without a hole", numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= 501,
+      (len(numbers), numbers[:1]))
+broker.process.send_signal(signal.SIGSTOP)
+for number in range(100):
+    badged.tap()
+time.sleep(1)
+broker.process.send_signal(signal.SIGCONT)
+wanted = badged.told[-1][2]
+check("broker stopped for a second: all arrive", until(lambda: any(e["id"] == wanted for e in consumer.events())))
+
+# MARK: badged away
+badged.stop()
+check("badged away: state says so, and readers are emptied",
+      until(lambda: consumer.last("state").get("badged") is False and consumer.last("readers").get("readers") == []),
+      consumer.last("state"))
+badged = FakeBadged(sock, denied=("START_OPENINGS",))
+badged.number = 100_000
+online(consumer, host)
+check("a permission that is missing is a check of health", until(lambda: any(
+    c["name"] == "mqtt START_OPENINGS" and not c["ok"] for c in consumer.last("health").get("checks", []))), consumer.last("health"))
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+until(lambda: any(e["id"] == wanted for e in consumer.events()))
+gaps = consumer.events()[-1].get("gap", [])
+check("the next tap has the gap daemonAway", [gap["reason"] for gap in gaps] == ["daemonAway"], gaps)
+
+# MARK: The queue
+epoch = consumer.events()[-1]["epoch"]
+host.end(signal.SIGTERM)
+with open(os.path.join(host.folder, "queue.db"), "r+b") as file:
+    file.seek(100)
+    file.write(os.urandom(4000))
+host.start()
+until(lambda: "moved aside" in host.log())
+time.sleep(1)
+online(consumer, host)
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+check("a damaged queue is moved aside", until(lambda: any(e["id"] == wanted for e in consumer.events())), host.log()[-500:])
+event = consumer.events()[-1]
+check("there is a new epoch, and the gap storeLost", event["epoch"] != epoch and event["sequence"] == 1 and
+      "storeLost" in [gap["reason"] for gap in event.get("gap", [])], event)
+host.end(signal.SIGTERM)
+broker.end(signal.SIGTERM)
+
+small = Host("small", port, sock, more="limit = 100")
+until(lambda: badged.watchers)
+for number in range(350):
+    badged.tap()
+until(lambda: small.status()["waiting"] == 100)
+broker.start()
+consumer = Consumer("watcher3", port)
+wanted = badged.told[-1][2]
+check("a full queue keeps the newest", until(lambda: any(e["id"] == wanted for e in consumer.events())), small.log()[-300:])
+numbers = [e["sequence"] for e in consumer.events()]
+gaps = [gap for e in consumer.events() for gap in e.get("gap", [])]
+check("100 events are left, and each hole is told with its numbers", numbers == list(range(251, 351)) and
+      all(gap["reason"] == "queueFull" for gap in gaps) and {gap["to"] for gap in gaps} >= {250}, (numbers[:2], len(numbers), gaps[:2]))
+check("state counts what is lost", until(lambda: consumer.last("state").get("streams", {}).get("credential", {}).get("lost") == 250),
+      consumer.last("state"))
+small.end(signal.SIGTERM)
+
+if os.geteuid() == 0:
+    disk = os.path.join(work, "disk")
+    os.makedirs(disk, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", disk]).returncode == 0:
+        try:
+            full = Host("full", port, sock, folder=disk)
+            until(lambda: badged.watchers)
+            online(consumer, full)
+            badged.tap()
+            wanted = badged.told[-1][2]
+            until(lambda: any(e["id"] == wanted for e in consumer.events()))
+            broker.end(signal.SIGTERM)
+            filler = os.open(os.path.join(disk, "filler"), os.O_WRONLY | os.O_CREAT)
+            try:
+                while os.write(filler, bytes(4096)):
+                    pass
+            except OSError:
+                pass
+            os.close(filler)
+            for number in range(400):
+                badged.tap()
+            until(lambda: "cannot store" in full.log())
+            os.remove(os.path.join(disk, "filler"))
+            broker.start()
+            consumer.process.kill()
+            consumer = Consumer("watcher4", port)
+            online(consumer, full)
+            badged.tap()
+            wanted = badged.told[-1][2]
+            check("disk full: events arrive again when there is room",
+                  until(lambda: any(e["id"] == wanted for e in consumer.events())), full.log()[-500:])
+            gaps = [g for e in consumer.events() for g in e.get("gap", []) if g["reason"] == "diskFull"]
+            check("what the disk did not take is told as a gap", gaps and sum(g["missed"] for g in gaps) > 0, gaps)
+            full.end(signal.SIGTERM)
+        finally:
+            subprocess.run(["umount", "-l", disk])
+broker.end(signal.SIGTERM)
+
+# MARK: A broker that refuses
+password, acl = os.path.join(work, "passwords"), os.path.join(work, "acl")
+subprocess.run(["mosquitto_passwd", "-b", "-c", password, "strict", "right"], check=True)
+subprocess.run(["mosquitto_passwd", "-b", password, "watcher", "right"], check=True)
+with open(acl, "w", encoding="utf-8") as file:
+    file.write("user watcher\ntopic readwrite #\nuser strict\ntopic write badged/1/strict/state\n")
+for path in (password, acl):
+    os.chmod(path, 0o600)
+port = free_port()
+broker = Broker("strict", port, f"allow_anonymous false\npassword_file {password}\nacl_file {acl}")
+consumer = Consumer("watcher5", port, "-u", "watcher", "-P", "right")
+secret = os.path.join(work, "password")
+with open(secret, "w", encoding="utf-8") as file:
+    file.write("wrong\n")
+os.chmod(secret, 0o600)
+strict = Host("strict", port, sock, broker=f"user = strict\npassword_file = {secret}")
+check("a wrong password is told once in the log, and the program goes on", until(lambda: "refuses the connection" in strict.log()), strict.log())
+time.sleep(2)
+check("it is told once", strict.log().count("refuses the connection") == 1, strict.log())
+with open(secret, "w", encoding="utf-8") as file:
+    file.write("right\n")
+check("with the right password it recovers by itself", online(consumer, strict), strict.log())
+check("a client watches", badged.tap())
+check("what the ACL refuses is held and told", until(lambda: "refuses events of credential" in strict.log()), strict.log())
+with open(acl, "a", encoding="utf-8") as file:
+    file.write("topic write badged/1/strict/#\n")
+broker.process.send_signal(signal.SIGHUP)
+wanted = badged.told[-1][2]
+check("with the right ACL the event arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), strict.log())
+strict.end(signal.SIGTERM)
+broker.end(signal.SIGTERM)
+
+# MARK: Certificates
+pki = os.path.join(work, "pki")
+os.makedirs(pki, exist_ok=True)
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=pki)
+
+
+def certificate(name, ca, days, host_name="localhost"):
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
+            f"{name}.csr", "-subj", f"/CN={host_name}", "-addext", f"subjectAltName=DNS:{host_name}")
+    with open(os.path.join(pki, "ext"), "w", encoding="ascii") as file:
+        file.write(f"subjectAltName=DNS:{host_name}\n")
+    dates = ["-days", str(days)] if days > 0 else ["-not_before", "20200101000000Z", "-not_after", "20210101000000Z"]
+    if days > 0:
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key", "-CAcreateserial", *dates,
+                "-extfile", "ext", "-out", f"{name}.pem")
+    else:
+        open(os.path.join(pki, "index"), "w", encoding="ascii").close()
+        with open(os.path.join(pki, "ca.conf"), "w", encoding="ascii") as file:
+            file.write("[ca]\ndefault_ca=c\n[c]\ndatabase=index\nnew_certs_dir=.\nrand_serial=yes\npolicy=p\ndefault_md=sha256\n"
+                       "[p]\ncommonName=supplied\n")
+        openssl("ca", "-batch", "-config", "ca.conf", "-cert", f"{ca}.pem", "-keyfile", f"{ca}.key", "-in", f"{name}.csr",
+                "-out", f"{name}.pem", "-startdate", "20200101000000Z", "-enddate", "20210101000000Z", "-extfile", "ext")
+
+
+for name in ("ca", "other"):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
+            f"{name}.pem", "-subj", f"/CN={name}", "-days", "10")
+certificate("server", "ca", 10)
+certificate("client", "ca", 10, "secure")
+certificate("old", "ca", 0)
+certificate("foreign", "ca", 10, "elsewhere.example")
+certificate("untrusted", "other", 10)
+port, plain = free_port(), free_port()
+
+
+def serve(name):
+    for suffix in ("key", "pem"):
+        shutil.copy(f"{pki}/{name}.{suffix}", f"{pki}/used.{suffix}")
+    return Broker("tls", port, f"cafile {pki}/ca.pem\ncertfile {pki}/used.pem\nkeyfile {pki}/used.key\nrequire_certificate true\n"
+                  f"use_identity_as_username true\nlistener {plain} 127.0.0.1\nallow_anonymous true")
+
+
+broker = serve("old")
+consumer = Consumer("watcher6", plain)
+secure = Host("secure", port, sock, scheme="mqtts",
+              broker=f"ca = {pki}/ca.pem\ncertificate = {pki}/client.pem\nkey = {pki}/client.key")
+for name, sentence in (("old", "expired"), ("foreign", "for another name"), ("untrusted", "of another authority")):
+    if name != "old":
+        broker.end()
+        broker = serve(name)
+    before = len(secure.log())
+    time.sleep(2.5)
+    check(f"a certificate that is {sentence}: no message arrives", not secure.status()["connected"] and
+          not any("secure" in m["topic"] for m in consumer.messages()), secure.status())
+broker.end()
+broker = serve("server")
+consumer.process.kill()
+consumer = Consumer("watcher7", plain)
+check("with the right certificate it recovers by itself", online(consumer, secure), secure.log())
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+check("taps arrive over TLS", until(lambda: any(e["id"] == wanted for e in consumer.events())), (secure.log(), secure.status()))
+secure.end(signal.SIGTERM)
+removed = secure.run("--forget")
+check("--forget removes the documents", removed.returncode == 0 and "4 messages are removed" in removed.stdout, removed)
+kept = subprocess.run(["mosquitto_sub", "-h", "127.0.0.1", "-p", str(plain), "-t", "badged/1/secure/#", "-W", "1", "-F", "%t",
+                       "--retained-only"], capture_output=True, text=True).stdout
+check("nothing is left of the host", kept == "", kept)
+old = Host("oldversion", plain, sock, broker="version = 3.1.1")
+check("MQTT 3.1.1", online(consumer, old), old.log())
+check("a client watches", badged.tap())
+wanted = badged.told[-1][2]
+check("taps arrive with MQTT 3.1.1", until(lambda: any(e["id"] == wanted for e in consumer.events())))
+old.end(signal.SIGTERM)
+broker.end()
+
+# MARK: Configuration
+wrong = os.path.join(work, "wrong.conf")
+with open(wrong, "w", encoding="utf-8") as file:
+    file.write("[broker]\nurl = mqtt://broker.example\nkeepaliv = 3\n[publish]\ncredentials = hashed\nhost = a/b\n")
+result = subprocess.run([PROGRAM, "--config", wrong, "--check-config"], capture_output=True, text=True)
+check("--check-config names all faults, and ends with 78", result.returncode == 78 and all(
+    text in result.stderr for text in ("line 3: unknown key 'keepaliv'", "line 6", "only for this computer", "needs a site key")), result)
+finish()
