@@ -48,4 +48,20 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         guard !point.isInfinity(on: group) else { throw .invalidPoint }
         return point
     }
+
+    /// Returns this key divided by `other` modulo the order, at full scalar length: the proof of PACE with chip
+    /// authentication mapping. ICAO 9303-11 4.4.3.3.3.
+    package borrowing func divided(by other: borrowing ECPrivateKey) throws(CryptoError) -> Secret {
+        let order = EC_GROUP_get0_order(group.pointer)
+        let context = try BigNumberContext()
+        let inverse = try BigNumber()
+        _ = try check(BN_mod_inverse(inverse.pointer, other.scalar.pointer, order, context.pointer))
+        let quotient = try BigNumber()
+        try check(BN_mod_mul(quotient.pointer, scalar.pointer, inverse.pointer, order, context.pointer))
+        let count = group.curve.scalarLength
+        let pointer = quotient.pointer
+        return try Secret(count: count) { out throws(CryptoError) in
+            guard BN_bn2binpad(pointer, out.octets, Int32(count)) == Int32(count) else { throw .library }
+        }
+    }
 }

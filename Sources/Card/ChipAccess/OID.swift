@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
+package import Crypto
 
 /// Contents of object identifiers.
 package enum OID {
@@ -10,6 +10,8 @@ package enum OID {
 
     /// standardizedDomainParameters: bsi-de 1.2.
     package static let standardizedDomainParameters = bsi + [1, 2]
+    /// id-PK: bsi-de 2.2.1.
+    package static let publicKey = bsi + [2, 2, 1]
     /// id-TA: bsi-de 2.2.2.
     package static let terminalAuthentication = bsi + [2, 2, 2]
     /// id-CA: bsi-de 2.2.3.
@@ -22,6 +24,11 @@ package enum OID {
     package static let cardInfoLocator = bsi + [2, 2, 6]
 
     // MARK: Certificates and applications
+
+    /// id-icao-mrtd-security: 2.23.136.1.1.
+    package static let icaoSecurity: [UInt8] = [0x67, 0x81, 0x08, 0x01, 0x01]
+    /// id-icao-mrtd-security-aaProtocolObject: 2.23.136.1.1.5. ICAO 9303-11 9.2.4.
+    package static let activeAuthentication = icaoSecurity + [5]
 
     /// id-roles: bsi-de 3.1.2.
     package static let roles = bsi + [3, 1, 2]
@@ -38,10 +45,12 @@ package enum OID {
 }
 
 /// The object identifiers of a protocol that differ in the cipher: `family` and 2, 3 or 4. TR-03110-3 A.1.1.
-struct CipherProtocol {
-    let family: [UInt8]
+package struct CipherProtocol: Sendable {
+    private let family: [UInt8]
 
-    func protocolID(_ cipher: AES) -> [UInt8] {
+    package init(family: [UInt8]) { self.family = family }
+
+    package func protocolID(_ cipher: AES) -> [UInt8] {
         switch cipher {
         case .aes128: family + [2]
         case .aes192: family + [3]
@@ -50,14 +59,16 @@ struct CipherProtocol {
     }
 
     /// Returns the cipher of an object identifier; nil for an identifier of another protocol.
-    func cipher(of protocolID: [UInt8]) -> AES? { AES.allCases.first { self.protocolID($0) == protocolID } }
+    package func cipher(of protocolID: [UInt8]) -> AES? { AES.allCases.first { self.protocolID($0) == protocolID } }
 }
 
 /// The object identifiers of a protocol that differ in the hash function: `family` and 1 to 5. TR-03110-3 A.6.4.
-struct DigestProtocol {
-    let family: [UInt8]
+package struct DigestProtocol: Sendable {
+    private let family: [UInt8]
 
-    func protocolID(_ digest: DigestAlgorithm) -> [UInt8] {
+    package init(family: [UInt8]) { self.family = family }
+
+    package func protocolID(_ digest: DigestAlgorithm) -> [UInt8] {
         let number: UInt8 =
             switch digest {
             case .sha1: 1
@@ -70,7 +81,7 @@ struct DigestProtocol {
     }
 
     /// Returns the hash function of an object identifier; nil for an identifier of another protocol.
-    func digest(of protocolID: [UInt8]) -> DigestAlgorithm? {
+    package func digest(of protocolID: [UInt8]) -> DigestAlgorithm? {
         DigestAlgorithm.allCases.first { self.protocolID($0) == protocolID }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Crypto
+package import Crypto
 package import ISO7816
 
-/// Why a step of an eID protocol failed, on the side of the terminal or of the card.
-package enum EIDError: Error, Sendable, Equatable {
+/// Why a step of a protocol with a chip failed, on the side of the terminal or of the chip.
+package enum ChipError: Error, Sendable, Equatable {
     /// No answer came, or the task was cancelled between two commands.
     case card(CardError)
     /// The card refused a step with this status word. Inside a secure channel the answer was unprotected: the card has
@@ -16,7 +16,7 @@ package enum EIDError: Error, Sendable, Equatable {
 }
 
 /// PACE. The run is over after each of them.
-extension EIDError {
+extension ChipError {
     /// The structure, a tag or a length is wrong; words for the log.
     package static func pace(_ what: String) -> Self { .protocolViolation("PACE: \(what)") }
     /// The other side sent a point that is not on the curve.
@@ -30,7 +30,7 @@ extension EIDError {
 }
 
 /// Secure messaging. The channel is dead after each of them.
-extension EIDError {
+extension ChipError {
     /// A mandatory object is missing. The chip answers 6987.
     package static let missingObject = protocolViolation("secure messaging: an object is missing")
     /// Order, length, padding or status is wrong, or the bytes are not objects. The chip answers 6988.
@@ -43,24 +43,32 @@ extension EIDError {
     package static let dead = protocolViolation("secure messaging: the channel is closed")
 }
 
+extension ChipError {
+    /// Tells why a cryptographic step failed.
+    package init(_ error: CryptoError) {
+        self =
+            switch error {
+            case .unsupported: .unsupported("cryptography: curve or algorithm is not in libcrypto")
+            case .invalidPoint: .invalidPoint
+            case .invalidLength, .invalidKey: .protocolViolation("cryptography: \(error)")
+            case .library: .unsupported("cryptography: libcrypto failed")
+            }
+    }
+}
+
 /// Runs a cryptographic step.
-func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(EIDError) -> T {
+package func cryptoStep<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(ChipError) -> T {
     do throws(CryptoError) {
         return try body()
     } catch {
-        switch error {
-        case .unsupported: throw .unsupported("cryptography: curve or algorithm is not in libcrypto")
-        case .invalidPoint: throw .invalidPoint
-        case .invalidLength, .invalidKey: throw .protocolViolation("cryptography: \(error)")
-        case .library: throw .unsupported("cryptography: libcrypto failed")
-        }
+        throw ChipError(error)
     }
 }
 
 extension CardChannel {
     /// Sends one command and returns its answer.
     /// - Throws: `.card` when no answer came.
-    func exchange(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+    package func exchange(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
         do throws(CardError) {
             return try await transmit(command)
         } catch {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-import ISO7816
+package import ISO7816
 package import Secrets
 
-/// Password Authenticated Connection Establishment with generic mapping over elliptic curves. TR-03110-2 3.2,
-/// TR-03110-3 B.1; ICAO 9303-11 4.4.
+/// Password Authenticated Connection Establishment. TR-03110-2 3.2, TR-03110-3 B.1; ICAO 9303-11 4.4.
 ///
 /// `PACE.Terminal` and `PACE.Chip` are the two sides as state machines without input or output. Each step takes the data
 /// field that the other side sent (the object 7C) and returns the data field to send next.
@@ -15,6 +14,7 @@ package import Secrets
 package enum PACE {
     /// Fixed private keys for the worked examples.
     package struct FixedKeys: ~Copyable, Sendable {
+        /// The key of the generic mapping, or the nonce of the terminal in the integrated mapping.
         package let mapping: Secret
         package let ephemeral: Secret
 
@@ -33,6 +33,34 @@ package enum PACE {
         package let idPCD: [UInt8]
         /// The names of the current and the previous CVCA key (data objects 87 and 88), if the chip sent them.
         package let certificationAuthorities: CertificationAuthorities
+        /// What the chip authentication mapping proves; nil for other mappings, and for data that cannot be read.
+        package let mappingProof: MappingProof?
+    }
+
+    /// The proof of the chip's static key in the chip authentication mapping. ICAO 9303-11 4.4.3.5.
+    package struct MappingProof: Sendable, Equatable {
+        /// The decrypted number, at most as long as a scalar.
+        package let number: [UInt8]
+        /// The chip's key of the mapping.
+        package let mappingKey: ECPublicKey
+
+        package init(number: [UInt8], mappingKey: ECPublicKey) {
+            (self.number, self.mappingKey) = (number, mappingKey)
+        }
+
+        /// Whether the chip has the private key of `key`: number · key is the key of the mapping.
+        /// - Throws: only when libcrypto fails.
+        package func proves(_ key: ECPublicKey) throws(CryptoError) -> Bool {
+            guard key.curve == mappingKey.curve else { return false }
+            do throws(CryptoError) {
+                return try key.multiplied(by: Secret(number)) == mappingKey
+            } catch {
+                switch error {
+                case .invalidKey, .invalidPoint, .invalidLength: return false
+                case .unsupported, .library: throw error
+                }
+            }
+        }
     }
 
     /// The references of the trust points of a chip. TR-03110-3 B.1.
@@ -52,7 +80,7 @@ package enum PACE {
     package static func passwordKey(
         _ password: borrowing Secret,
         id: PasswordID,
-        cipher: AES
+        cipher: SessionCipher
     ) throws(CryptoError) -> Secret {
         switch id {
         case .mrz:
@@ -63,23 +91,23 @@ package enum PACE {
         }
     }
 
-    /// Computes the token of one side: an 8-byte CMAC over the public key object of the other side's ephemeral key.
+    /// Computes the token of one side: an 8-byte MAC over the public key object of the other side's ephemeral key.
     /// TR-03110-3 A.2.4, D.3.3.
     static func token(
-        for key: ECPublicKey,
+        for key: AgreementPublicKey,
         parameters: PACEParameters,
         keys: borrowing SessionKeys
     ) throws(CryptoError) -> [UInt8] {
-        let object = BERTLV(0x7F49, [BERTLV(0x06, parameters.protocolID), BERTLV(0x86, key.uncompressed)])
-        return try CMAC.truncatedTag(object.encoded, key: keys.authentication)
+        let object = BERTLV(0x7F49, [BERTLV(0x06, parameters.protocolID), BERTLV(key.tag, key.encoded)])
+        return try keys.cipher.tag(object.encoded, key: keys.authentication)
     }
 
     /// Encodes dynamic authentication data, the object 7C.
-    static func wrap(_ objects: BERTLV...) -> [UInt8] { BERTLV(0x7C, objects).encoded }
+    package static func wrap(_ objects: BERTLV...) -> [UInt8] { BERTLV(0x7C, objects).encoded }
 
     /// Reads the objects of dynamic authentication data, the object 7C.
-    static func unwrap(_ bytes: [UInt8]) throws(EIDError) -> [BERTLV] {
-        let unreadable = EIDError.pace("dynamic authentication data cannot be read")
+    package static func unwrap(_ bytes: [UInt8]) throws(ChipError) -> [BERTLV] {
+        let unreadable = ChipError.pace("dynamic authentication data cannot be read")
         guard let data = try? BERTLV(bytes) else { throw unreadable }
         guard data.tag == 0x7C else { throw .pace("no dynamic authentication data") }
         guard let objects = try? data.children else { throw unreadable }
@@ -87,7 +115,7 @@ package enum PACE {
     }
 
     /// Reads dynamic authentication data with exactly one object and returns its value.
-    static func only(_ tag: UInt32, in bytes: [UInt8]) throws(EIDError) -> [UInt8] {
+    package static func only(_ tag: UInt32, in bytes: [UInt8]) throws(ChipError) -> [UInt8] {
         let objects = try unwrap(bytes)
         guard let object = objects.first, objects.count == 1, object.tag == tag else {
             throw .pace("unexpected object")
@@ -99,17 +127,24 @@ package enum PACE {
     static func point(
         _ tag: UInt32,
         in bytes: [UInt8],
-        differentFrom own: ECPublicKey?,
-        on curve: Curve
-    ) throws(EIDError) -> ECPublicKey {
+        differentFrom own: AgreementPublicKey?,
+        in domain: KeyAgreementDomain
+    ) throws(ChipError) -> AgreementPublicKey {
         let encoding = try only(tag, in: bytes)
-        let key = try crypto { () throws(CryptoError) in try ECPublicKey(encoding, on: curve) }
+        let key = try cryptoStep { () throws(CryptoError) in try AgreementPublicKey(encoding, in: domain) }
         guard key != own else { throw .equalKeys }
         return key
     }
 
-    /// The possible lengths of an encrypted nonce: one to four blocks. TR-03110-3 A.2.
-    static let nonceLengths = Set(stride(from: AES.blockSize, through: 4 * AES.blockSize, by: AES.blockSize))
+    /// Whether an encrypted nonce may have this length: whole blocks, at most 64 bytes. TR-03110-3 A.2.
+    static func isNonceLength(_ count: Int, _ cipher: SessionCipher) -> Bool {
+        (1...64).contains(count) && count.isMultiple(of: cipher.block.blockSize)
+    }
+
+    /// The initial vector of the encrypted proof of the chip authentication mapping. ICAO 9303-11 4.4.3.5.
+    static func proofVector(_ keys: borrowing SessionKeys) throws(CryptoError) -> [UInt8] {
+        try AES.encrypt([UInt8](repeating: 0xFF, count: AES.blockSize), key: keys.encryption)
+    }
 
     /// The two key agreements of a run.
     enum Agreement { case mapping, ephemeral }
@@ -118,14 +153,14 @@ package enum PACE {
     static func makeKey(
         for agreement: Agreement,
         _ fixed: borrowing FixedKeys?,
-        on group: ECGroup
-    ) throws(CryptoError) -> ECPrivateKey {
+        on group: AgreementGroup
+    ) throws(CryptoError) -> AgreementPrivateKey {
         switch fixed {
-        case nil: return try ECPrivateKey(on: group)
+        case nil: return try AgreementPrivateKey(on: group)
         case .some(let keys):
             switch agreement {
-            case .mapping: return try ECPrivateKey(keys.mapping, on: group)
-            case .ephemeral: return try ECPrivateKey(keys.ephemeral, on: group)
+            case .mapping: return try AgreementPrivateKey(keys.mapping, on: group)
+            case .ephemeral: return try AgreementPrivateKey(keys.ephemeral, on: group)
             }
         }
     }
@@ -144,21 +179,23 @@ package enum PasswordID: UInt8, Sendable, CaseIterable {
 package struct SessionKeys: ~Copyable, Sendable {
     package let encryption: Secret
     package let authentication: Secret
+    package let cipher: BlockCipher
 
-    package init(encryption: consuming Secret, authentication: consuming Secret) {
+    package init(encryption: consuming Secret, authentication: consuming Secret, cipher: BlockCipher = .aes) {
         self.encryption = encryption
         self.authentication = authentication
+        self.cipher = cipher
     }
 
     /// Derives both from the shared secret of a key agreement.
-    package init(sharedSecret: borrowing Secret, cipher: AES) throws(CryptoError) {
+    package init(sharedSecret: borrowing Secret, cipher: SessionCipher) throws(CryptoError) {
         let encryption = try KeyDerivation.derive(.encryption, from: sharedSecret, for: cipher)
         let authentication = try KeyDerivation.derive(.authentication, from: sharedSecret, for: cipher)
-        self.init(encryption: encryption, authentication: authentication)
+        self.init(encryption: encryption, authentication: authentication, cipher: cipher.block)
     }
 
     /// Returns a copy.
     package borrowing func clone() -> SessionKeys {
-        SessionKeys(encryption: encryption.clone(), authentication: authentication.clone())
+        SessionKeys(encryption: encryption.clone(), authentication: authentication.clone(), cipher: cipher)
     }
 }

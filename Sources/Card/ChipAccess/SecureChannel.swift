@@ -19,15 +19,15 @@ package final class SecureChannel {
 
     /// Sends a protected command and returns the plain answer.
     /// - Throws: `.card` when no answer came; `.status` for an unprotected error status; `.protocolViolation`.
-    package func exchange(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+    package func exchange(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
         try await exchange(command, data: Secret(command.data))
     }
 
     /// Sends a protected command whose data must not lie in ordinary memory. They are wiped before it goes out.
-    package func exchange(_ header: CommandAPDU, data: consuming Secret) async throws(EIDError) -> ResponseAPDU {
+    package func exchange(_ header: CommandAPDU, data: consuming Secret) async throws(ChipError) -> ResponseAPDU {
         let command = try wrap(header, data: data)
         let answer: ResponseAPDU
-        do throws(EIDError) {
+        do throws(ChipError) {
             answer = try await base.exchange(command)
         } catch {
             messaging.close()
@@ -41,7 +41,7 @@ package final class SecureChannel {
     }
 
     /// Consumes the data, so that they are wiped when this returns.
-    private func wrap(_ header: CommandAPDU, data: consuming Secret) throws(EIDError) -> CommandAPDU {
+    private func wrap(_ header: CommandAPDU, data: consuming Secret) throws(ChipError) -> CommandAPDU {
         try messaging.wrap(header, data: data)
     }
 }

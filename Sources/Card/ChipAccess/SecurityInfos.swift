@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
 
-/// The SET OF SecurityInfo of EF.CardAccess and EF.CardSecurity: the protocols of a card. TR-03110-3 A.1.1.
+/// The SET OF SecurityInfo of EF.CardAccess, EF.CardSecurity and DG14: the protocols of a chip. TR-03110-3 A.1.1,
+/// ICAO 9303-11 9.2.
 ///
 /// Infos of unknown protocols, infos with a wrong syntax and repeated infos are ignored, so that they do not hide others.
 /// Only a wrong outer structure is an error.
@@ -11,6 +12,8 @@ package struct SecurityInfos: Sendable, Equatable {
     package private(set) var terminalAuthentication: [TerminalAuthenticationInfo] = []
     package private(set) var chipAuthentication: [ChipAuthenticationInfo] = []
     package private(set) var chipAuthenticationDomainParameters: [DomainParameterInfo] = []
+    package private(set) var chipAuthenticationKeys: [ChipAuthenticationKeyInfo] = []
+    package private(set) var activeAuthentication: [ActiveAuthenticationInfo] = []
     package private(set) var restrictedIdentification: [RestrictedIdentificationInfo] = []
     package private(set) var cardInfoLocator: CardInfoLocator?
     /// How a mobile eID keeps its keys; nil for a card.
@@ -44,6 +47,10 @@ package struct SecurityInfos: Sendable, Equatable {
         case let id where id.starts(with: OID.chipAuthentication):
             append(ChipAuthenticationInfo(info), to: \.chipAuthentication)
             append(DomainParameterInfo(info), to: \.chipAuthenticationDomainParameters)
+        case let id where id.starts(with: OID.publicKey):
+            append(ChipAuthenticationKeyInfo(info), to: \.chipAuthenticationKeys)
+        case OID.activeAuthentication:
+            append(ActiveAuthenticationInfo(info), to: \.activeAuthentication)
         case let id where id.starts(with: OID.restrictedIdentification):
             append(RestrictedIdentificationInfo(info), to: \.restrictedIdentification)
         default:
@@ -134,6 +141,36 @@ package struct ChipAuthenticationInfo: Sendable, Equatable {
             return nil
         }
         (protocolID, self.version, keyID) = (info.protocolID, version, info.optional.flatMap { Int($0) })
+    }
+}
+
+/// A static public key for chip authentication. ICAO 9303-11 9.2.6.
+package struct ChipAuthenticationKeyInfo: Sendable, Equatable {
+    /// Whether the key is for ECDH (id-PK-ECDH) or for DH (id-PK-DH).
+    package let isElliptic: Bool
+    /// The encoded SubjectPublicKeyInfo.
+    package let publicKey: [UInt8]
+    package let keyID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.publicKey.count + 1, info.required.tag == 0x30 else { return nil }
+        switch info.protocolID.last {
+        case 1: isElliptic = false
+        case 2: isElliptic = true
+        default: return nil
+        }
+        (publicKey, keyID) = (info.required.encoded, info.optional.flatMap { Int($0) })
+    }
+}
+
+/// The signature algorithm of active authentication with ECDSA. ICAO 9303-11 9.2.4.
+package struct ActiveAuthenticationInfo: Sendable, Equatable {
+    /// The content of the object identifier of the algorithm.
+    package let algorithm: [UInt8]
+
+    init?(_ info: SecurityInfos.Info) {
+        guard Int(info.required) == 1, let algorithm = info.optional, algorithm.tag == 0x06 else { return nil }
+        self.algorithm = algorithm.value
     }
 }
 
