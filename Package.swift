@@ -220,6 +220,10 @@ let package = Package(
             ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "EID", "Crypto"]
         ),
         virtual.target(
+            "VirtualDocument",
+            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "Document", "Crypto"]
+        ),
+        virtual.target(
             "VirtualKeycard",
             [
                 "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
@@ -362,7 +366,8 @@ let package = Package(
             "FuzzTargets",
             [
                 "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices", "Readers", "Crypto",
-                "ChipAccess", "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Transfers", "Antelope", "EService",
+                "ChipAccess", "Document", "VirtualDocument", "EID", "CountryAuthorities", "AnchorImport", "HTTP",
+                "Transfers", "Antelope", "EService",
                 "MPin",
                 "BN254",
                 "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
@@ -430,7 +435,8 @@ let package = Package(
         tests(
             "CardTests",
             [
-                "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "Document", "ChipAccess", "EID", "Crypto",
+                "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "VirtualDocument", "Document", "ChipAccess",
+                "EID", "Crypto",
                 "Secrets", "COpenPACE",
                 "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "VirtualAliro", "ReadersVirtual", "Readers",
                 "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1", "KeycardTestSupport", "AnchorImport",

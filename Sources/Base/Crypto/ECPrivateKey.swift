@@ -30,6 +30,11 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         publicKey = ECPublicKey(checked: encoding, on: group.curve)
     }
 
+    /// Returns a copy.
+    package borrowing func copy() throws(CryptoError) -> ECPrivateKey {
+        try ECPrivateKey(scalar: try scalar.copy(), on: group)
+    }
+
     /// Runs ECKA and returns the x coordinate of the shared point at full field length. TR-03111 4.3.1, TR-03110-3 A.2.3.
     package func sharedSecret(with peer: ECPublicKey) throws(CryptoError) -> Secret {
         let point = try sharedPoint(with: peer)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-import Secrets
+package import Secrets
 
 /// A public key of RSA, for signatures with PKCS#1 v1.5 and PSS. RFC 8017, 8.1 and 8.2.
 package struct RSAPublicKey: Sendable, Equatable {
@@ -120,5 +120,33 @@ package struct RSAPublicKey: Sendable, Equatable {
         let selection = OSSL_KEYMGMT_SELECT_ALL_PARAMETERS | OSSL_KEYMGMT_SELECT_PUBLIC_KEY
         try check(EVP_PKEY_fromdata(context, &key, selection, list), .invalidKey)
         return try check(key)
+    }
+}
+
+/// The private numbers of an RSA key, for chips in software. The exponent is wiped when the value is freed.
+package struct RSAPrivateNumbers: ~Copyable, Sendable {
+    package let modulus: [UInt8]
+    private let exponent: Secret
+
+    /// Takes big-endian numbers.
+    package init(modulus: [UInt8], exponent: consuming Secret) {
+        self.modulus = Array(modulus.drop { $0 == 0 })
+        self.exponent = exponent
+    }
+
+    /// The length of the modulus in bytes.
+    package var length: Int { modulus.count }
+
+    /// Returns message^exponent mod modulus at the length of the modulus. The message has its padding already.
+    package func sign(_ message: [UInt8]) throws(CryptoError) -> [UInt8] {
+        let number = try BigNumber(message)
+        let n = try BigNumber(modulus)
+        let d = try exponent.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let result = try BigNumber()
+        let context = try BigNumberContext()
+        try check(
+            BN_mod_exp_mont_consttime(result.pointer, number.pointer, d.pointer, n.pointer, context.pointer, nil)
+        )
+        return try octets(result.pointer, modulus.count)
     }
 }

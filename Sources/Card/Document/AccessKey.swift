@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ChipAccess
+import Crypto
 package import Secrets
 
 /// What opens a document: the information of the machine readable zone, or the card access number. It is wiped when the
@@ -23,6 +24,12 @@ package final class AccessKey: Sendable {
     package init(information: consuming Secret) {
         kind = .mrz
         secret = information
+    }
+
+    /// Whether the key is the information of a zone; nil for a card access number.
+    func matches(_ zone: MachineReadableZone) -> Bool? {
+        guard kind == .mrz else { return nil }
+        return ConstantTime.equal(secret, Secret(zone.information))
     }
 
     /// Returns a copy of the secret.

@@ -60,6 +60,8 @@ extension DocumentChip {
         var content: [UInt8] = []
         var total: Int?
         var reopenings = 0
+        partial[file] = nil
+        defer { if total.map({ content.count < $0 }) ?? true { partial[file] = content } }
         while total.map({ content.count < $0 }) ?? true {
             let cipher = blockCipher
             let isOdd = content.count >= Self.oddOffset
@@ -82,9 +84,7 @@ extension DocumentChip {
                 }
                 guard lengths.shorten(below: wanted) else { throw .refused(file, status) }
                 reopenings += 1
-                // This file is outside of the application that `open` selects.
-                guard file != .cardSecurity else { throw .refused(file, status) }
-                try await open()
+                try await reopen(for: file)
                 if !content.isEmpty { try await select(file) }
                 continue
             }

@@ -27,8 +27,12 @@ package actor DocumentChip {
     /// The content of EF.CardSecurity after PACE with chip authentication mapping.
     package private(set) var cardSecurity: [UInt8]?
     private var hasTriedCardSecurity = false
+    /// What was read of files that end too early.
+    package var partial: [DocumentFile: [UInt8]] = [:]
     package private(set) var access: DocumentAccess?
     package private(set) var mappingProof: PACE.MappingProof?
+    /// The cipher of the channel, which decides how much an answer can carry.
+    private(set) var blockCipher = BlockCipher.tripleDES
     /// The lengths of the next reads.
     var lengths: ReadLengths
     /// The commands that were sent.
@@ -165,6 +169,7 @@ package actor DocumentChip {
             let outcome = try terminal.receiveToken(answer.data)
             mappingProof = outcome.mappingProof
             channel = SecureChannel(outcome.secureMessaging(), over: base)
+            blockCipher = parameters.cipher.block
         } catch {
             throw Self.refusal(error)
         }
@@ -209,6 +214,7 @@ package actor DocumentChip {
         guard answer.status == .ok else { throw .wrongPassword(answer.status) }
         do throws(ChipError) {
             channel = SecureChannel(try terminal.finish(answer.data), over: base)
+            blockCipher = .tripleDES
         } catch {
             throw DocumentError(error)
         }
@@ -219,6 +225,13 @@ package actor DocumentChip {
 
     /// Whether the channel accepts commands.
     package var hasChannel: Bool { channel.map { !$0.isClosed } ?? false }
+
+    /// Opens the channel again where a file is: EF.CardSecurity is in the master file, the others in the application.
+    func reopen(for file: DocumentFile) async throws(DocumentError) {
+        guard file == .cardSecurity, let parameters = access?.parameters else { return try await open() }
+        channel = nil
+        try await establishPACE(parameters)
+    }
 
     /// Opens the channel again if the chip has ended it.
     func reopen() async throws(DocumentError) {
@@ -262,20 +275,13 @@ package actor DocumentChip {
     }
 
     /// Replaces the channel after chip authentication.
-    func replaceChannel(_ keys: consuming SessionKeys) {
+    func replaceChannel(_ keys: consuming SessionKeys, cipher: SessionCipher) {
         channel = SecureChannel(SecureMessaging(keys), over: base)
+        blockCipher = cipher.block
     }
 
     /// Closes the channel after a failed chip authentication: the chip has other keys.
     func dropChannel() { channel = nil }
-
-    /// The cipher of the channel, which decides how much an answer can carry.
-    var blockCipher: BlockCipher {
-        switch access?.parameters?.cipher {
-        case .tripleDES, nil: .tripleDES
-        case .aes128, .aes192, .aes256: .aes
-        }
-    }
 
     static func step<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(DocumentError) -> T {
         do throws(CryptoError) {
