@@ -12,6 +12,10 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
     /// The number of the key that is sent; nil if the chip has one key.
     package let keyID: Int?
 
+    package init(key: AgreementPublicKey, cipher: SessionCipher, keyID: Int?) {
+        (self.key, self.cipher, self.keyID) = (key, cipher, keyID)
+    }
+
     package enum Fault: Error, Sendable, Equatable {
         case malformed
         case unsupported

@@ -79,7 +79,8 @@ extension DocumentChip {
                 answer = try await protected(Self.command(file, offset: content.count, count: wanted))
             } catch {
                 // The chip has ended the channel: it is opened again, and asked for less.
-                guard case .status(let status) = error, reopenings < Self.maximumReopenings else {
+                // So is it after a length that the reader cannot transfer.
+                guard let status = Self.endOfChannel(error), reopenings < Self.maximumReopenings else {
                     throw DocumentError(error)
                 }
                 guard lengths.shorten(below: wanted) else { throw .refused(file, status) }
@@ -105,6 +106,16 @@ extension DocumentChip {
             if answer.status.value == 0x6282, total.map({ content.count < $0 }) ?? true { throw .malformed(file) }
         }
         return Array(content.prefix(total ?? 0))
+    }
+
+    /// The status word with which a chip has ended the channel; 6700 for a reader without extended lengths. nil for other
+    /// errors.
+    static func endOfChannel(_ error: ChipError) -> StatusWord? {
+        switch error {
+        case .status(let status): status
+        case .card(.tooLong): StatusWord(0x6700)
+        case .card, .protocolViolation, .unsupported: nil
+        }
     }
 
     /// Reads the length of the whole file from its header; nil while the header is not complete.

@@ -105,7 +105,7 @@ extension DocumentChip {
                 guard answer.status == .ok else { throw .status(answer.status) }
                 return (challenge, answer.data)
             } catch {
-                guard case .status(let status) = error else { throw DocumentError(error) }
+                guard let status = Self.endOfChannel(error) else { throw DocumentError(error) }
                 try await reopen()
                 guard isLong else { throw .refused(.group(15), status) }
                 isLong = false

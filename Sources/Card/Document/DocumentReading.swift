@@ -32,7 +32,7 @@ package struct DocumentReading: Sendable {
     package private(set) var zone: MachineReadableZone?
     package private(set) var access: DocumentAccess?
     private var object: SecurityObject?
-    private var signer: DocumentCertificate?
+    private var signer: SignedData.Proof.Claim?
     private let readsCommonData: Bool
 
     /// - Parameters:
@@ -220,7 +220,7 @@ package struct DocumentReading: Sendable {
         }
         guard anchors.count > 0 else { return .init(.mapping, .notDone) }
         guard anchors.issuer(of: verified.signer) != nil, verified.signer.signsData,
-            let country = verified.signer.subject.country, country == signer?.subject.country,
+            let country = verified.signer.subject.country, country == signer?.certificate.subject.country,
             anchors.revocation(of: verified.signer, at: time) != .revoked
         else { return .init(.mapping, .failed, .unknownAuthority) }
         return .init(.mapping, .passed)

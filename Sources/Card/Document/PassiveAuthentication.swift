@@ -9,7 +9,7 @@ enum PassiveAuthentication {
     static func check(
         _ file: [UInt8],
         anchors: DocumentAnchors
-    ) -> (SignatureCheck, SecurityObject?, DocumentCertificate?) {
+    ) -> (check: SignatureCheck, object: SecurityObject?, signer: SignedData.Proof.Claim?) {
         var check = SignatureCheck()
         let signed: SignedData
         do throws(SignedData.Fault) {
@@ -18,21 +18,24 @@ enum PassiveAuthentication {
             (check.result, check.reason) = (.failed, .malformed)
             return (check, PartialSecurityObject.read(file), nil)
         }
-        let object = try? SecurityObject(signed.content)
-        var signer: DocumentCertificate?
+        var object: SecurityObject?
+        var isMalformed = false
+        do throws(SecurityObject.Fault) {
+            object = try SecurityObject(signed.content)
+        } catch {
+            // Hashes that cannot be computed are not done; a list that cannot be read is a fault.
+            isMalformed = error == .malformed
+        }
+        var signer: SignedData.Proof.Claim?
         do throws(SignedData.Fault) {
             let proof = try signed.verify(contentType: SecurityObject.contentType, others: anchors.signers)
             (check.result, check.algorithm) = (.passed, proof.algorithm.name)
-            signer = proof.signer
-            // A time of signing outside of the signer's validity contradicts the certificate.
-            if let time = proof.signingTime, !proof.signer.validity.contains(time) {
-                (check.result, check.reason) = (.failed, .wrongSignature)
-            }
+            signer = .init(certificate: proof.signer, signingTime: proof.signingTime)
         } catch {
             (check.result, check.reason) = (.failed, reason(error))
-            signer = signed.certificates.first
+            signer = signed.certificates.first.map { .init(certificate: $0, signingTime: nil) }
         }
-        if object == nil, check.result == .passed { (check.result, check.reason) = (.failed, .malformed) }
+        if isMalformed, check.result == .passed { (check.result, check.reason) = (.failed, .malformed) }
         return (check, object, signer)
     }
 
@@ -48,18 +51,19 @@ enum PassiveAuthentication {
     /// Checks the signer at the time of the reading.
     ///
     /// - Parameters:
-    ///   - signer: the certificate that EF.SOD names.
+    ///   - claim: the certificate that EF.SOD names, and when it has signed.
     ///   - zone: of DG1, which names the issuing state; nil if DG1 cannot be read.
     ///   - anchors: the trusted authorities.
     ///   - time: seconds since 1970.
     /// - Returns: not done without authorities or without a zone.
     static func check(
-        _ signer: DocumentCertificate,
+        _ claim: SignedData.Proof.Claim,
         zone: MachineReadableZone?,
         anchors: DocumentAnchors,
         at time: Int
     ) -> AuthorityCheck {
         var check = AuthorityCheck()
+        let signer = claim.certificate
         (check.signer, check.until) = (signer.subject.text, signer.validity.upperBound)
         // Without an authority nothing can be told.
         guard anchors.count > 0 else { return check }
@@ -85,6 +89,11 @@ enum PassiveAuthentication {
         guard check.revocation != .revoked else { return fail(.revoked) }
         check.defects = anchors.defects(of: signer)
         guard check.defects.isEmpty else { return fail(.defect) }
+        // The time of signing lies in the signer's validity, and so does the time of reading.
+        if let signed = claim.signingTime {
+            guard signed >= signer.validity.lowerBound else { return fail(.signerNotYetValid) }
+            guard signed <= signer.validity.upperBound else { return fail(.signerExpired) }
+        }
         guard time >= signer.validity.lowerBound else { return fail(.signerNotYetValid) }
         guard time <= signer.validity.upperBound else { return fail(.signerExpired) }
         guard authority.validity.contains(time) else { return fail(.authorityExpired) }

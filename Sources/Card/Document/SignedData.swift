@@ -129,6 +129,12 @@ package struct SignedData: Sendable, Equatable {
         package let algorithm: SignatureAlgorithm
         /// Seconds since 1970; nil if the time is not signed.
         package let signingTime: Int?
+
+        /// A signer whose authority is to be checked.
+        struct Claim: Sendable {
+            let certificate: DocumentCertificate
+            let signingTime: Int?
+        }
     }
 
     /// Verifies the signature of the first signer that fits: the content type, the digest of the content, the signature

@@ -176,6 +176,52 @@ struct DocumentQuirkTests {
         }
     }
 
+    @Test("a reader without extended lengths is used with short ones")
+    func shortReader() async throws {
+        for name in ["bac-aa-rsa-sha256", "pace-gm-bac"] {
+            let entry = try DocumentCatalogue.shared.document(name)
+            let channel = ShortReader(try entry.description().makeCard())
+            let chip = DocumentChip(channel: channel, key: entry.key, usesExtendedLength: true)
+            var reading = DocumentReading(groups: [1, 2])
+            let anchors = try DocumentCatalogue.shared.anchors()
+            try await reading.run(chip, key: entry.key, anchors: anchors, at: DocumentCatalogue.time)
+            #expect(reading.checks.verdict == .genuine)
+        }
+    }
+
+    /// A reader that refuses extended lengths, as some drivers do.
+    private struct ShortReader: CardChannel {
+        let channel: VirtualChannel
+
+        init(_ card: VirtualCard) { channel = VirtualChannel(card) }
+
+        func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+            guard !command.isExtended else { throw .tooLong }
+            return try await channel.transmit(command)
+        }
+    }
+
+    @Test("chip authentication over integers proves the chip, and finds a clone", arguments: [false, true])
+    func integers(isClone: Bool) async throws {
+        let group = try DHParameters.modp2048Subgroup256.group
+        let own = try DHPrivateKey(on: group)
+        // A clone does not have the private half of the key in DG14.
+        let reader = try DHPrivateKey(on: group)
+        let choice = ChipAuthenticationV1(
+            key: .integers(isClone ? try DHPrivateKey(on: group).publicKey : own.publicKey),
+            cipher: .aes128,
+            keyID: nil
+        )
+        #expect(choice.protocolID == hex("04007F00070202030102"))
+        let theirs = try ChipAuthenticationV1.agree(
+            .integers(own),
+            with: .integers(reader.publicKey),
+            cipher: .aes128
+        )
+        let ours = try ChipAuthenticationV1.agree(.integers(reader), with: choice.key, cipher: .aes128)
+        #expect((bytes(ours.encryption) == bytes(theirs.encryption)) == !isClone)
+    }
+
     @Test("a card that leaves is a lost card at every command, and the reading goes on with what it has")
     func removal() async throws {
         let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
