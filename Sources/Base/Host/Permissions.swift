@@ -34,6 +34,9 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Receive the credentials that people present at readers.
     package static let credentials = Permissions(rawValue: 512)
 
+    /// Read electronic documents; needs `cards`, too. No configuration grants it, because no program offers the feature.
+    package static let documents = Permissions(rawValue: 4096)
+
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
     /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)

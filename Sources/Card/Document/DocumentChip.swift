@@ -59,26 +59,14 @@ package actor DocumentChip {
 
     /// Reads EF.CardAccess, which needs no password. Without the file `infos` stays nil. ICAO 9303-11 4.2.
     package func probe() async throws(DocumentError) {
-        // Chips without access to the MF refuse its selection with many status words; the file may be there all the same.
-        let selected = try await plain(.selectMasterFile)
-        if selected.status != .ok { _ = try await plain(CommandAPDU(0x00, 0xA4, 0x00, 0x0C)) }
-        var content: [UInt8] = []
-        while content.count < Self.maximumCardAccess {
-            let answer = try await plain(
-                content.isEmpty
-                    ? .readBinary(shortFileID: DocumentFile.cardAccess.shortID)
-                    : .readBinary(offset: content.count)
-            )
-            guard answer.status == .ok || answer.status.value == 0x6282, !answer.data.isEmpty else { break }
-            content += answer.data
-            if (try? BERTLV(startOf: content)) != nil { break }
-        }
-        guard let set = try? BERTLV(startOf: content), set.tag == DocumentFile.cardAccess.tag else { return }
-        cardAccess = set.encoded
-        infos = try? SecurityInfos(set.encoded)
+        guard
+            let file = try await DocumentOffer.readCardAccess({ command throws(DocumentError) in
+                try await plain(command)
+            })
+        else { return }
+        cardAccess = file
+        infos = try? SecurityInfos(file)
     }
-
-    private static let maximumCardAccess = 4096
 
     /// The variants of PACE that the chip offers and that are supported, the best first: a proof of the chip, then the
     /// strongest cipher.

@@ -52,7 +52,7 @@ package struct DocumentReading: Sendable {
     ///   - time: of the reading, in seconds since 1970.
     ///   - progress: is called at each step, and after each command that reads a file.
     /// - Throws: when the document cannot be read. A document that can be read but not believed is no error.
-    package mutating func run(
+    @concurrent package mutating func run(
         _ chip: DocumentChip,
         key: AccessKey,
         anchors: DocumentAnchors,
