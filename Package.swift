@@ -166,7 +166,9 @@ let package = Package(
         // Card
         card.target("ISO7816", ["Text"]),
         card.target("ISODEP"),
-        card.target("EID", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("ChipAccess", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
+        card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("CountryAuthorities", ["EID", "Crypto", "Text", "Host"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "Host", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
@@ -179,7 +181,7 @@ let package = Package(
         services.target(
             "EService",
             [
-                "Text", "ISO7816", "Crypto", "EID", "CountryAuthorities", "HTTP", "Concurrency",
+                "Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency",
             ]
         ),
         services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
@@ -214,7 +216,14 @@ let package = Package(
 
         // Virtual
         virtual.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "Crypto", "Concurrency"]),
-        virtual.target("VirtualEID", ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "EID", "Crypto"]),
+        virtual.target(
+            "VirtualEID",
+            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "EID", "Crypto"]
+        ),
+        virtual.target(
+            "VirtualDocument",
+            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "Document", "Crypto"]
+        ),
         virtual.target(
             "VirtualKeycard",
             [
@@ -251,7 +260,7 @@ let package = Package(
         features.target(
             "EIDFeature",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "EID",
+                "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "ChipAccess", "EID",
                 "CountryAuthorities", "EService", "Host",
             ]
         ),
@@ -271,6 +280,13 @@ let package = Package(
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
                 "Credentials", "Store", "PKOC", "Aliro", "Readers", "Threads", "CLinux",
+            ]
+        ),
+        features.target(
+            "DocumentFeature",
+            [
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
+                "ChipAccess", "Document",
             ]
         ),
         features.target(
@@ -348,7 +364,8 @@ let package = Package(
         testLibrary(
             "TestSupport",
             [
-                "CTestSupport", "Secrets", "Text", "Threads", "Concurrency", "Wire", "ISO7816", "Crypto", "EID",
+                "CTestSupport", "Secrets", "Text", "Threads", "Concurrency", "Wire", "ISO7816", "Crypto", "ChipAccess",
+                "EID",
                 "EService", "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Server", "Cards",
                 "EIDFeature", "DoorFeature", "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners",
             ]
@@ -365,7 +382,9 @@ let package = Package(
             "FuzzTargets",
             [
                 "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices", "Readers", "Crypto",
-                "EID", "CountryAuthorities", "AnchorImport", "HTTP", "Transfers", "Antelope", "EService", "MPin",
+                "ChipAccess", "Document", "VirtualDocument", "EID", "CountryAuthorities", "AnchorImport", "HTTP",
+                "Transfers", "Antelope", "EService",
+                "MPin",
                 "BN254",
                 "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
                 "VirtualEID",
@@ -383,7 +402,10 @@ let package = Package(
             ]
         ),
         // An eService with its eID-Server
-        testLibrary("EIDServer", ["Secrets", "ISO7816", "Crypto", "EID", "Text", "Wire", "COpenSSL", "CTLS"]),
+        testLibrary(
+            "EIDServer",
+            ["Secrets", "ISO7816", "Crypto", "ChipAccess", "EID", "Text", "Wire", "COpenSSL", "CTLS"]
+        ),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // Fake servers over real HTTP: a node of a chain, a dapp, and an issuer of keys for doors
         testLibrary("ServerDoubles", ["EIDServer", "Vault", "Crypto", "Secrets", "Text", "Antelope", "Secp256k1"]),
@@ -429,7 +451,9 @@ let package = Package(
         tests(
             "CardTests",
             [
-                "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "EID", "Crypto", "Secrets", "COpenPACE",
+                "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "VirtualDocument", "Document", "ChipAccess",
+                "EID", "Crypto",
+                "Secrets", "COpenPACE",
                 "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "VirtualAliro", "ReadersVirtual", "Readers",
                 "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1", "KeycardTestSupport", "AnchorImport",
                 "CountryAuthorities", "CZlib",
@@ -495,7 +519,8 @@ let package = Package(
         tests(
             "ReadersVirtualTests",
             [
-                "ReadersVirtual", "VirtualEID", "Readers", "EID", "Crypto", "ISO7816", "Secrets", "Text", "Threads",
+                "ReadersVirtual", "VirtualEID", "Readers", "ChipAccess", "EID", "Crypto", "ISO7816", "Secrets", "Text",
+                "Threads",
                 "TestSupport",
             ]
         ),
@@ -541,7 +566,9 @@ let package = Package(
         tests(
             "WorkflowTests",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "EID", "EService", "ReadersVirtual",
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "Document", "DocumentFeature",
+                "VirtualDocument", "ChipAccess", "EID", "EService",
+                "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),

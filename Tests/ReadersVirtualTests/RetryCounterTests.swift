@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -61,7 +62,7 @@ struct RetryCounterTests {
         for (digits, left) in [("123456", 3), ("111111", 2)] {
             let torn = try VirtualCard(description)
             let terminal = try await torn.terminal()
-            await #expect(throws: EIDError.card(.removed)) { try await terminal.prove(.pin, digits) }
+            await #expect(throws: ChipError.card(.removed)) { try await terminal.prove(.pin, digits) }
             #expect(await torn.eidState?.retryCounter == left)
         }
     }

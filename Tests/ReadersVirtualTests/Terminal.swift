@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -40,7 +41,7 @@ extension EIDCard {
             case .established: return 0x9000
             case .wrongPassword(_, let status), .usedUp(let status): return status.value
             }
-        } catch EIDError.status(let status) {
+        } catch ChipError.status(let status) {
             return status.value
         }
     }
@@ -50,7 +51,7 @@ extension EIDCard {
         guard let command = CommandAPDU(bytes: hex(digits)) else { throw Unexpected("\(digits) is no command") }
         do {
             return try await transmit(command).status.description
-        } catch EIDError.status(let status) {
+        } catch ChipError.status(let status) {
             return status.description
         }
     }

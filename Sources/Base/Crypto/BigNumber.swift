@@ -40,6 +40,13 @@ package struct BigNumber: ~Copyable {
 
     deinit { BN_clear_free(pointer) }
 
+    /// Returns a copy.
+    package borrowing func copy() throws(CryptoError) -> BigNumber {
+        let number = try BigNumber()
+        _ = try check(BN_copy(number.pointer, pointer))
+        return number
+    }
+
     package var isZero: Bool { BN_is_zero(pointer) != 0 }
 
     /// Whether the number is in 1 ..< order, both BIGNUM.
@@ -53,4 +60,13 @@ package struct BigNumber: ~Copyable {
         repeat { try check(BN_priv_rand_range(number.pointer, order)) } while number.isZero
         return number
     }
+}
+
+/// The scratch space of a calculation, in memory that is wiped on release. The C type is BN_CTX.
+package struct BigNumberContext: ~Copyable {
+    package let pointer: OpaquePointer
+
+    package init() throws(CryptoError) { pointer = try check(BN_CTX_secure_new()) }
+
+    deinit { BN_CTX_free(pointer) }
 }

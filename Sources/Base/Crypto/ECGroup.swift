@@ -96,6 +96,14 @@ package final class ECGroup: @unchecked Sendable {
         return ECGroup(curve: curve, pointer: pointer, base: base ?? self, generator: sum)
     }
 
+    /// Runs the integrated mapping: returns the group whose generator is the point that encodes the pseudo-random number,
+    /// which is reduced modulo the prime. ICAO 9303-11 4.4.3.3.2, appendix B.
+    /// - Throws: `.unsupported` for a curve whose prime is 1 modulo 4, which has no such encoding.
+    package func mapped(random: borrowing Secret) throws(CryptoError) -> ECGroup {
+        let point = try PointEncoding.point(of: random, on: self)
+        return ECGroup(curve: curve, pointer: pointer, base: base ?? self, generator: point)
+    }
+
     /// The uncompressed generator; only for tests, since a mapped generator is a secret.
     package var generatorEncoding: [UInt8] {
         get throws(CryptoError) {

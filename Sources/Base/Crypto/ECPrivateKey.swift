@@ -30,6 +30,11 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         publicKey = ECPublicKey(checked: encoding, on: group.curve)
     }
 
+    /// Returns a copy.
+    package borrowing func copy() throws(CryptoError) -> ECPrivateKey {
+        try ECPrivateKey(scalar: try scalar.copy(), on: group)
+    }
+
     /// Runs ECKA and returns the x coordinate of the shared point at full field length. TR-03111 4.3.1, TR-03110-3 A.2.3.
     package func sharedSecret(with peer: ECPublicKey) throws(CryptoError) -> Secret {
         let point = try sharedPoint(with: peer)
@@ -47,5 +52,21 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
         let point = try group.multiply(try ECPoint(peer.uncompressed, on: group), by: scalar)
         guard !point.isInfinity(on: group) else { throw .invalidPoint }
         return point
+    }
+
+    /// Returns this key divided by `other` modulo the order, at full scalar length: the proof of PACE with chip
+    /// authentication mapping. ICAO 9303-11 4.4.3.3.3.
+    package borrowing func divided(by other: borrowing ECPrivateKey) throws(CryptoError) -> Secret {
+        let order = EC_GROUP_get0_order(group.pointer)
+        let context = try BigNumberContext()
+        let inverse = try BigNumber()
+        _ = try check(BN_mod_inverse(inverse.pointer, other.scalar.pointer, order, context.pointer))
+        let quotient = try BigNumber()
+        try check(BN_mod_mul(quotient.pointer, scalar.pointer, inverse.pointer, order, context.pointer))
+        let count = group.curve.scalarLength
+        let pointer = quotient.pointer
+        return try Secret(count: count) { out throws(CryptoError) in
+            guard BN_bn2binpad(pointer, out.octets, Int32(count)) == Int32(count) else { throw .library }
+        }
     }
 }

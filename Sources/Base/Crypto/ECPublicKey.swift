@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Secrets
 
 /// A public key: a point that lies on its curve and is not the point at infinity.
 package struct ECPublicKey: Sendable, Equatable {
@@ -29,4 +30,14 @@ package struct ECPublicKey: Sendable, Equatable {
 
     /// Comp(): the x coordinate at full field length, with leading zero bytes. TR-03110-3 A.2.2.3.
     package var compressed: [UInt8] { Array(uncompressed.dropFirst().prefix(curve.fieldLength)) }
+
+    /// Multiplies the point by a big-endian number.
+    /// - Throws: `.invalidKey` unless the number is in 1 ..< order.
+    package func multiplied(by number: borrowing Secret) throws(CryptoError) -> ECPublicKey {
+        let group = try curve.group
+        let scalar = try number.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        guard group.accepts(scalar) else { throw .invalidKey }
+        let product = try group.multiply(try ECPoint(uncompressed, on: group), by: scalar)
+        return ECPublicKey(checked: try product.uncompressed(on: group), on: curve)
+    }
 }

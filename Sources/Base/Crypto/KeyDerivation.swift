@@ -11,18 +11,24 @@ package enum KeyDerivation {
         case password = 3
     }
 
-    /// Derives a key with SHA-1 for AES-128 and with SHA-256 for longer keys.
+    /// Derives a key with SHA-1 for Triple DES and AES-128, and with SHA-256 for longer keys. Keys of Triple DES get the
+    /// right parity.
     package static func derive(
         _ purpose: Purpose,
         from secret: borrowing Secret,
-        for cipher: AES
+        for cipher: SessionCipher
     ) throws(CryptoError) -> Secret {
         let digest: DigestAlgorithm =
             switch cipher {
-            case .aes128: .sha1
+            case .tripleDES, .aes128: .sha1
             case .aes192, .aes256: .sha256
             }
         let hash = try digest.hash(secret, suffix: [0, 0, 0, purpose.rawValue])
-        return hash.withBytes { Secret($0.prefix(cipher.keyLength)) }
+        return hash.withBytes { bytes in
+            Secret(count: cipher.keyLength) { key in
+                key.copyBytes(from: bytes.prefix(cipher.keyLength))
+                if cipher == .tripleDES { TripleDES.adjustParity(key) }
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 package import ISO7816
 
 /// Authenticated auxiliary data: values that the card compares with its own. TR-03110-3 A.6.5.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 package import ISO7816
 
 /// A certificate holder authorization template: the role of the holder and what it may do. TR-03110-3 C.4.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
+import Crypto
 package import ISO7816
 
 /// EF.CardAccess: the protocols of a card, readable without a password. TR-03110-3 A.1.2.
@@ -19,7 +21,17 @@ package struct CardAccess: Sendable, Equatable {
         _ = try reader.next()
         let structure = Array(bytes.dropLast(reader.remainder.count))
         let infos = try SecurityInfos(structure)
-        guard let pace = infos.pace.lazy.compactMap(\.parameters).first else { return nil }
+        guard let pace = infos.pace.lazy.compactMap(\.eidParameters).first else { return nil }
         (self.bytes, securityInfos, self.pace) = (structure, infos, pace)
+    }
+}
+
+extension PACEInfo {
+    /// The variant if eID cards have it: version 2, standardized elliptic curve, generic mapping and AES. Others are nil.
+    package var eidParameters: PACEParameters? {
+        guard let parameters, parameters.mapping == .generic, parameters.curve != nil,
+            parameters.cipher != .tripleDES
+        else { return nil }
+        return parameters
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 package import ISO7816
 
 extension EIDCard {
@@ -38,8 +39,8 @@ extension EIDCard {
     /// Reads a file; nil when it cannot be read.
     /// - Throws: `CardError` when the card gave no answer, or the task was cancelled.
     private static func read(_ shortFileID: UInt8, on channel: any CardChannel) async throws(CardError) -> [UInt8]? {
-        do throws(EIDError) {
-            return try await TransparentFile.read("a file", shortFileID, le: 256) { command throws(EIDError) in
+        do throws(ChipError) {
+            return try await TransparentFile.read("a file", shortFileID, le: 256) { command throws(ChipError) in
                 try await channel.exchange(command)
             }
         } catch {

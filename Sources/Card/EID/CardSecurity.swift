@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
 package import ISO7816
 
 /// EF.CardSecurity: the card's signed SecurityInfos. TR-03110-3 A.1.2.5.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
 package import Crypto
 import ISO7816
 import Secrets
@@ -44,7 +45,7 @@ package enum ChipAuthentication {
             shared.withBytes { bytes.copyMemory(from: $0) }
             for (index, byte) in nonce.enumerated() { bytes[length + index] = byte }
         }
-        let keys = try SessionKeys(sharedSecret: seed, cipher: cipher)
+        let keys = try SessionKeys(sharedSecret: seed, cipher: SessionCipher(cipher))
         let object = BERTLV(0x7F49, [BERTLV(0x06, protocolID(cipher)), BERTLV(0x86, ephemeral.uncompressed)])
         return Outcome(token: try CMAC.truncatedTag(object.encoded, key: keys.authentication), keys: keys)
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
 package import ISO7816
 
 /// Terminal and chip authentication for a server that holds the keys, in the order of TR-03110-2 3.3 and 3.4. They run
 /// in the channel of PACE; afterwards the server has a channel of its own.
 extension EIDCard {
     /// Gets the challenge that the terminal signs: 8 bytes. GET CHALLENGE, TR-03110-3 B.3.
-    package func getChallenge() async throws(EIDError) -> [UInt8] {
+    package func getChallenge() async throws(ChipError) -> [UInt8] {
         let length = TerminalAuthentication.challengeLength
         let answer = try await transmit(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: length))
         guard answer.status == .ok else { throw .status(answer.status) }
@@ -15,7 +16,7 @@ extension EIDCard {
 
     /// Sends the certificates, then the signature of the challenge. TR-03110-3 B.3, B.11.3, B.11.4, B.11.7.
     /// - Throws: `.status` when the card refused a step; `.unsupported` when the proof cannot be sent.
-    package func authenticateTerminal(_ proof: TerminalProof) async throws(EIDError) {
+    package func authenticateTerminal(_ proof: TerminalProof) async throws(ChipError) {
         guard let terminal = proof.chain.last, let compressedKey = proof.compressedKey else {
             throw .unsupported("no terminal certificate, or no uncompressed ephemeral key")
         }
@@ -34,13 +35,13 @@ extension EIDCard {
     /// Reads EF.CardSecurity, in one command if the reader supports answers of this length. Cards allow this only after
     /// terminal authentication. TR-03110-3 A.1.2.5.
     /// - Throws: `.card(.cancelled)` when the task was cancelled between two commands.
-    package func readCardSecurity() async throws(EIDError) -> CardSecurity {
+    package func readCardSecurity() async throws(ChipError) -> CardSecurity {
         let content = try await TransparentFile.read(
             "EF.CardSecurity",
             CardSecurity.shortFileID,
             le: CommandAPDU.maximumLe,
             hasLength: true
-        ) { command throws(EIDError) in
+        ) { command throws(ChipError) in
             try await transmit(command)
         }
         guard let security = try? CardSecurity(content) else {
@@ -54,7 +55,7 @@ extension EIDCard {
     package func authenticateChip(
         _ security: CardSecurity,
         ephemeralKey: [UInt8]
-    ) async throws(EIDError) -> ChipProof {
+    ) async throws(ChipError) -> ChipProof {
         let infos = security.securityInfos.chipAuthentication
         guard let info = infos.first(where: { $0.version == 2 }) else {
             throw .unsupported("the card announces no chip authentication of version 2")
@@ -75,13 +76,13 @@ extension EIDCard {
     /// Sends a command, unchanged, that the server has secured with the keys of chip authentication.
     /// - Throws: `.unsupported` for a command without secure messaging, which is not sent. It would end the server's
     ///   channel, and could start another protocol without the user's consent.
-    package func passThrough(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+    package func passThrough(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
         guard command.cla & 0x0C == 0x0C else { throw .unsupported("command without secure messaging") }
         guard !hasChannel else { throw .unsupported("command before chip authentication") }
         return try await transmit(command)
     }
 
-    private func succeed(_ command: CommandAPDU) async throws(EIDError) {
+    private func succeed(_ command: CommandAPDU) async throws(ChipError) {
         let answer = try await transmit(command)
         guard answer.status == .ok else { throw .status(answer.status) }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
 import Crypto
 package import ISO7816
 package import Secrets
@@ -22,7 +23,7 @@ package actor EIDCard {
 
     /// Selects the application, then the master file. Needed at the start of a workflow, since other programs may have
     /// used the card.
-    package func select() async throws(EIDError) {
+    package func select() async throws(ChipError) {
         _ = try await transmit(.select(application: profile.applicationID))
         let answer = try await transmit(.selectMasterFile)
         guard answer.status == .ok else { throw .status(answer.status) }
@@ -30,7 +31,7 @@ package actor EIDCard {
 
     /// Reads the remaining tries of the PIN without using one.
     /// - Throws: `.status` when the status word contains no state of the PIN.
-    package func readPINStatus() async throws(EIDError) -> PINStatus {
+    package func readPINStatus() async throws(ChipError) -> PINStatus {
         let answer = try await transmit(.setPACE(profile.cardAccess.pace, .pin))
         guard let status = PINStatus(answer.status) else { throw .status(answer.status) }
         return status
@@ -49,7 +50,7 @@ package actor EIDCard {
         _ id: PasswordID,
         password: consuming Secret,
         chat: [UInt8]? = nil
-    ) async throws(EIDError) -> PACEOutcome {
+    ) async throws(ChipError) -> PACEOutcome {
         let parameters = profile.cardAccess.pace
         var terminal = try PACE.Terminal(parameters, password: password, id: id)
 
@@ -66,7 +67,7 @@ package actor EIDCard {
         let token = try terminal.receiveEphemeral(ephemeral)
 
         let answer: ResponseAPDU
-        do throws(EIDError) {
+        do throws(ChipError) {
             answer = try await transmit(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
         } catch {
             // A card may refuse a wrong password without secure messaging, which closes the older channel.
@@ -93,21 +94,21 @@ package actor EIDCard {
     /// - Returns: the authenticated status word. The PIN is changed if it is 9000, and only then.
     /// - Throws: `.card` when the answer is lost; then it is unknown whether the PIN is changed. Otherwise as
     ///   `transmit`.
-    package func changePIN(to pin: consuming Secret) async throws(EIDError) -> StatusWord {
+    package func changePIN(to pin: consuming Secret) async throws(ChipError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel for the new PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x02, 0x03), data: pin).status
     }
 
     /// Resets the retry counter of the PIN in the channel of the PUK. TR-03110-3 B.11.6.
     /// - Returns: the authenticated status word: 9000, or 6982 when the PUK is used up.
-    package func unblockPIN() async throws(EIDError) -> StatusWord {
+    package func unblockPIN() async throws(ChipError) -> StatusWord {
         guard let channel else { throw .protocolViolation("no channel to unblock the PIN") }
         return try await channel.exchange(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status
     }
 
     /// Sends a command, through the channel if there is one. Throws `.status` for an unprotected error status inside a
     /// channel; `.protocolViolation` for a forged answer, and in a closed channel.
-    package func transmit(_ command: CommandAPDU) async throws(EIDError) -> ResponseAPDU {
+    package func transmit(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
         if let channel { return try await channel.exchange(command) }
         return try await base.exchange(command)
     }
@@ -122,7 +123,7 @@ package actor EIDCard {
     }
 
     /// Sends GENERAL AUTHENTICATE with command chaining. TR-03110-3 B.1.
-    private func authenticate(_ data: [UInt8]) async throws(EIDError) -> [UInt8] {
+    private func authenticate(_ data: [UInt8]) async throws(ChipError) -> [UInt8] {
         let answer = try await transmit(CommandAPDU(0x10, 0x86, 0x00, 0x00, data: data, le: 256))
         guard answer.status == .ok else { throw .status(answer.status) }
         return answer.data
@@ -158,8 +159,8 @@ package struct PACEResult: Sendable, Equatable {
 
 extension PACE.Terminal {
     /// Derives the key from the password, which is wiped.
-    fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(EIDError) {
-        let key = try crypto { () throws(CryptoError) in
+    fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(ChipError) {
+        let key = try cryptoStep { () throws(CryptoError) in
             try PACE.passwordKey(password, id: id, cipher: parameters.cipher)
         }
         self.init(parameters, passwordKey: key)

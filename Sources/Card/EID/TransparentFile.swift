@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import ISO7816
 
 /// Reads transparent files of a card by READ BINARY. ISO 7816-4, 11.3.3.
@@ -21,9 +22,9 @@ enum TransparentFile {
         _ shortFileID: UInt8,
         le: Int,
         hasLength: Bool = false,
-        transmit: (CommandAPDU) async throws(EIDError) -> ResponseAPDU
-    ) async throws(EIDError) -> [UInt8] {
-        let tooLong = EIDError.protocolViolation("\(name) is too long")
+        transmit: (CommandAPDU) async throws(ChipError) -> ResponseAPDU
+    ) async throws(ChipError) -> [UInt8] {
+        let tooLong = ChipError.protocolViolation("\(name) is too long")
         var content: [UInt8] = []
         for _ in 0..<maximumReads {
             guard !Task.isCancelled else { throw .card(.cancelled) }

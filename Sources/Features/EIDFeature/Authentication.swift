@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
+import ChipAccess
 import Concurrency
 import CountryAuthorities
 import EID
@@ -135,7 +136,7 @@ struct AuthenticationResult: Equatable {
         // EAC1
         workflow.progress(20)
         let challenge = try await command(card, .didAuthenticateEAC1CardCommandFailed, .cardCommunication) {
-            () throws(EIDError) in try await card.card.getChallenge()
+            () throws(ChipError) in try await card.card.getChallenge()
         }
         let authorities = pace.certificationAuthorities
         let references = [authorities.current, authorities.previous].compactMap { $0 }
@@ -166,7 +167,7 @@ struct AuthenticationResult: Equatable {
         )
         workflow.progress(40)
         let (security, chip) = try await command(card, .didAuthenticateEAC2CardCommandFailed, .terminalRefused) {
-            () throws(EIDError) in
+            () throws(ChipError) in
             try await card.card.authenticateTerminal(proof)
             let security = try await card.card.readCardSecurity()
             return (security, try await card.card.authenticateChip(security, ephemeralKey: proof.ephemeralKey))
@@ -221,7 +222,7 @@ struct AuthenticationResult: Equatable {
                 throw EServiceFailure(.transmitCardCommandFailed, .unexpectedMessage, detail: "no command APDU")
             }
             let answer = try await command(card, .transmitCardCommandFailed, .cardCommunication) {
-                () throws(EIDError) in try await card.card.passThrough(apdu)
+                () throws(ChipError) in try await card.card.passThrough(apdu)
             }
             answers.append(answer.bytes)
             size += answer.bytes.count
@@ -242,10 +243,10 @@ struct AuthenticationResult: Equatable {
         _ card: HeldEIDCard,
         _ reason: FailureCode,
         _ status: FailureStatus,
-        _ body: () async throws(EIDError) -> T
+        _ body: () async throws(ChipError) -> T
     ) async throws(EServiceFailure) -> T {
         guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
-        do throws(EIDError) {
+        do throws(ChipError) {
             return try await body()
         } catch {
             switch error {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
+import ChipAccess
 import Concurrency
 import EID
 import EService
@@ -30,7 +31,7 @@ import Wire
     private func changePIN(_ card: HeldEIDCard) async throws(Failure) {
         let pin = try await dialogue.ask(.newPIN, PasswordPrompt.Kind.newPIN.digits, card)
         let status: StatusWord
-        do throws(EIDError) {
+        do throws(ChipError) {
             status = try await card.changePIN(to: pin)
         } catch {
             await card.destroyChannel()

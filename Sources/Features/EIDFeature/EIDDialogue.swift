@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
+import ChipAccess
 import Concurrency
 import EID
 import EService
@@ -59,7 +60,7 @@ extension CardDialogue<EIDRequirements> {
         let password = try await ask(kind, digits, card)
         workflow.workBegins()
         let result: HeldEIDCard.PasswordResult
-        do throws(EIDError) {
+        do throws(ChipError) {
             result = try await card.establish(id, password, for: authorization)
         } catch {
             let isLost = if case .card = error { true } else { false }
@@ -89,7 +90,7 @@ extension CardDialogue<EIDRequirements> {
     /// Resets the retry counter of the PIN, in a channel of the PUK.
     private func unblock(_ card: HeldEIDCard) async throws(Failure) {
         let status: StatusWord
-        do throws(EIDError) {
+        do throws(ChipError) {
             status = try await card.unblockPIN()
         } catch {
             guard case .card = error else {
@@ -112,7 +113,7 @@ extension CardDialogue<EIDRequirements> {
 
     /// Reads the retry counter again, outside any channel.
     private func refresh(_ card: HeldEIDCard) async throws(Failure) {
-        do throws(EIDError) {
+        do throws(ChipError) {
             try await card.readStatus()
         } catch {
             guard case .card = error else { throw Failure(.maintainCardConnectionPACEUnrecoverable) }

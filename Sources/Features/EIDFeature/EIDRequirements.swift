@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
+import ChipAccess
 import Concurrency
 import EID
 import EService
@@ -30,7 +31,7 @@ struct EIDRequirements: CardRequirements {
     /// Selects the application and reads the state of the PIN.
     func open(_ lease: CardLease, _ profile: EIDCardProfile) async throws(CardError) -> HeldEIDCard {
         let card = HeldEIDCard(lease, profile)
-        do throws(EIDError) {
+        do throws(ChipError) {
             try await card.card.select()
             try await card.readStatus()
         } catch {

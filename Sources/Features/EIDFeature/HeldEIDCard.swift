@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
+import ChipAccess
 import Concurrency
 import EID
 import ISO7816
@@ -47,14 +48,14 @@ import Secrets
     }
 
     /// Reads the state of the PIN. The unprotected command ends a secure channel.
-    func readStatus() async throws(EIDError) { set(try await card.readPINStatus()) }
+    func readStatus() async throws(ChipError) { set(try await card.readPINStatus()) }
 
     /// Runs PACE with a password; nil if the user types the password on the keypad.
     func establish(
         _ id: PasswordID,
         _ password: SecretBox?,
         for authorization: PACEAuthorization? = nil
-    ) async throws(EIDError) -> PasswordResult {
+    ) async throws(ChipError) -> PasswordResult {
         let result: PasswordResult
         let chat = authorization?.chat.object.encoded
         if let keypad {
@@ -86,7 +87,7 @@ import Secrets
     private func establish(
         _ request: KeypadPACERequest,
         on keypad: any KeypadConnection
-    ) async throws(EIDError) -> PasswordResult {
+    ) async throws(ChipError) -> PasswordResult {
         let result: KeypadPACEResult
         do throws(CardError) {
             result = try await keypad.establishPACE(request)
@@ -106,7 +107,7 @@ import Secrets
     }
 
     /// Sends RESET RETRY COUNTER with the new PIN. The status is that of the card or, with a keypad, of the reader.
-    func changePIN(to pin: SecretBox?) async throws(EIDError) -> StatusWord {
+    func changePIN(to pin: SecretBox?) async throws(ChipError) -> StatusWord {
         if let keypad {
             do throws(CardError) {
                 return try await keypad.modifyPIN()
@@ -119,7 +120,7 @@ import Secrets
     }
 
     /// Sends RESET RETRY COUNTER without data, in a channel of the PUK.
-    func unblockPIN() async throws(EIDError) -> StatusWord {
+    func unblockPIN() async throws(ChipError) -> StatusWord {
         guard keypad == nil else {
             // The reader keeps the channel and protects the command itself.
             return try await card.transmit(CommandAPDU(0x00, 0x2C, 0x03, 0x03)).status

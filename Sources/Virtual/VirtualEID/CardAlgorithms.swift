@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import ISO7816
 
@@ -20,7 +21,7 @@ struct CardAlgorithms {
     /// Reads the files. Files that cannot be parsed announce nothing.
     init(_ files: CardFileSystem) {
         if let access = files[CardFileSystem.cardAccess], let infos = try? SecurityInfos(access) {
-            pace = infos.pace.compactMap(\.parameters)
+            pace = infos.pace.compactMap(\.eidParameters)
             add(infos, isPrivileged: false)
             for object in Self.privileged(in: access) {
                 if let infos = try? SecurityInfos(object) { add(infos, isPrivileged: true) }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -54,8 +55,9 @@ extension CardOperatingSystem {
     }
 
     /// The keys of a card with seeded random numbers; nil lets the run draw keys.
-    private func fixedKeys(on curve: Curve) throws(Refusal) -> PACE.FixedKeys? {
-        try crypto { () throws(CryptoError) in
+    private func fixedKeys(on curve: Curve?) throws(Refusal) -> PACE.FixedKeys? {
+        guard let curve else { return nil }
+        return try crypto { () throws(CryptoError) in
             guard let mapping = try random.scalar(on: curve), let agreement = try random.scalar(on: curve) else {
                 return nil
             }
@@ -107,7 +109,7 @@ extension CardOperatingSystem {
     }
 
     private func answer(_ data: [UInt8], _ password: PasswordID) throws(Refusal) -> [UInt8] {
-        do throws(EIDError) {
+        do throws(ChipError) {
             guard let answer = try pace?.chip.answer(data) else { throw .outOfOrder }
             return answer
         } catch {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import Glibc
 import ISO7816
@@ -96,7 +97,7 @@ final class CardOperatingSystem: VirtualCardSoftware {
     private func processProtected(_ secured: CommandAPDU) -> [UInt8] {
         guard isProtected else { return refuse(0x6882) }
         var command: CommandAPDU
-        do throws(EIDError) {
+        do throws(ChipError) {
             guard let plain = try channel?.unwrap(secured) else { return refuse(0x6882) }
             command = plain
         } catch {

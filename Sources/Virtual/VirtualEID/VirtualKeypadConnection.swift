@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import ISO7816
 import Readers
@@ -23,7 +24,7 @@ final class VirtualKeypadConnection: KeypadConnection {
         guard command.cla & 0x0C == 0, let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else {
             return try await plain.transmit(command)
         }
-        do throws(EIDError) {
+        do throws(ChipError) {
             return try await terminal.transmit(command)
         } catch {
             switch error {
@@ -46,7 +47,7 @@ final class VirtualKeypadConnection: KeypadConnection {
             return KeypadPACEResult(outcome: .failed(Code.communicationAbort))
         }
         guard let typed = await card.typed(id)?.take() else { return KeypadPACEResult(outcome: .cancelled) }
-        do throws(EIDError) {
+        do throws(ChipError) {
             let chat = request.chat.isEmpty ? nil : request.chat
             switch try await terminal.establishPACE(id, password: typed, chat: chat) {
             case .established(let pace):
@@ -79,7 +80,7 @@ final class VirtualKeypadConnection: KeypadConnection {
     func modifyPIN() async throws(CardError) -> StatusWord {
         guard let terminal = terminal.withLock({ $0 }), await terminal.hasChannel else { return StatusWord(0x6982) }
         guard let typed = await card.typedForChange()?.take() else { return StatusWord(0x6401) }
-        do throws(EIDError) {
+        do throws(ChipError) {
             return try await terminal.changePIN(to: typed)
         } catch {
             switch error {

@@ -37,7 +37,7 @@ struct KnownAnswerTests {
         ] as [(AES, String)]
     )
     func passwordKey(cipher: AES, expected: String) throws {
-        let key = try KeyDerivation.derive(.password, from: Secret(Array("123456".utf8)), for: cipher)
+        let key = try KeyDerivation.derive(.password, from: Secret(Array("123456".utf8)), for: SessionCipher(cipher))
         #expect(bytes(key) == hex(expected))
     }
 

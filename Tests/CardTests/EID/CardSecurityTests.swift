@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import ISO7816
 import TestSupport
@@ -41,7 +42,7 @@ struct CardSecurityTests {
         })
     }
 
-    private func read(_ card: TestCard) async throws(EIDError) -> CardSecurity {
+    private func read(_ card: TestCard) async throws(ChipError) -> CardSecurity {
         guard let profile = try? exampleProfile() else { throw .unsupported("no profile") }
         return try await EIDCard(channel: card, profile: profile).readCardSecurity()
     }
@@ -72,21 +73,21 @@ struct CardSecurityTests {
         let card = card { offset in
             ResponseAPDU(data: (offset..<offset + length).map { $0 < start.count ? start[$0] : 0 }, .ok)
         }
-        await #expect(throws: EIDError.protocolViolation("EF.CardSecurity is too long")) { try await read(card) }
+        await #expect(throws: ChipError.protocolViolation("EF.CardSecurity is too long")) { try await read(card) }
         #expect(card.commands.count <= 256)
         #expect(card.commands.count * length <= 0x7FFF + length)
     }
 
     @Test("a card that refuses the file, or a part of it, is an error")
     func refused() async throws {
-        await #expect(throws: EIDError.status(StatusWord(0x6982))) {
+        await #expect(throws: ChipError.status(StatusWord(0x6982))) {
             try await read(card { _ in ResponseAPDU(StatusWord(0x6982)) })
         }
         let broken = card { offset in
             offset == 0 ? ResponseAPDU(data: Array(Self.file.prefix(20)), .ok) : ResponseAPDU(StatusWord(0x6B00))
         }
-        await #expect(throws: EIDError.protocolViolation("EF.CardSecurity cannot be read")) { try await read(broken) }
-        await #expect(throws: EIDError.protocolViolation("EF.CardSecurity cannot be read")) {
+        await #expect(throws: ChipError.protocolViolation("EF.CardSecurity cannot be read")) { try await read(broken) }
+        await #expect(throws: ChipError.protocolViolation("EF.CardSecurity cannot be read")) {
             try await read(card { _ in ResponseAPDU(.ok) })
         }
     }
@@ -98,7 +99,7 @@ struct CardSecurityTests {
             return ResponseAPDU(data: [0x30], .ok)
         }
         let task = Task { try await read(card) }
-        await #expect(throws: EIDError.card(.cancelled)) { try await task.value }
+        await #expect(throws: ChipError.card(.cancelled)) { try await task.value }
         #expect(card.commands.count == 1)
     }
 }

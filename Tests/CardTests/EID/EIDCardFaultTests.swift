@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import ISO7816
 import Secrets
@@ -60,7 +61,7 @@ struct EIDCardFaultTests {
         }
 
         /// Runs the dialogue; true when every step succeeds.
-        func run(_ eid: EIDCard) async throws(EIDError) -> Bool {
+        func run(_ eid: EIDCard) async throws(ChipError) -> Bool {
             switch self {
             case .change:
                 guard case .established = try await eid.establishPACE(.pin, password: secret("123456")) else {
@@ -111,7 +112,7 @@ struct EIDCardFaultTests {
             let eid = EIDCard(channel: card, profile: try exampleProfile())
             // The answer to the first MSE:Set AT has no data that these faults could change.
             let isUnchanged = index == 0 && [.truncated, .empty, .unprotectedSuccess, .replayed].contains(fault)
-            do throws(EIDError) {
+            do throws(ChipError) {
                 let isDone = try await dialogue.run(eid)
                 #expect(isDone == isUnchanged, "command \(index)")
             } catch {
@@ -143,12 +144,12 @@ struct EIDCardFaultTests {
         let card = TestCard(forge: { at, answer in at == 5 ? ResponseAPDU(.ok) : answer })
         let eid = EIDCard(channel: card, profile: try exampleProfile())
         _ = try await eid.establishPACE(.pin, password: secret("123456"))
-        await #expect(throws: EIDError.protocolViolation("secure messaging: an object is missing")) {
+        await #expect(throws: ChipError.protocolViolation("secure messaging: an object is missing")) {
             try await eid.transmit(.readBinary(offset: 0))
         }
         #expect(await !eid.hasChannel)
         let count = card.commands.count
-        let closed = EIDError.protocolViolation("secure messaging: the channel is closed")
+        let closed = ChipError.protocolViolation("secure messaging: the channel is closed")
         await #expect(throws: closed) { try await eid.changePIN(to: secret("654321")) }
         await #expect(throws: closed) { try await eid.readPINStatus() }
         await #expect(throws: closed) { try await eid.establishPACE(.pin, password: secret("123456")) }
@@ -187,7 +188,7 @@ struct EIDCardFaultTests {
             case .can: "500540"
             case .puk: "9876543210"
             }
-        do throws(EIDError) {
+        do throws(ChipError) {
             let outcome = try await eid.establishPACE(id, password: secret(password))
             guard case .established(let result) = outcome else {
                 Issue.record("\(outcome)")
@@ -205,7 +206,7 @@ struct EIDCardFaultTests {
         for index in 0..<6 {
             let card = TestCard(forge: { at, answer in at == index ? ResponseAPDU(data: [1, 2, 3], .ok) : answer })
             let eid = EIDCard(channel: card, profile: try exampleProfile())
-            do throws(EIDError) {
+            do throws(ChipError) {
                 _ = try await Dialogue.change.run(eid)
             } catch {
                 #expect(!"\(error)".contains("123456"))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import EID
 import ISO7816
 import Secrets
@@ -143,8 +144,8 @@ struct EIDCardTests {
     @Test("without a channel no new PIN is sent")
     func noChannel() async throws {
         let (card, eid) = try connect(TestCard())
-        await #expect(throws: EIDError.self) { try await eid.changePIN(to: secret("654321")) }
-        await #expect(throws: EIDError.self) { try await eid.unblockPIN() }
+        await #expect(throws: ChipError.self) { try await eid.changePIN(to: secret("654321")) }
+        await #expect(throws: ChipError.self) { try await eid.unblockPIN() }
         #expect(card.commands.isEmpty)
     }
 

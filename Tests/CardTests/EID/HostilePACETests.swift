@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -12,17 +13,17 @@ struct HostilePACETests {
     /// A change to the data field of one step.
     struct Change: Sendable, CustomTestStringConvertible {
         let name: String
-        let error: EIDError
+        let error: ChipError
         let body: @Sendable (_ good: [UInt8], _ mirror: [UInt8]) -> [UInt8]
         var testDescription: String { name }
 
-        init(_ name: String, _ error: EIDError, _ body: @escaping @Sendable ([UInt8], [UInt8]) -> [UInt8]) {
+        init(_ name: String, _ error: ChipError, _ body: @escaping @Sendable ([UInt8], [UInt8]) -> [UInt8]) {
             (self.name, self.error, self.body) = (name, error, body)
         }
     }
 
-    static let unreadable = EIDError.pace("dynamic authentication data cannot be read")
-    static let otherObject = EIDError.pace("unexpected object")
+    static let unreadable = ChipError.pace("dynamic authentication data cannot be read")
+    static let otherObject = ChipError.pace("unexpected object")
 
     static let anyStep: [Change] = [
         Change("nothing", unreadable) { _, _ in [] },
@@ -67,14 +68,14 @@ struct HostilePACETests {
         var chip = try makeChip()
         let good = try chip.answer(PACE.Terminal.request)
         #expect(throws: change.error) { try terminal.receiveNonce(change.body(good, [])) }
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveMapping(good) }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveMapping(good) }
     }
 
     @Test("an encrypted nonce of a wrong length is refused", arguments: [0, 1, 15, 17, 31, 80, 200])
     func nonceLength(count: Int) throws {
         var terminal = try makeTerminal()
         let data = BERTLV(0x7C, [BERTLV(0x80, [UInt8](repeating: 7, count: count))]).encoded
-        #expect(throws: EIDError.pace("nonce of a wrong length")) { try terminal.receiveNonce(data) }
+        #expect(throws: ChipError.pace("nonce of a wrong length")) { try terminal.receiveNonce(data) }
     }
 
     @Test("an invalid mapping key is refused", arguments: anyStep + oneObject + points)
@@ -84,7 +85,7 @@ struct HostilePACETests {
         let own = try terminal.receiveNonce(try chip.answer(PACE.Terminal.request))
         let good = try chip.answer(own)
         #expect(throws: change.error) { try terminal.receiveMapping(change.body(good, own)) }
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveEphemeral(good) }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveEphemeral(good) }
     }
 
     @Test("an invalid ephemeral key is refused", arguments: anyStep + oneObject + points)
@@ -95,10 +96,10 @@ struct HostilePACETests {
         let own = try terminal.receiveMapping(try chip.answer(mapping))
         let good = try chip.answer(own)
         #expect(throws: change.error) { try terminal.receiveEphemeral(change.body(good, own)) }
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveToken(good).idPICC }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveToken(good).idPICC }
     }
 
-    static let noToken = EIDError.pace("no token")
+    static let noToken = ChipError.pace("no token")
     static let tokens: [Change] = [
         Change("no object", noToken) { _, _ in [0x7C, 0x00] },
         Change("other tag", noToken) { good, _ in good.prefix(2) + [0x85] + good.dropFirst(3) },
@@ -125,7 +126,7 @@ struct HostilePACETests {
         let own = try exchange(&terminal, &chip)
         let good = try chip.answer(own)
         #expect(throws: change.error) { try terminal.receiveToken(change.body(good, own)).idPICC }
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveToken(good).idPICC }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveToken(good).idPICC }
     }
 
     @Test("the chip refuses invalid messages of a terminal in each step", arguments: anyStep + oneObject, 1...3)
@@ -134,7 +135,7 @@ struct HostilePACETests {
         var chip = try makeChip()
         let good = try command(step, &terminal, &chip)
         #expect(throws: change.error) { try chip.answer(change.body(good, good)) }
-        #expect(throws: EIDError.outOfOrder) { try chip.answer(good) }
+        #expect(throws: ChipError.outOfOrder) { try chip.answer(good) }
         let isWithoutOutcome = (try? ChipOutcome(&chip)) == nil
         #expect(isWithoutOutcome)
     }
@@ -145,7 +146,7 @@ struct HostilePACETests {
         var chip = try makeChip()
         let good = try command(step, &terminal, &chip)
         #expect(throws: change.error) { try chip.answer(change.body(good, good)) }
-        #expect(throws: EIDError.outOfOrder) { try chip.answer(good) }
+        #expect(throws: ChipError.outOfOrder) { try chip.answer(good) }
     }
 
     @Test("the chip refuses its own ephemeral key from a terminal")
@@ -163,13 +164,13 @@ struct HostilePACETests {
             fixedKeys: PACE.FixedKeys(mapping: try Random.secret(31), ephemeral: Secret(ephemeral))
         )
         let command = try command(2, &terminal, &chip)
-        #expect(throws: EIDError.equalKeys) { try chip.answer(command) }
+        #expect(throws: ChipError.equalKeys) { try chip.answer(command) }
     }
 
     @Test("the chip refuses data in the request for the nonce")
     func requestWithData() throws {
         var chip = try makeChip()
-        #expect(throws: EIDError.pace("data in the request for the nonce")) {
+        #expect(throws: ChipError.pace("data in the request for the nonce")) {
             try chip.answer([0x7C, 0x02, 0x80, 0x00])
         }
     }
@@ -177,8 +178,8 @@ struct HostilePACETests {
     @Test("steps in a wrong order are refused")
     func order() throws {
         var terminal = try makeTerminal()
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveToken([0x7C, 0x00]).idPICC }
-        #expect(throws: EIDError.outOfOrder) { try terminal.receiveNonce([0x7C, 0x00]) }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveToken([0x7C, 0x00]).idPICC }
+        #expect(throws: ChipError.outOfOrder) { try terminal.receiveNonce([0x7C, 0x00]) }
         var chip = try makeChip()
         let isWithoutOutcome = (try? ChipOutcome(&chip)) == nil
         #expect(isWithoutOutcome)

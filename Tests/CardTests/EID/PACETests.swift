@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -8,7 +9,7 @@ import Testing
 
 /// The key of a PIN.
 func passwordKey(_ password: String, _ cipher: AES) throws -> Secret {
-    try PACE.passwordKey(Secret(Array(password.utf8)), id: .pin, cipher: cipher)
+    try PACE.passwordKey(Secret(Array(password.utf8)), id: .pin, cipher: SessionCipher(cipher))
 }
 
 @Suite("PACE", .timeLimit(.minutes(5)))
@@ -42,10 +43,10 @@ struct PACETests {
         var terminal = PACE.Terminal(parameters, passwordKey: try passwordKey("123456", cipher))
         var chip = PACE.Chip(parameters, passwordKey: try passwordKey("123457", cipher))
         let token = try exchange(&terminal, &chip)
-        #expect(throws: EIDError.wrongToken) { try chip.answer(token) }
+        #expect(throws: ChipError.wrongToken) { try chip.answer(token) }
         let isWithoutOutcome = (try? ChipOutcome(&chip)) == nil
         #expect(isWithoutOutcome)
-        #expect(throws: EIDError.outOfOrder) { try chip.answer(PACE.Terminal.request) }
+        #expect(throws: ChipError.outOfOrder) { try chip.answer(PACE.Terminal.request) }
     }
 
     @Test("the terminal gets the names of the trust points")

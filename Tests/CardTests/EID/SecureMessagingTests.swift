@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -130,10 +131,10 @@ struct SecureMessagingTests {
                 var terminal = SecureMessaging(sessionKeys(cipher))
                 _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
                 let received = try #require(ResponseAPDU(bytes: changed))
-                #expect(throws: EIDError.self, "byte \(index)") { try terminal.unwrap(received) }
+                #expect(throws: ChipError.self, "byte \(index)") { try terminal.unwrap(received) }
                 let isDead = terminal.isDead
                 #expect(isDead)
-                #expect(throws: EIDError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
+                #expect(throws: ChipError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
             }
         }
     }
@@ -147,7 +148,7 @@ struct SecureMessagingTests {
             changed[index] ^= 0x01
             guard let received = CommandAPDU(bytes: changed) else { continue }
             var chip = SecureMessaging(sessionKeys(.aes128))
-            #expect(throws: EIDError.self, "byte \(index)") { try chip.unwrap(received) }
+            #expect(throws: ChipError.self, "byte \(index)") { try chip.unwrap(received) }
             let isDead = chip.isDead
             #expect(isDead)
         }
@@ -160,12 +161,12 @@ struct SecureMessagingTests {
             var terminal = SecureMessaging(sessionKeys(.aes128))
             _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
             let received = try #require(ResponseAPDU(bytes: good.prefix(count - 2) + [0x90, 0x00]))
-            #expect(throws: EIDError.self, "\(count) bytes") { try terminal.unwrap(received) }
+            #expect(throws: ChipError.self, "\(count) bytes") { try terminal.unwrap(received) }
         }
     }
 
     /// Objects in a wrong order or number; the right ones are 87, 99, 8E.
-    static let rearranged: [(String, [UInt32], EIDError)] = [
+    static let rearranged: [(String, [UInt32], ChipError)] = [
         ("nothing", [], .missingObject),
         ("no checksum", [0x87, 0x99], .missingObject),
         ("no status", [0x87, 0x8E], .missingObject),
@@ -179,7 +180,7 @@ struct SecureMessagingTests {
     ]
 
     @Test("missing, repeated and rearranged objects are refused", arguments: rearranged)
-    func rearrangedAnswer(name: String, tags: [UInt32], error: EIDError) throws {
+    func rearrangedAnswer(name: String, tags: [UInt32], error: ChipError) throws {
         let objects = try BERTLV.sequence(try answer(.aes128).dropLast(2))
         let data = tags.flatMap { tag in objects.filter { $0.tag == tag }.flatMap(\.encoded) }
         var terminal = SecureMessaging(sessionKeys(.aes128))
@@ -211,7 +212,7 @@ struct SecureMessagingTests {
             let message = counter(2) + padded(objects.flatMap(\.encoded))
             let mac = try CMAC.truncatedTag(message, key: sessionKeys(.aes128).authentication)
             let data = objects.flatMap(\.encoded) + BERTLV(0x8E, mac).encoded
-            #expect(throws: EIDError.malformedMessage, "\(objects)") {
+            #expect(throws: ChipError.malformedMessage, "\(objects)") {
                 try terminal.unwrap(ResponseAPDU(data: data, .ok))
             }
         }
@@ -221,7 +222,7 @@ struct SecureMessagingTests {
     func turns() throws {
         var terminal = SecureMessaging(sessionKeys(.aes128))
         _ = try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0))
-        #expect(throws: EIDError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
+        #expect(throws: ChipError.dead) { try terminal.wrap(CommandAPDU(0, 0xB0, 0, 0)) }
         let isDead = terminal.isDead
         #expect(isDead)
         var replayed = SecureMessaging(sessionKeys(.aes128))
@@ -229,7 +230,7 @@ struct SecureMessagingTests {
         _ = try replayed.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))
         _ = try replayed.unwrap(good)
         _ = try replayed.wrap(CommandAPDU(0, 0xB0, 0, 0, le: 256))
-        #expect(throws: EIDError.wrongMAC) { try replayed.unwrap(good) }
+        #expect(throws: ChipError.wrongMAC) { try replayed.unwrap(good) }
     }
 
     @Test("commands with a wrong class, Le or length are refused")
@@ -238,11 +239,11 @@ struct SecureMessagingTests {
             CommandAPDU(0x0C, 0xB0, 0, 0), CommandAPDU(0, 0xB0, 0, 0, le: 0), CommandAPDU(0, 0xB0, 0, 0, le: 65_537),
         ] {
             var terminal = SecureMessaging(sessionKeys(.aes128))
-            #expect(throws: EIDError.malformedMessage) { try terminal.wrap(command) }
+            #expect(throws: ChipError.malformedMessage) { try terminal.wrap(command) }
         }
         var terminal = SecureMessaging(sessionKeys(.aes128))
         let long = CommandAPDU(0, 0xD6, 0, 0, data: [UInt8](repeating: 0, count: 65_535))
-        #expect(throws: EIDError.tooLong) { try terminal.wrap(long) }
+        #expect(throws: ChipError.tooLong) { try terminal.wrap(long) }
     }
 
     @Test("random answers are refused")
@@ -255,7 +256,7 @@ struct SecureMessagingTests {
             }
             var terminal = SecureMessaging(sessionKeys(.aes128))
             _ = try terminal.wrap(CommandAPDU(0x00, 0xB0, 0, 0, le: 256))
-            #expect(throws: EIDError.self) { try terminal.unwrap(ResponseAPDU(data: data, .ok)) }
+            #expect(throws: ChipError.self) { try terminal.unwrap(ResponseAPDU(data: data, .ok)) }
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -146,7 +147,7 @@ final class TestCard: CardChannel {
             return ResponseAPDU(StatusWord(0x6982))
         }
         guard command.isChained == (chip.step != .token) else { return ResponseAPDU(StatusWord(0x6883)) }
-        do throws(EIDError) {
+        do throws(ChipError) {
             let answer = try chip.answer(command.data)
             if let outcome = chip.takeOutcome() {
                 state.messaging = outcome.secureMessaging()
@@ -157,7 +158,7 @@ final class TestCard: CardChannel {
                 state.chip = consume chip
             }
             return ResponseAPDU(data: answer, .ok)
-        } catch EIDError.wrongToken {
+        } catch ChipError.wrongToken {
             guard selected == .pin else { return ResponseAPDU(StatusWord(0x6300)) }
             state.tries -= 1
             return ResponseAPDU(StatusWord(0x63C0 | UInt16(state.tries)))

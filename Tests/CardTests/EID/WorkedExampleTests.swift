@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import FoundationEssentials
@@ -103,12 +104,13 @@ struct WorkedExampleTests {
         let mapping = example.mapping
         let (own, other) = isTerminal ? (mapping.terminal, mapping.chip) : (mapping.chip, mapping.terminal)
         let parameters = try example.parameters()
-        let key = try ECPrivateKey(Secret(hex(own.private)), on: try parameters.curve.group)
+        let curve = try #require(parameters.curve)
+        let key = try ECPrivateKey(Secret(hex(own.private)), on: try curve.group)
         #expect(key.publicKey.uncompressed == hex(own.public))
-        let peer = try ECPublicKey(hex(other.public), on: parameters.curve)
+        let peer = try ECPublicKey(hex(other.public), on: curve)
         let sharedPoint = try #require(mapping.sharedPoint)
         #expect(bytes(try key.sharedSecret(with: peer)) == Array(hex(sharedPoint).dropFirst().prefix(32)))
-        let group = try parameters.curve.group.mapped(nonce: Secret(hex(example.nonce.plain)), key: key, peer: peer)
+        let group = try curve.group.mapped(nonce: Secret(hex(example.nonce.plain)), key: key, peer: peer)
         #expect(try group.generatorEncoding == hex(try #require(mapping.generator)))
     }
 
@@ -117,15 +119,16 @@ struct WorkedExampleTests {
         let pair = example.ephemeral
         let (own, other) = isTerminal ? (pair.terminal, pair.chip) : (pair.chip, pair.terminal)
         let parameters = try example.parameters()
-        let mapping = try ECPrivateKey(Secret(hex(example.mapping.chip.private)), on: try parameters.curve.group)
-        let group = try parameters.curve.group.mapped(
+        let curve = try #require(parameters.curve)
+        let mapping = try ECPrivateKey(Secret(hex(example.mapping.chip.private)), on: try curve.group)
+        let group = try curve.group.mapped(
             nonce: Secret(hex(example.nonce.plain)),
             key: mapping,
-            peer: try ECPublicKey(hex(example.mapping.terminal.public), on: parameters.curve)
+            peer: try ECPublicKey(hex(example.mapping.terminal.public), on: curve)
         )
         let key = try ECPrivateKey(Secret(hex(own.private)), on: group)
         #expect(key.publicKey.uncompressed == hex(own.public))
-        let secret = try key.sharedSecret(with: try ECPublicKey(hex(other.public), on: parameters.curve))
+        let secret = try key.sharedSecret(with: try ECPublicKey(hex(other.public), on: curve))
         #expect(bytes(secret) == hex(try #require(pair.sharedSecret)))
         let keys = try SessionKeys(sharedSecret: secret, cipher: parameters.cipher)
         #expect(bytes(keys.encryption) == hex(example.encryptionKey))

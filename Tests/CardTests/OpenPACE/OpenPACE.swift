@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenPACE
 import COpenSSL
+import ChipAccess
 import Crypto
 import EID
 import Text
@@ -30,12 +31,21 @@ final class OpenPACE {
             }
         secret = try unwrap(PACE_SEC_new(password, password.utf8.count, kind), "PACE_SEC_new")
         context.pointee.tr_version = EAC_TR_VERSION_2_02
-        let name =
-            switch parameters.cipher {
-            case .aes128: "id-PACE-ECDH-GM-AES-CBC-CMAC-128"
-            case .aes192: "id-PACE-ECDH-GM-AES-CBC-CMAC-192"
-            case .aes256: "id-PACE-ECDH-GM-AES-CBC-CMAC-256"
+        let agreement = parameters.curve == nil ? "DH" : "ECDH"
+        let mapping =
+            switch parameters.mapping {
+            case .generic: "GM"
+            case .integrated: "IM"
+            case .chipAuthentication: "CAM"
             }
+        let cipher =
+            switch parameters.cipher {
+            case .tripleDES: "3DES-CBC-CBC"
+            case .aes128: "AES-CBC-CMAC-128"
+            case .aes192: "AES-CBC-CMAC-192"
+            case .aes256: "AES-CBC-CMAC-256"
+            }
+        let name = "id-PACE-\(agreement)-\(mapping)-\(cipher)"
         let protocolID = EAC_OBJ_txt2nid(name)
         try check(EAC_CTX_init_pace(context, protocolID, Int32(parameters.parameterID)), "EAC_CTX_init_pace")
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 import EID
 import ISO7816
@@ -54,6 +55,32 @@ struct OpenPACETests {
         #expect(bytes(outcome.keys.authentication) == keys.authentication)
     }
 
+    /// What documents have beside the variants of eID cards: Triple DES, integers, the integrated mapping.
+    static let documentVariants: [PACEParameters] =
+        [Curve.secp256r1, .brainpoolP384r1].map { curve in
+            PACEParameters(mapping: .generic, domain: .curve(curve), cipher: .tripleDES)
+        }
+        + DHParameters.allCases.flatMap { group in
+            SessionCipher.allCases.map { PACEParameters(mapping: .generic, domain: .integers(group), cipher: $0) }
+        }
+
+    @Test(
+        "our terminal and libeac's chip get the same channel in the variants of documents",
+        arguments: documentVariants
+    )
+    func documentTerminal(parameters: PACEParameters) throws {
+        let chip = try OpenPACE(parameters, password: "500540", id: .can)
+        var terminal = try makeTerminal(parameters, "500540", .can)
+
+        let outcome = try agree(&terminal, chip)
+
+        let keys = try chip.keys
+        // libeac does not adjust the parity of keys of Triple DES, which is the last bit of each byte.
+        let mask: UInt8 = parameters.cipher == .tripleDES ? 0xFE : 0xFF
+        #expect(bytes(outcome.keys.encryption).map { $0 & mask } == keys.encryption.map { $0 & mask })
+        #expect(bytes(outcome.keys.authentication).map { $0 & mask } == keys.authentication.map { $0 & mask })
+    }
+
     /// The machine readable zone of an invented card. libeac needs the whole zone. The password consists of the
     /// document number, the date of birth and the date of expiry, each with its check digit.
     static let zone =
@@ -88,7 +115,7 @@ struct OpenPACETests {
         try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
         let ephemeral = try terminal.makeEphemeralKey()
         let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
-        #expect(throws: EIDError.wrongToken) { try chip.answer(wrap(0x85, token)) }
+        #expect(throws: ChipError.wrongToken) { try chip.answer(wrap(0x85, token)) }
     }
 
     @Test("libeac's Comp() is the same except for the leading zero bytes that it drops")
@@ -96,13 +123,13 @@ struct OpenPACETests {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
         let libeac = try OpenPACE(parameters, password: "1", id: .can)
         _ = try libeac.makeEncryptedNonce()
-        let peer = try ECPrivateKey(on: try parameters.curve.group).publicKey
+        let peer = try ECPrivateKey(on: try Curve.brainpoolP256r1.group).publicKey
         _ = try libeac.makeMappingKey()
         try libeac.map(peer.uncompressed)
         _ = try libeac.makeEphemeralKey()
         var withLeadingZero = 0
         for _ in 0..<20_000 where withLeadingZero < 2 {
-            let key = try ECPrivateKey(on: try parameters.curve.group).publicKey
+            let key = try ECPrivateKey(on: try Curve.brainpoolP256r1.group).publicKey
             guard key.compressed[0] == 0 || withLeadingZero == 0 else { continue }
             #expect(try libeac.compress(key.uncompressed).drop { $0 == 0 } == key.compressed.drop { $0 == 0 })
             #expect(key.compressed.count == 32)
@@ -156,7 +183,10 @@ struct OpenPACETests {
         let token = try terminal.receiveEphemeral(wrap(0x84, chipEphemeral))
         #expect(try chip.accepts(token: try value(0x85, token)))
         let outcome = try terminal.receiveToken(wrap(0x86, chipToken))
-        #expect(outcome.idPICC == Array(chipEphemeral.dropFirst().prefix(chipEphemeral.count / 2)))
+        // libeac hands out the numbers of DH without their Comp().
+        if chipEphemeral.first == 4, chipEphemeral.count % 2 == 1 {
+            #expect(outcome.idPICC == Array(chipEphemeral.dropFirst().prefix(chipEphemeral.count / 2)))
+        }
         return outcome
     }
 

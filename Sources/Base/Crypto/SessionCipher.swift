@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Secrets
+
+/// A cipher with its length of key, as the object identifiers of PACE and chip authentication name it.
+/// ICAO 9303-11 9.2; TR-03110-3 A.1.1.1.
+package enum SessionCipher: UInt8, Sendable, Hashable, CaseIterable {
+    // The raw value is the last number of the object identifiers.
+    case tripleDES = 1
+    case aes128 = 2
+    case aes192 = 3
+    case aes256 = 4
+
+    package init(_ aes: AES) {
+        self =
+            switch aes {
+            case .aes128: .aes128
+            case .aes192: .aes192
+            case .aes256: .aes256
+            }
+    }
+
+    /// The length of a key in bytes.
+    package var keyLength: Int {
+        switch self {
+        case .tripleDES: TripleDES.keyLength
+        case .aes128: AES.aes128.keyLength
+        case .aes192: AES.aes192.keyLength
+        case .aes256: AES.aes256.keyLength
+        }
+    }
+
+    package var block: BlockCipher { self == .tripleDES ? .tripleDES : .aes }
+}
+
+/// The two block ciphers of secure messaging. The length of a key selects the AES.
+package enum BlockCipher: Sendable, Hashable {
+    case tripleDES
+    case aes
+
+    /// The length of a block and of the send sequence counter in bytes.
+    package var blockSize: Int { self == .aes ? AES.blockSize : TripleDES.blockSize }
+
+    /// The initial vector of a protected message: zeros with Triple DES, the encrypted send sequence counter with AES.
+    /// ICAO 9303-11 9.8.6.1, 9.8.7.1.
+    package func vector(counter: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
+        switch self {
+        case .aes: try AES.encrypt(counter, key: key)
+        case .tripleDES: [UInt8](repeating: 0, count: blockSize)
+        }
+    }
+
+    /// Encrypts whole blocks with CBC. With Triple DES the vector is zeros.
+    package func encrypt(
+        _ data: borrowing Secret,
+        key: borrowing Secret,
+        initialVector: [UInt8]? = nil
+    ) throws(CryptoError) -> [UInt8] {
+        switch self {
+        case .aes: try AES.encrypt(data, key: key, initialVector: initialVector ?? AES.zeroVector)
+        case .tripleDES: try TripleDES.encrypt(data, key: key)
+        }
+    }
+
+    /// Decrypts whole blocks with CBC. With Triple DES the vector is zeros.
+    package func decrypt(
+        _ data: [UInt8],
+        key: borrowing Secret,
+        initialVector: [UInt8]? = nil
+    ) throws(CryptoError) -> Secret {
+        switch self {
+        case .aes: try AES.decrypt(data, key: key, initialVector: initialVector ?? AES.zeroVector)
+        case .tripleDES: try TripleDES.decrypt(data, key: key)
+        }
+    }
+
+    /// Computes the MAC of a protected message, which consists of whole blocks: 8 bytes. ICAO 9303-11 9.8.6.2, 9.8.7.2.
+    package func messageTag(_ blocks: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
+        switch self {
+        case .aes: try CMAC.truncatedTag(blocks, key: key)
+        case .tripleDES: try TripleDES.retailMAC(blocks, key: key)
+        }
+    }
+
+    /// Computes the MAC of bytes of any length, such as a token: 8 bytes. The retail MAC pads them first.
+    package func tag(_ message: [UInt8], key: borrowing Secret) throws(CryptoError) -> [UInt8] {
+        switch self {
+        case .aes: try CMAC.truncatedTag(message, key: key)
+        case .tripleDES:
+            try TripleDES.retailMAC(Padding.added(to: message, blockSize: blockSize), key: key)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// The SET OF SecurityInfo of EF.CardAccess, EF.CardSecurity and DG14: the protocols of a chip. TR-03110-3 A.1.1,
+/// ICAO 9303-11 9.2.
+///
+/// Infos of unknown protocols, infos with a wrong syntax and repeated infos are ignored, so that they do not hide others.
+/// Only a wrong outer structure is an error.
+package struct SecurityInfos: Sendable, Equatable {
+    package private(set) var pace: [PACEInfo] = []
+    package private(set) var paceDomainParameters: [DomainParameterInfo] = []
+    package private(set) var terminalAuthentication: [TerminalAuthenticationInfo] = []
+    package private(set) var chipAuthentication: [ChipAuthenticationInfo] = []
+    package private(set) var chipAuthenticationDomainParameters: [DomainParameterInfo] = []
+    package private(set) var chipAuthenticationKeys: [ChipAuthenticationKeyInfo] = []
+    package private(set) var activeAuthentication: [ActiveAuthenticationInfo] = []
+    package private(set) var restrictedIdentification: [RestrictedIdentificationInfo] = []
+    package private(set) var cardInfoLocator: CardInfoLocator?
+    /// How a mobile eID keeps its keys; nil for a card.
+    package private(set) var mobileEIDType: MobileEIDType?
+
+    /// The maximum number of infos. Real cards have fewer than 20.
+    package static let maximumCount = 128
+
+    /// Reads the content of the file. Bytes behind the set are ignored, since a file may be longer than its content.
+    /// - Throws: `BERError`.
+    package init(_ bytes: some Collection<UInt8>) throws(BERError) {
+        let set = try BERTLV(startOf: bytes)
+        guard set.tag == 0x31 else { throw .invalidTag }
+        for object in try set.children.prefix(Self.maximumCount) {
+            guard object.tag == 0x30, let fields = try? object.children, let info = Info(fields) else { continue }
+            add(info)
+        }
+    }
+
+    private mutating func add(_ info: Info) {
+        switch info.protocolID {
+        case OID.terminalAuthentication:
+            append(TerminalAuthenticationInfo(info), to: \.terminalAuthentication)
+        case OID.cardInfoLocator:
+            cardInfoLocator = cardInfoLocator ?? CardInfoLocator(info)
+        case let id where id.dropLast() == OID.mobileEIDType[...]:
+            mobileEIDType = mobileEIDType ?? MobileEIDType(info)
+        case let id where id.starts(with: OID.pace):
+            append(PACEInfo(info), to: \.pace)
+            append(DomainParameterInfo(info), to: \.paceDomainParameters)
+        case let id where id.starts(with: OID.chipAuthentication):
+            append(ChipAuthenticationInfo(info), to: \.chipAuthentication)
+            append(DomainParameterInfo(info), to: \.chipAuthenticationDomainParameters)
+        case let id where id.starts(with: OID.publicKey):
+            append(ChipAuthenticationKeyInfo(info), to: \.chipAuthenticationKeys)
+        case OID.activeAuthentication:
+            append(ActiveAuthenticationInfo(info), to: \.activeAuthentication)
+        case let id where id.starts(with: OID.restrictedIdentification):
+            append(RestrictedIdentificationInfo(info), to: \.restrictedIdentification)
+        default:
+            break
+        }
+    }
+
+    private mutating func append<T: Equatable>(_ info: T?, to path: WritableKeyPath<SecurityInfos, [T]>) {
+        guard let info, !self[keyPath: path].contains(info) else { return }
+        self[keyPath: path].append(info)
+    }
+
+    /// The syntax of every info.
+    struct Info {
+        let protocolID: [UInt8]
+        let required: BERTLV
+        let optional: BERTLV?
+
+        init?(_ fields: [BERTLV]) {
+            guard let first = fields.first, first.tag == 0x06, (2...3).contains(fields.count) else { return nil }
+            protocolID = first.value
+            required = fields[1]
+            optional = fields.count == 3 ? fields[2] : nil
+        }
+    }
+}
+
+/// A PACE variant. TR-03110-3 A.1.1.1.
+package struct PACEInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let parameterID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.pace.count + 2, let version = Int(info.required) else { return nil }
+        guard let optional = info.optional else {
+            (protocolID, self.version, parameterID) = (info.protocolID, version, nil)
+            return
+        }
+        guard let id = Int(optional) else { return nil }
+        (protocolID, self.version, parameterID) = (info.protocolID, version, id)
+    }
+
+    /// The variant; nil when its version is not 2, or when `PACEParameters` does not have it.
+    package var parameters: PACEParameters? {
+        guard version == 2, let id = parameterID.flatMap(UInt8.init(exactly:)) else { return nil }
+        return PACEParameters(protocolID: protocolID, parameterID: id)
+    }
+}
+
+/// The domain parameters of PACE or chip authentication. TR-03110-3 A.1.1.1, A.1.1.2.
+package struct DomainParameterInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    /// The number in the table of standardized parameters; nil for explicit parameters.
+    package let standardized: Int?
+    /// The parameter id (PACE) or the key id (chip authentication).
+    package let id: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.pace.count + 1, info.required.tag == 0x30,
+            let algorithm = try? info.required.children, let first = algorithm.first, first.tag == 0x06
+        else { return nil }
+        protocolID = info.protocolID
+        standardized =
+            first.value == OID.standardizedDomainParameters && algorithm.count == 2 ? Int(algorithm[1]) : nil
+        id = info.optional.flatMap { Int($0) }
+    }
+}
+
+/// The version of terminal authentication. TR-03110-3 A.1.1.3.
+package struct TerminalAuthenticationInfo: Sendable, Equatable {
+    package let version: Int
+
+    init?(_ info: SecurityInfos.Info) {
+        guard let version = Int(info.required) else { return nil }
+        self.version = version
+    }
+}
+
+/// A chip authentication variant and its key. TR-03110-3 A.1.1.2.
+package struct ChipAuthenticationInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let keyID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.chipAuthentication.count + 2, let version = Int(info.required) else {
+            return nil
+        }
+        (protocolID, self.version, keyID) = (info.protocolID, version, info.optional.flatMap { Int($0) })
+    }
+}
+
+/// A static public key for chip authentication. ICAO 9303-11 9.2.6.
+package struct ChipAuthenticationKeyInfo: Sendable, Equatable {
+    /// Whether the key is for ECDH (id-PK-ECDH) or for DH (id-PK-DH).
+    package let isElliptic: Bool
+    /// The encoded SubjectPublicKeyInfo.
+    package let publicKey: [UInt8]
+    package let keyID: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.protocolID.count == OID.publicKey.count + 1, info.required.tag == 0x30 else { return nil }
+        switch info.protocolID.last {
+        case 1: isElliptic = false
+        case 2: isElliptic = true
+        default: return nil
+        }
+        (publicKey, keyID) = (info.required.encoded, info.optional.flatMap { Int($0) })
+    }
+}
+
+/// The signature algorithm of active authentication with ECDSA. ICAO 9303-11 9.2.4.
+package struct ActiveAuthenticationInfo: Sendable, Equatable {
+    /// The content of the object identifier of the algorithm.
+    package let algorithm: [UInt8]
+
+    init?(_ info: SecurityInfos.Info) {
+        guard Int(info.required) == 1, let algorithm = info.optional, algorithm.tag == 0x06 else { return nil }
+        self.algorithm = algorithm.value
+    }
+}
+
+/// A key for restricted identification. TR-03110-3 A.1.1.4.
+package struct RestrictedIdentificationInfo: Sendable, Equatable {
+    package let protocolID: [UInt8]
+    package let version: Int
+    package let keyID: Int
+    package let isAuthorizedOnly: Bool
+    package let maximumKeyLength: Int?
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.required.tag == 0x30, let fields = try? info.required.children, fields.count == 3,
+            let version = Int(fields[0]), let keyID = Int(fields[1]), fields[2].tag == 0x01, fields[2].value.count == 1
+        else { return nil }
+        (protocolID, self.version, self.keyID) = (info.protocolID, version, keyID)
+        isAuthorizedOnly = fields[2].value != [0]
+        maximumKeyLength = info.optional.flatMap { Int($0) }
+    }
+}
+
+/// The address of a description of the card. TR-03110-3 A.1.1.6.
+package struct CardInfoLocator: Sendable, Equatable {
+    package let url: String
+
+    init?(_ info: SecurityInfos.Info) {
+        guard info.required.tag == 0x16, info.required.value.allSatisfy({ (0x20..<0x7F).contains($0) }) else {
+            return nil
+        }
+        url = String(decoding: info.required.value, as: UTF8.self)
+    }
+}
+
+/// How a mobile eID keeps its keys. TR-03110, amendment for the Smart-eID, 2.2; TR-03159 4.
+package enum MobileEIDType: UInt8, Sendable {
+    case certifiedSecureElement = 1
+    case endorsedSecureElement = 2
+    case hardwareKeyStore = 3
+
+    init?(_ info: SecurityInfos.Info) {
+        guard let last = info.protocolID.last else { return nil }
+        self.init(rawValue: last)
+    }
+}
+
+extension Int {
+    /// Reads an INTEGER of at most four bytes; nil for a negative one or another object.
+    init?(_ object: BERTLV) {
+        guard object.tag == 0x02, (1...4).contains(object.value.count), object.value[0] & 0x80 == 0 else { return nil }
+        self = object.value.reduce(0) { $0 << 8 | Int($1) }
+    }
+}

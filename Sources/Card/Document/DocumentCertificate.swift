@@ -1,0 +1,203 @@
+import ChipAccess
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import ISO7816
+
+/// A certificate of a country's authority, of a document signer, or of a master list signer. RFC 5280 4,
+/// ICAO 9303-12 7.1.
+///
+/// The structure is read here, and libcrypto verifies only signatures with keys that `PublicKeyInfo` has checked:
+/// libcrypto would read explicit parameters before anybody could compare them.
+package struct DocumentCertificate: Sendable, Hashable {
+    /// The bytes as they were found.
+    package let bytes: [UInt8]
+    /// The part that is signed.
+    let signedPart: [UInt8]
+    /// Big-endian, as encoded.
+    package let serial: [UInt8]
+    package let issuer: DistinguishedName
+    package let subject: DistinguishedName
+    /// The first and last second of validity, since 1970.
+    package let validity: ClosedRange<Int>
+    /// The encoded SubjectPublicKeyInfo.
+    let publicKeyInfo: [UInt8]
+    let signatureAlgorithm: BERTLV
+    let signature: [UInt8]
+    package private(set) var authorityKeyID: [UInt8]?
+    package private(set) var subjectKeyID: [UInt8]?
+    /// Whether the holder is an authority: basic constraints.
+    package private(set) var isAuthority = false
+    /// The first two bytes of the key usage; nil if the extension is missing.
+    package private(set) var keyUsage: UInt16?
+    package private(set) var extendedKeyUsages: [[UInt8]] = []
+    /// The types of documents that the holder signs; empty if the extension is missing. ICAO 9303-12 7.1.1.7.
+    package private(set) var documentTypes: [String] = []
+
+    /// The maximum length of a certificate in bytes.
+    package static let maximumLength = 16_384
+
+    package static func == (left: DocumentCertificate, right: DocumentCertificate) -> Bool { left.bytes == right.bytes }
+    package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+
+    /// Reads exactly one certificate.
+    /// - Throws: `BERError`.
+    package init(_ bytes: [UInt8]) throws(BERError) {
+        guard bytes.count <= Self.maximumLength else { throw .invalidLength }
+        let outer = try RawObject(bytes)
+        let parts = try outer.children()
+        guard outer.tag == 0x30, parts.count == 3, parts[0].tag == 0x30, parts[1].tag == 0x30, parts[2].tag == 0x03,
+            parts[2].value.first == 0
+        else { throw .invalidTag }
+        var fields = try parts[0].children()[...]
+        if fields.first?.tag == 0xA0 { fields = fields.dropFirst() }
+        guard fields.count >= 6 else { throw .truncated }
+        let body = Array(fields)
+        guard body[0].tag == 0x02, !body[0].value.isEmpty, body[1].tag == 0x30, body[3].tag == 0x30,
+            body[5].tag == 0x30
+        else { throw .invalidTag }
+        self.bytes = bytes
+        signedPart = Array(parts[0].raw)
+        serial = body[0].value
+        issuer = try DistinguishedName(body[2].object)
+        let times = try body[3].children()
+        guard times.count == 2, let from = DocumentTime.seconds(times[0].object),
+            let until = DocumentTime.seconds(times[1].object), from <= until
+        else { throw .invalidTag }
+        validity = from...until
+        subject = try DistinguishedName(body[4].object)
+        publicKeyInfo = Array(body[5].raw)
+        // Both places name the algorithm; a difference is a fault of the certificate. RFC 5280 4.1.1.2.
+        guard body[1].object == parts[1].object else { throw .invalidTag }
+        signatureAlgorithm = parts[1].object
+        signature = Array(parts[2].value.dropFirst())
+        if let wrapped = body.dropFirst(6).first(where: { $0.tag == 0xA3 }) {
+            try readExtensions(wrapped)
+        }
+    }
+
+    private mutating func readExtensions(_ wrapped: RawObject) throws(BERError) {
+        guard let list = try wrapped.children().first, list.tag == 0x30 else { throw .invalidTag }
+        var seen: Set<[UInt8]> = []
+        for entry in try list.children() {
+            let fields = try entry.children()
+            guard entry.tag == 0x30, (2...3).contains(fields.count), fields[0].tag == 0x06,
+                let content = fields.last, content.tag == 0x04
+            else { throw .invalidTag }
+            // A repeated extension would let two readers see different rights.
+            guard seen.insert(fields[0].value).inserted else { throw .invalidTag }
+            try take(fields[0].value, content.value)
+        }
+    }
+
+    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(BERError) {
+        switch identifier {
+        case Self.authorityKey:
+            authorityKeyID = try BERTLV(content).children.first { $0.tag == 0x80 }?.value
+        case Self.subjectKey:
+            subjectKeyID = try BERTLV(content).value
+        case Self.basicConstraints:
+            isAuthority = try BERTLV(content).children.first.map { $0.tag == 0x01 && $0.value != [0] } ?? false
+        case Self.keyUsageID:
+            let bits = try BERTLV(content)
+            guard bits.tag == 0x03, bits.value.count >= 2 else { throw .invalidTag }
+            keyUsage = UInt16(bits.value[1]) << 8 | (bits.value.count > 2 ? UInt16(bits.value[2]) : 0)
+        case Self.extendedKeyUsage:
+            extendedKeyUsages = try BERTLV(content).children.map(\.value)
+        case Self.documentTypeList:
+            let fields = try BERTLV(content).children
+            guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }
+            documentTypes = try fields[1].children.prefix(64).map { DocumentText.decode($0.value) }
+        default:
+            return
+        }
+    }
+
+    /// The holder's key. Reading compares explicit parameters with the known curves.
+    package var publicKey: PublicKeyInfo {
+        get throws(PublicKeyInfo.Fault) { try PublicKeyInfo(publicKeyInfo) }
+    }
+
+    /// Whether subject and issuer are the same holder.
+    package var isSelfIssued: Bool { subject == issuer }
+
+    /// Whether the authority signs certificates: an authority, and keyCertSign if there is a key usage.
+    package var signsCertificates: Bool { isAuthority && keyUsage.map { $0 & 0x0400 != 0 } ?? true }
+
+    /// Whether the holder signs data: digitalSignature if there is a key usage.
+    package var signsData: Bool { !isAuthority && keyUsage.map { $0 & 0x8000 != 0 } ?? true }
+
+    /// The result of checking a signature with another certificate's key.
+    package enum Check: Sendable, Equatable {
+        case right
+        case wrong
+        /// The algorithm or the key of the issuer is not supported.
+        case unsupported
+    }
+
+    /// Checks the signature with the key of `issuer`, and nothing else.
+    package func check(signedBy issuer: DocumentCertificate) -> Check {
+        issuer.check(signature, of: signedPart, algorithm: signatureAlgorithm)
+    }
+
+    /// Checks a signature with the key of this certificate.
+    func check(
+        _ signature: [UInt8],
+        of message: [UInt8],
+        algorithm: BERTLV,
+        digest: DigestAlgorithm? = nil
+    ) -> Check {
+        guard let algorithm = SignatureAlgorithm(algorithm, digest: digest), let key = try? publicKey,
+            let isRight = try? algorithm.verify(signature, of: message, with: key)
+        else { return .unsupported }
+        return isRight ? .right : .wrong
+    }
+
+    /// The SHA-256 of the certificate, which people compare.
+    package var fingerprint: [UInt8] { (try? DigestAlgorithm.sha256.hash(bytes)) ?? [] }
+
+    private static let certificateExtension: [UInt8] = [0x55, 0x1D]
+    private static let authorityKey = certificateExtension + [35]
+    private static let subjectKey = certificateExtension + [14]
+    private static let basicConstraints = certificateExtension + [19]
+    private static let keyUsageID = certificateExtension + [15]
+    private static let extendedKeyUsage = certificateExtension + [37]
+    private static let documentTypeList = OID.icaoSecurity + [6, 2]
+    /// The use of signers of master lists. ICAO 9303-12 7.1.3.
+    package static let masterListSigner = OID.icaoSecurity + [3]
+}
+
+/// Times of certificates. RFC 5280 4.1.2.5.
+enum DocumentTime {
+    /// Reads UTCTime or GeneralizedTime as seconds since 1970; nil for another form than with seconds and Z.
+    static func seconds(_ object: BERTLV) -> Int? {
+        var digits = object.value[...]
+        guard digits.popLast() == UInt8(ascii: "Z"), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        let numbers = digits.map { Int($0 - 0x30) }
+        let year: Int
+        switch (object.tag, numbers.count) {
+        case (0x17, 12):
+            let short = numbers[0] * 10 + numbers[1]
+            year = short < 50 ? 2000 + short : 1900 + short
+        case (0x18, 14):
+            year = numbers[0] * 1000 + numbers[1] * 100 + numbers[2] * 10 + numbers[3]
+        default: return nil
+        }
+        let rest = Array(numbers.suffix(10))
+        let pair = { (index: Int) in rest[index] * 10 + rest[index + 1] }
+        let (month, day, hour, minute, second) = (pair(0), pair(2), pair(4), pair(6), pair(8))
+        guard (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second < 61 else { return nil }
+        return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
+    }
+
+    /// The days from 1970-01-01 to a date of the Gregorian calendar.
+    static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
+        // Years begin in March, so that the leap day is the last one.
+        let shifted = month <= 2 ? year - 1 : year
+        let era = shifted >= 0 ? shifted / 400 : (shifted - 399) / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// How a check ended. What was not done is never passed.
+package enum CheckResult: String, Sendable {
+    case passed
+    case failed
+    /// The document lacks what the check needs.
+    case absent
+    case notDone
+}
+
+/// Whether the files are those that were signed.
+package struct HashCheck: Sendable, Equatable {
+    package enum Reason: String, Sendable {
+        case wrongHash
+        /// A file that was read has no hash in EF.SOD.
+        case notSigned
+        case malformed
+    }
+
+    package var result = CheckResult.notDone
+    package var reason: Reason?
+    /// The data groups that the reason is about.
+    package var groups: [Int] = []
+
+    package init(result: CheckResult = .notDone, reason: Reason? = nil, groups: [Int] = []) {
+        (self.result, self.reason, self.groups) = (result, reason, groups)
+    }
+}
+
+/// Whether the signer of EF.SOD has signed the hashes.
+package struct SignatureCheck: Sendable, Equatable {
+    package enum Reason: String, Sendable {
+        case wrongSignature
+        case wrongDigest
+        case malformed
+        case unsupported
+    }
+
+    package var result = CheckResult.notDone
+    package var reason: Reason?
+    package var algorithm: String?
+}
+
+/// Whether a trusted authority has certified the signer for this document.
+package struct AuthorityCheck: Sendable, Equatable {
+    package enum Reason: String, Sendable {
+        case unknownAuthority
+        case wrongCertificateSignature
+        case signerExpired
+        case signerNotYetValid
+        case authorityExpired
+        case revoked
+        case notASigner
+        case wrongCountry
+        case unsupported
+        case defect
+    }
+
+    package var result = CheckResult.notDone
+    package var reason: Reason?
+    /// The names of the signer and of its authority, for people.
+    package var signer: String?
+    package var authority: String?
+    /// The last second of the signer's certificate, since 1970.
+    package var until: Int?
+    package var revocation = DocumentAnchors.Revocation.unknown
+    /// The object identifiers of the signer's defects, as contents.
+    package var defects: [[UInt8]] = []
+    /// Whether the signer's list of document types lacks that of the zone. Many signers lack it, so it is no fault.
+    package var lacksDocumentType = false
+}
+
+/// Whether the chip is the one that the document was made with.
+package struct ChipCheck: Sendable, Equatable {
+    package enum Method: String, Sendable {
+        case mapping = "PACE-CAM"
+        case chipAuthentication = "CA"
+        case activeAuthentication = "AA"
+    }
+
+    package enum Reason: String, Sendable {
+        case wrongSignature
+        case wrongKey
+        case refused
+        case malformed
+        case unsupported
+        /// Nobody who is trusted has signed the key.
+        case unknownAuthority
+    }
+
+    package struct Run: Sendable, Equatable {
+        package let method: Method
+        package let result: CheckResult
+        package let reason: Reason?
+
+        init(_ method: Method, _ result: CheckResult, _ reason: Reason? = nil) {
+            (self.method, self.result, self.reason) = (method, result, reason)
+        }
+    }
+
+    package var runs: [Run] = []
+    /// Whether it is known what the document offers: the list of its groups was read.
+    package var isOfferKnown = false
+
+    /// Failed if one method failed, passed if one passed.
+    package var result: CheckResult {
+        if runs.contains(where: { $0.result == .failed }) { return .failed }
+        if runs.contains(where: { $0.result == .passed }) { return .passed }
+        return runs.isEmpty && isOfferKnown ? .absent : .notDone
+    }
+}
+
+/// Whether the content of the document is plausible.
+package struct ContentCheck: Sendable, Equatable {
+    package enum Finding: Sendable, Equatable {
+        case checkDigit(MachineReadableZone.Field)
+        case expired
+        /// The zone that opened the document differs from DG1.
+        case mrzDiffers
+        /// EF.CardAccess differs from DG14: somebody in between may have removed PACE.
+        case accessDiffers
+        /// DG1 has no zone.
+        case malformed
+        /// EF.COM differs from EF.SOD. It is not signed, so this is no fault.
+        case comDiffers
+        /// The format of a picture is not known. This is no fault.
+        case imageUnknown
+
+        var isFault: Bool {
+            switch self {
+            case .checkDigit, .expired, .mrzDiffers, .accessDiffers, .malformed: true
+            case .comDiffers, .imageUnknown: false
+            }
+        }
+    }
+
+    package var isDone = false
+    package var findings: [Finding] = []
+
+    package var result: CheckResult {
+        guard isDone else { return .notDone }
+        return findings.contains(where: \.isFault) ? .failed : .passed
+    }
+}
+
+/// All checks of a document.
+package struct DocumentChecks: Sendable, Equatable {
+    package var hashes = HashCheck()
+    package var signature = SignatureCheck()
+    package var authority = AuthorityCheck()
+    package var chip = ChipCheck()
+    package var document = ContentCheck()
+
+    package enum Verdict: String, Sendable {
+        /// Every check has passed.
+        case genuine
+        /// Every check has passed, but the document has nothing that proves its chip.
+        case genuineCopyable
+        /// Nothing has failed, and something was not done.
+        case unverified
+        case suspect
+    }
+
+    package var verdict: Verdict {
+        let data = [hashes.result, signature.result, authority.result, document.result]
+        if data.contains(.failed) || chip.result == .failed { return .suspect }
+        guard data.allSatisfy({ $0 == .passed }) else { return .unverified }
+        return switch chip.result {
+        case .passed: .genuine
+        case .absent: .genuineCopyable
+        case .notDone, .failed: .unverified
+        }
+    }
+}

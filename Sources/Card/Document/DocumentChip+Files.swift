@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Crypto
+import ISO7816
+
+/// How much one READ BINARY asks for. A chip that refuses a length is asked for less.
+struct ReadLengths: Sendable, Equatable {
+    /// The lengths with which some chips stop: 160 bytes is the least. Issue trackers name them.
+    private static let short = [231, 223, 160, 112]
+    /// The answer of one extended command. Chips give between 1000 and 65 535 bytes.
+    private static let extended = 4096
+
+    private var steps: ArraySlice<Int>
+
+    init(usesExtendedLength: Bool) {
+        steps = ((usesExtendedLength ? [Self.extended, 1000] : []) + Self.short)[...]
+    }
+
+    /// The most that one command may ask for. With AES the blocks are longer.
+    func limit(_ cipher: BlockCipher) -> Int {
+        let limit = steps.first ?? 112
+        return limit == 231 && cipher == .aes ? 223 : limit
+    }
+
+    /// The most that a short command may ask for.
+    func shortLimit(_ cipher: BlockCipher) -> Int { min(limit(cipher), cipher == .aes ? 223 : 231) }
+
+    var isExtended: Bool { (steps.first ?? 0) > 256 }
+
+    /// Goes on with less; false if there is no less.
+    mutating func shorten(below length: Int) -> Bool {
+        let rest = steps.drop { $0 >= length }
+        guard !rest.isEmpty else { return false }
+        steps = rest
+        return true
+    }
+}
+
+extension DocumentChip {
+    /// The maximum length of a file. Data groups have far less than 1 MiB.
+    package static let maximumLength = 1 << 20
+    /// From this offset on READ BINARY needs the odd instruction.
+    private static let oddOffset = 0x8000
+    /// How often a channel that a read has ended is opened again for one file.
+    private static let maximumReopenings = 4
+
+    /// Reads a file. The chip is not asked for more than the file has, because some chips end the channel then.
+    ///
+    /// - Parameters:
+    ///   - file: in the current application; `.cardSecurity` is in the master file.
+    ///   - known: a length that the file has at least; the first command asks for as much.
+    ///   - progress: gets the bytes that are read and the length of the file.
+    /// - Returns: the content without what lies behind it in the file.
+    /// - Throws: `.refused`, `.malformed` for a content that does not fit its length, and as `open`.
+    package func read(
+        _ file: DocumentFile,
+        known: Int = 8,
+        progress: @Sendable (_ read: Int, _ total: Int) -> Void = { _, _ in }
+    ) async throws(DocumentError) -> [UInt8] {
+        var content: [UInt8] = []
+        var total: Int?
+        var reopenings = 0
+        partial[file] = nil
+        defer { if total.map({ content.count < $0 }) ?? true { partial[file] = content } }
+        while total.map({ content.count < $0 }) ?? true {
+            let cipher = blockCipher
+            let isOdd = content.count >= Self.oddOffset
+            let wanted: Int
+            if let total {
+                // The answer of the odd instruction has a header of its own.
+                wanted = min(total - content.count, lengths.limit(cipher) - (isOdd ? Self.oddHeader : 0))
+            } else {
+                // The header alone tells the length.
+                wanted = min(max(known, 8) - content.count, lengths.shortLimit(cipher))
+                guard wanted > 0 else { throw .malformed(file) }
+            }
+            let answer: ResponseAPDU
+            do throws(ChipError) {
+                answer = try await protected(Self.command(file, offset: content.count, count: wanted))
+            } catch {
+                // The chip has ended the channel: it is opened again, and asked for less.
+                // So is it after a length that the reader cannot transfer.
+                guard let status = Self.endOfChannel(error), reopenings < Self.maximumReopenings else {
+                    throw DocumentError(error)
+                }
+                guard lengths.shorten(below: wanted) else { throw .refused(file, status) }
+                reopenings += 1
+                try await reopen(for: file)
+                if !content.isEmpty { try await select(file) }
+                continue
+            }
+            let data = isOdd ? try Self.unwrap(answer, file) : answer.data
+            switch answer.status.value {
+            case 0x9000, 0x6282: break
+            case 0x6700, 0x6C00...0x6CFF:
+                guard data.isEmpty, lengths.shorten(below: wanted) else { throw .refused(file, answer.status) }
+                continue
+            default:
+                if content.isEmpty { throw .refused(file, answer.status) }
+                throw .malformed(file)
+            }
+            guard !data.isEmpty, data.count <= wanted else { throw .malformed(file) }
+            content += data
+            if total == nil { total = try Self.length(of: content, file) }
+            if let total { progress(min(content.count, total), total) }
+            if answer.status.value == 0x6282, total.map({ content.count < $0 }) ?? true { throw .malformed(file) }
+        }
+        return Array(content.prefix(total ?? 0))
+    }
+
+    /// The status word with which a chip has ended the channel; 6700 for a reader without extended lengths. nil for other
+    /// errors.
+    static func endOfChannel(_ error: ChipError) -> StatusWord? {
+        switch error {
+        case .status(let status): status
+        case .card(.tooLong): StatusWord(0x6700)
+        case .card, .protocolViolation, .unsupported: nil
+        }
+    }
+
+    /// Reads the length of the whole file from its header; nil while the header is not complete.
+    private static func length(of content: [UInt8], _ file: DocumentFile) throws(DocumentError) -> Int? {
+        // All tags of files have one byte.
+        guard let tag = content.first else { return nil }
+        guard UInt32(tag) == file.tag else { throw .malformed(file) }
+        guard content.count > 1 else { return nil }
+        let first = Int(content[1])
+        if first < 0x80 { return 2 + first }
+        let count = first & 0x7F
+        guard (1...4).contains(count) else { throw .malformed(file) }
+        guard content.count >= 2 + count else { return nil }
+        let length = content[2..<2 + count].reduce(0) { $0 << 8 | Int($1) }
+        guard length + 2 + count <= maximumLength else { throw .malformed(file) }
+        return 2 + count + length
+    }
+
+    /// SELECT by file identifier, which makes the file current again. ICAO 9303-10 3.6.2.
+    private func select(_ file: DocumentFile) async throws(DocumentError) {
+        // All identifiers are 01 and the short identifier.
+        let answer = try await transmit(CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, file.shortID]))
+        guard answer.status == .ok else { throw .refused(file, answer.status) }
+    }
+
+    /// The tag 53 and up to three bytes of length.
+    private static let oddHeader = 4
+
+    private static func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
+        if offset == 0 { return .readBinary(shortFileID: file.shortID, le: count) }
+        if offset < oddOffset { return .readBinary(offset: offset, le: count) }
+        let number = [16, 8, 0].map { UInt8(truncatingIfNeeded: offset >> $0) }.drop { $0 == 0 }
+        return CommandAPDU(0x00, 0xB1, 0, 0, data: BERTLV(0x54, Array(number)).encoded, le: count + oddHeader)
+    }
+
+    /// The bytes of the file in an answer to the odd instruction: the object 53.
+    private static func unwrap(_ answer: ResponseAPDU, _ file: DocumentFile) throws(DocumentError) -> [UInt8] {
+        guard !answer.data.isEmpty else { return [] }
+        guard let object = try? BERTLV(answer.data), object.tag == 0x53 else { throw .malformed(file) }
+        return object.value
+    }
+}

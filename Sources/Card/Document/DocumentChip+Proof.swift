@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Crypto
+package import ISO7816
+
+/// The protocols that prove the chip.
+extension DocumentChip {
+    /// How a chip authentication ended.
+    package enum ChipResult: Sendable, Equatable {
+        /// The chip has answered under the new keys.
+        case proven
+        /// The chip's answer under the new keys is wrong, or there is none: it does not have the key.
+        case wrongKey
+        /// The chip refused a step.
+        case refused(StatusWord)
+    }
+
+    /// Runs chip authentication with a key of DG14, and reads 8 bytes of DG14 under the new keys: only an answer under
+    /// these keys proves the chip. After another result than `proven` the document is opened again.
+    ///
+    /// - Parameters:
+    ///   - choice: a key whose file has the hash of EF.SOD.
+    ///   - file: DG14 as it was read.
+    /// - Returns: how it ended.
+    /// - Throws: when the card is lost, or cannot be opened again.
+    package func authenticateChip(
+        _ choice: ChipAuthenticationV1,
+        file: [UInt8]
+    ) async throws(DocumentError) -> ChipResult {
+        let result = try await attempt(choice, file: file)
+        if result != .proven {
+            dropChannel()
+            try await open()
+        }
+        return result
+    }
+
+    private func attempt(
+        _ choice: ChipAuthenticationV1,
+        file: [UInt8]
+    ) async throws(DocumentError) -> ChipResult {
+        let own = try Self.step { () throws(CryptoError) in try AgreementPrivateKey(on: choice.domain.group) }
+        let publicKey = own.publicKey.encoded
+        let keyID = choice.keyID.map { BERTLV(0x84, Self.number($0)).encoded } ?? []
+        do throws(ChipError) {
+            switch choice.cipher {
+            case .tripleDES:
+                let data = BERTLV(0x91, publicKey).encoded + keyID
+                let answer = try await protected(CommandAPDU(0x00, 0x22, 0x41, 0xA6, data: data))
+                guard answer.status == .ok else { return .refused(answer.status) }
+            case .aes128, .aes192, .aes256:
+                let data = BERTLV(0x80, choice.protocolID).encoded + keyID
+                let chosen = try await protected(CommandAPDU(0x00, 0x22, 0x41, 0xA4, data: data))
+                guard chosen.status == .ok else { return .refused(chosen.status) }
+                let request = PACE.wrap(BERTLV(0x80, publicKey))
+                let answer = try await protected(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: request, le: 256))
+                guard answer.status == .ok else { return .refused(answer.status) }
+            }
+        } catch {
+            return try Self.result(of: error)
+        }
+        let keys = try Self.step { () throws(CryptoError) in
+            try ChipAuthenticationV1.agree(own, with: choice.key, cipher: choice.cipher)
+        }
+        replaceChannel(keys, cipher: choice.cipher)
+        do throws(ChipError) {
+            let command = CommandAPDU.readBinary(shortFileID: DocumentFile.group(14).shortID, le: 8)
+            let answer = try await protected(command)
+            return answer.status == .ok && answer.data == Array(file.prefix(8)) ? .proven : .wrongKey
+        } catch {
+            return try Self.result(of: error)
+        }
+    }
+
+    /// An answer that is forged or not protected is a result; a lost card is an error.
+    private static func result(of error: ChipError) throws(DocumentError) -> ChipResult {
+        switch error {
+        case .card(let error): throw .card(error)
+        case .status, .protocolViolation: .wrongKey
+        case .unsupported: throw DocumentError(error)
+        }
+    }
+
+    private static func number(_ value: Int) -> [UInt8] {
+        let bytes = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }.drop { $0 == 0 }
+        return bytes.isEmpty ? [0] : Array(bytes)
+    }
+
+    /// Lets the chip sign a challenge of 8 random bytes.
+    ///
+    /// - Parameter length: of the signature that is expected, in bytes.
+    /// - Returns: the challenge and the signature.
+    /// - Throws: `.refused` with DG15 if the chip refused the command.
+    package func signChallenge(length: Int) async throws(DocumentError) -> (challenge: [UInt8], answer: [UInt8]) {
+        try await reopen()
+        let challenge = try Self.step { () throws(CryptoError) in
+            try Random.bytes(ActiveAuthentication.challengeLength)
+        }
+        // A protected answer of this length does not fit into 256 bytes on the wire.
+        var isLong = length > 223 && lengths.isExtended
+        while true {
+            let command = CommandAPDU(0x00, 0x88, 0x00, 0x00, data: challenge, le: isLong ? 1024 : 256)
+            do throws(ChipError) {
+                let answer = try await protected(command)
+                guard answer.status == .ok else { throw .status(answer.status) }
+                return (challenge, answer.data)
+            } catch {
+                guard let status = Self.endOfChannel(error) else { throw DocumentError(error) }
+                try await reopen()
+                guard isLong else { throw .refused(.group(15), status) }
+                isLong = false
+            }
+        }
+    }
+}

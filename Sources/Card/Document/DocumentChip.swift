@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ChipAccess
+import Crypto
+package import ISO7816
+import Secrets
+
+/// The terminal's side of one document on one connection: access, files, and the protocols that prove the chip.
+///
+/// Calls must not overlap. A wrong password is never tried again, because chips wait longer each time.
+package actor DocumentChip {
+    /// When BAC is used.
+    package enum BACPolicy: String, Sendable, CaseIterable {
+        case never
+        /// Only if the chip offers no PACE that is supported.
+        case whenNoPACE
+        case always
+    }
+
+    let base: CompletingChannel
+    private let policy: BACPolicy
+    private let key: AccessKey
+    private var channel: SecureChannel?
+    private var isSelected = false
+    /// The content of EF.CardAccess; nil if the chip has none.
+    package private(set) var cardAccess: [UInt8]?
+    package private(set) var infos: SecurityInfos?
+    /// The content of EF.CardSecurity after PACE with chip authentication mapping.
+    package private(set) var cardSecurity: [UInt8]?
+    private var hasTriedCardSecurity = false
+    /// What was read of files that end too early.
+    package var partial: [DocumentFile: [UInt8]] = [:]
+    package private(set) var access: DocumentAccess?
+    package private(set) var mappingProof: PACE.MappingProof?
+    /// The cipher of the channel, which decides how much an answer can carry.
+    private(set) var blockCipher = BlockCipher.tripleDES
+    /// The lengths of the next reads.
+    var lengths: ReadLengths
+    /// The commands that were sent.
+    package private(set) var commands = 0
+
+    /// - Parameters:
+    ///   - channel: the connection.
+    ///   - key: the MRZ or CAN.
+    ///   - policy: when BAC is used.
+    ///   - usesExtendedLength: whether long answers are tried once; false for a reader that cannot carry them.
+    package init(
+        channel: any CardChannel,
+        key: AccessKey,
+        policy: BACPolicy = .whenNoPACE,
+        usesExtendedLength: Bool = false
+    ) {
+        base = CompletingChannel(channel)
+        self.key = key
+        self.policy = policy
+        lengths = ReadLengths(usesExtendedLength: usesExtendedLength)
+    }
+
+    // MARK: Access
+
+    /// Reads EF.CardAccess, which needs no password. Without the file `infos` stays nil. ICAO 9303-11 4.2.
+    package func probe() async throws(DocumentError) {
+        guard
+            let file = try await DocumentOffer.readCardAccess({ command throws(DocumentError) in
+                try await plain(command)
+            })
+        else { return }
+        cardAccess = file
+        infos = try? SecurityInfos(file)
+    }
+
+    /// The variants of PACE that the chip offers and that are supported, the best first: a proof of the chip, then the
+    /// strongest cipher.
+    package nonisolated static func variants(of infos: SecurityInfos?) -> [PACEParameters] {
+        let all = infos?.pace.compactMap(\.parameters) ?? []
+        func rank(_ parameters: PACEParameters) -> Int {
+            (parameters.mapping == .chipAuthentication ? 16 : 0) + Int(parameters.cipher.rawValue)
+        }
+        // A stable order: the chip's own order among equals.
+        return all.enumerated().sorted { (-rank($0.element), $0.offset) < (-rank($1.element), $1.offset) }.map(
+            \.element
+        )
+    }
+
+    /// Opens the channel and selects the application of documents.
+    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.notADocument`, `.card`,
+    ///   `.protocolViolation`.
+    package func open() async throws(DocumentError) {
+        if infos == nil { try await probe() }
+        (channel, isSelected) = (nil, false)
+        let variants = Self.variants(of: infos)
+        if policy != .always, let best = variants.first {
+            try await establishPACE(best)
+            if best.mapping == .chipAuthentication, !hasTriedCardSecurity {
+                try await readCardSecurity()
+                if !hasChannel { try await establishPACE(best) }
+            }
+            try await selectApplication()
+        } else {
+            guard policy != .never, key.kind == .mrz else { throw .accessUnsupported }
+            try await selectApplication()
+            try await establishBAC()
+        }
+    }
+
+    /// Reads EF.CardSecurity in the master file, where the channel is before the application is selected. A file that
+    /// cannot be read leaves the proof of the chip undone.
+    private func readCardSecurity() async throws(DocumentError) {
+        hasTriedCardSecurity = true
+        do throws(DocumentError) {
+            cardSecurity = try await read(.cardSecurity, known: 200)
+        } catch {
+            switch error {
+            case .card: throw error
+            case .refused, .malformed, .protocolViolation: return
+            case .notADocument, .wrongPassword, .accessUnsupported, .accessRefused: throw error
+            }
+        }
+    }
+
+    private func selectApplication() async throws(DocumentError) {
+        guard !isSelected else { return }
+        let answer = try await transmit(.select(application: Self.applicationID))
+        guard answer.status == .ok else { throw .notADocument }
+        isSelected = true
+    }
+
+    /// The application of electronic documents. ICAO 9303-10 3.
+    package static let applicationID: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01]
+
+    private func establishPACE(_ parameters: PACEParameters) async throws(DocumentError) {
+        let id: PasswordID = key.kind == .mrz ? .mrz : .can
+        let secret = key.copy()
+        var terminal = try Self.step { () throws(CryptoError) in
+            PACE.Terminal(
+                parameters,
+                passwordKey: try PACE.passwordKey(secret, id: id, cipher: parameters.cipher)
+            )
+        }
+        let chosen = try await plain(.setPACE(parameters, id))
+        // 63Cx tells the tries that are left; the chip goes on.
+        guard chosen.status == .ok || chosen.status.value & 0xFFF0 == 0x63C0 else {
+            throw .accessRefused("PACE: MSE:Set AT was answered with \(chosen.status)")
+        }
+        let token: [UInt8]
+        do throws(ChipError) {
+            let nonce = try await general(PACE.Terminal.request)
+            let mapping = try await general(try terminal.receiveNonce(nonce))
+            let ephemeral = try await general(try terminal.receiveMapping(mapping))
+            token = try terminal.receiveEphemeral(ephemeral)
+        } catch {
+            throw Self.refusal(error)
+        }
+        let answer = try await plain(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
+        guard answer.status.sw1 != 0x63, answer.status.value != 0x6982 else { throw .wrongPassword(answer.status) }
+        guard answer.status == .ok else { throw .accessRefused("PACE: the token was answered with \(answer.status)") }
+        do throws(ChipError) {
+            let outcome = try terminal.receiveToken(answer.data)
+            mappingProof = outcome.mappingProof
+            channel = SecureChannel(outcome.secureMessaging(), over: base)
+            blockCipher = parameters.cipher.block
+        } catch {
+            throw Self.refusal(error)
+        }
+        access = DocumentAccess(method: .pace, password: key.kind, parameters: parameters)
+    }
+
+    private static func refusal(_ error: ChipError) -> DocumentError {
+        switch error {
+        case .card(let error): .card(error)
+        case .status(let status): .accessRefused("PACE: a step was answered with \(status)")
+        case .protocolViolation(let words), .unsupported(let words): .accessRefused(words)
+        }
+    }
+
+    /// Sends GENERAL AUTHENTICATE with command chaining.
+    private func general(_ data: [UInt8]) async throws(ChipError) -> [UInt8] {
+        commands += 1
+        let answer = try await base.exchange(CommandAPDU(0x10, 0x86, 0x00, 0x00, data: data, le: 256))
+        guard answer.status == .ok else { throw .status(answer.status) }
+        return answer.data
+    }
+
+    private func establishBAC() async throws(DocumentError) {
+        let challenge = try await plain(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength))
+        guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
+            throw .accessUnsupported
+        }
+        let information = key.copy()
+        let terminal = try Self.step { () throws(CryptoError) in
+            try BasicAccessControl.Terminal(
+                keys: try BasicAccessControl.keys(information: information),
+                chipRandom: challenge.data
+            )
+        }
+        let data = try Self.step { () throws(CryptoError) in try terminal.command() }
+        let le = BasicAccessControl.messageLength
+        var answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le))
+        // Some chips accept only Le 00, and answer before they check the data.
+        if answer.status.value == 0x6700 {
+            answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: 256))
+        }
+        guard answer.status == .ok else { throw .wrongPassword(answer.status) }
+        do throws(ChipError) {
+            channel = SecureChannel(try terminal.finish(answer.data), over: base)
+            blockCipher = .tripleDES
+        } catch {
+            throw DocumentError(error)
+        }
+        access = DocumentAccess(method: .bac, password: .mrz, parameters: nil)
+    }
+
+    // MARK: Commands
+
+    /// Whether the channel accepts commands.
+    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? false }
+
+    /// Opens the channel again where a file is: EF.CardSecurity is in the master file, the others in the application.
+    func reopen(for file: DocumentFile) async throws(DocumentError) {
+        guard file == .cardSecurity, let parameters = access?.parameters else { return try await open() }
+        channel = nil
+        try await establishPACE(parameters)
+    }
+
+    /// Opens the channel again if the chip has ended it.
+    func reopen() async throws(DocumentError) {
+        if !hasChannel { try await open() }
+    }
+
+    /// Sends a command, through the channel if there is one.
+    func transmit(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
+        guard let channel else { return try await plain(command) }
+        do throws(ChipError) {
+            return try await exchange(command, in: channel)
+        } catch {
+            throw DocumentError(error)
+        }
+    }
+
+    /// Sends a command through the channel.
+    /// - Throws: `.status` for an unprotected answer, after which the channel is closed.
+    func protected(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
+        guard let channel else { throw .dead }
+        return try await exchange(command, in: channel)
+    }
+
+    private func exchange(
+        _ command: CommandAPDU,
+        in channel: SecureChannel
+    ) async throws(ChipError) -> ResponseAPDU {
+        guard !Task.isCancelled else { throw .card(.cancelled) }
+        commands += 1
+        return try await channel.exchange(command)
+    }
+
+    private func plain(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
+        guard !Task.isCancelled else { throw .card(.cancelled) }
+        commands += 1
+        do throws(CardError) {
+            return try await base.transmit(command)
+        } catch {
+            throw .card(error)
+        }
+    }
+
+    /// Replaces the channel after chip authentication.
+    func replaceChannel(_ keys: consuming SessionKeys, cipher: SessionCipher) {
+        channel = SecureChannel(SecureMessaging(keys), over: base)
+        blockCipher = cipher.block
+    }
+
+    /// Closes the channel after a failed chip authentication: the chip has other keys.
+    func dropChannel() { channel = nil }
+
+    static func step<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(DocumentError) -> T {
+        do throws(CryptoError) {
+            return try body()
+        } catch {
+            throw DocumentError(ChipError(error))
+        }
+    }
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Crypto
+import ISO7816
+
+/// Reads a document and checks it. A reading that was interrupted goes on with the files that it has, if the same
+/// document comes back.
+package struct DocumentReading: Sendable {
+    /// What happened to a data group.
+    package enum GroupState: String, Sendable {
+        case read
+        /// Fingerprints and irises, which need a terminal certificate. They are never tried.
+        case locked
+        case notAsked
+        /// The chip refused the file.
+        case refused
+        case malformed
+    }
+
+    package enum Progress: Sendable, Equatable {
+        case opening
+        case reading(DocumentFile, bytes: Int, total: Int)
+        case provingChip
+    }
+
+    /// The groups to read. DG1 is always read, DG14 and DG15 if the document has them.
+    package let wanted: Set<Int>
+    package private(set) var checks = DocumentChecks()
+    /// The files that were read.
+    package private(set) var files: [DocumentFile: [UInt8]] = [:]
+    package private(set) var groups: [Int: GroupState] = [:]
+    package private(set) var zone: MachineReadableZone?
+    package private(set) var access: DocumentAccess?
+    private var object: SecurityObject?
+    private var signer: SignedData.Proof.Claim?
+    private let readsCommonData: Bool
+
+    /// - Parameters:
+    ///   - groups: the data groups that the client asked for; 3 and 4 are ignored.
+    ///   - readsCommonData: whether EF.COM is read too, to compare it with EF.SOD.
+    package init(groups: Set<Int>, readsCommonData: Bool = false) {
+        wanted = groups.subtracting([3, 4]).union([1])
+        self.readsCommonData = readsCommonData
+    }
+
+    /// Reads and checks.
+    ///
+    /// - Parameters:
+    ///   - chip: a connection to the document.
+    ///   - key: what opens it.
+    ///   - anchors: the trusted authorities; empty ones leave the check of the authority undone.
+    ///   - time: of the reading, in seconds since 1970.
+    ///   - progress: is called at each step, and after each command that reads a file.
+    /// - Throws: when the document cannot be read. A document that can be read but not believed is no error.
+    @concurrent package mutating func run(
+        _ chip: DocumentChip,
+        key: AccessKey,
+        anchors: DocumentAnchors,
+        at time: Int,
+        progress: @Sendable (Progress) -> Void = { _ in }
+    ) async throws(DocumentError) {
+        progress(.opening)
+        checks = DocumentChecks()
+        groups = [:]
+        try await chip.open()
+        access = await chip.access
+        try await readSecurityObject(chip, anchors, progress)
+        progress(.provingChip)
+        try await proveMapping(chip, anchors, at: time)
+        try await proveByChipAuthentication(chip, progress)
+        try await proveByActiveAuthentication(chip, progress)
+        // The large files come last.
+        for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
+            try await readGroup(group, chip, progress)
+        }
+        if readsCommonData { try await readCommonData(chip, progress) }
+        finishGroups()
+        checkContent(key, infos: await chip.infos, at: time)
+        checkHashes()
+        // A wrong signature says nothing about the certificate that the file names.
+        if let signer {
+            checks.authority = PassiveAuthentication.check(signer, zone: zone, anchors: anchors, at: time)
+        }
+    }
+
+    // MARK: Files
+
+    private mutating func readSecurityObject(
+        _ chip: DocumentChip,
+        _ anchors: DocumentAnchors,
+        _ progress: @Sendable (Progress) -> Void
+    ) async throws(DocumentError) {
+        let file: [UInt8]
+        do throws(DocumentError) {
+            // A signature and a certificate are never shorter.
+            file = try await chip.read(.sod, known: 512) { progress(.reading(.sod, bytes: $0, total: $1)) }
+        } catch {
+            switch error {
+            case .refused, .malformed:
+                (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
+                file = await chip.partial[.sod] ?? []
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
+                throw error
+            }
+        }
+        // Another document lies there: nothing of the old one is used.
+        if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
+        files[.sod] = file
+        let (signature, object, signer) = PassiveAuthentication.check(file, anchors: anchors)
+        (checks.signature, self.object, self.signer) = (signature, object, signer)
+        checks.chip.isOfferKnown = object != nil
+    }
+
+    /// Reads a file once. A refused or malformed file is a state, not an error.
+    private mutating func readGroup(
+        _ group: Int,
+        _ chip: DocumentChip,
+        _ progress: @Sendable (Progress) -> Void
+    ) async throws(DocumentError) {
+        let file = DocumentFile.group(group)
+        if files[file] != nil {
+            groups[group] = .read
+            return
+        }
+        // DG1 and DG2 are mandatory; the others are there if EF.SOD names them.
+        guard group <= 2 || object == nil || object?.hashes[group] != nil else { return }
+        do throws(DocumentError) {
+            files[file] = try await chip.read(file, known: Self.knownLength(of: group)) {
+                progress(.reading(file, bytes: $0, total: $1))
+            }
+            groups[group] = .read
+        } catch {
+            switch error {
+            case .refused: groups[group] = .refused
+            case .malformed: groups[group] = .malformed
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
+                throw error
+            }
+        }
+        if group == 1 { zone = files[file].flatMap { MachineReadableZone(group: $0) } }
+    }
+
+    /// A length that a group has at least: the shortest zone, and more than one command for a picture.
+    private static func knownLength(of group: Int) -> Int {
+        switch group {
+        case 1: 77
+        case 2: 512
+        default: 8
+        }
+    }
+
+    private mutating func readCommonData(
+        _ chip: DocumentChip,
+        _ progress: @Sendable (Progress) -> Void
+    ) async throws(DocumentError) {
+        do throws(DocumentError) {
+            let file = try await chip.read(.com, known: 16) { progress(.reading(.com, bytes: $0, total: $1)) }
+            if let com = try? CommonData(file), let object, Set(com.groups) != Set(object.hashes.keys) {
+                checks.document.findings.append(.comDiffers)
+            }
+        } catch {
+            switch error {
+            case .refused, .malformed: return
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
+                throw error
+            }
+        }
+    }
+
+    private mutating func finishGroups() {
+        for group in (object?.hashes.keys).map(Array.init) ?? [] where groups[group] == nil {
+            groups[group] = group == 3 || group == 4 ? .locked : .notAsked
+        }
+    }
+
+    // MARK: Chip
+
+    /// Checks the proof of PACE with chip authentication mapping: the key in EF.CardSecurity, whose signer a trusted
+    /// authority of the signer's country has certified. Otherwise a clone brings a file of its own.
+    private mutating func proveMapping(
+        _ chip: DocumentChip,
+        _ anchors: DocumentAnchors,
+        at time: Int
+    ) async throws(DocumentError) {
+        guard let parameters = access?.parameters, parameters.mapping == .chipAuthentication else { return }
+        let (proof, file) = (await chip.mappingProof, await chip.cardSecurity)
+        checks.chip.runs.append(check(proof, file, parameters, anchors, at: time))
+    }
+
+    private func check(
+        _ proof: PACE.MappingProof?,
+        _ file: [UInt8]?,
+        _ parameters: PACEParameters,
+        _ anchors: DocumentAnchors,
+        at time: Int
+    ) -> ChipCheck.Run {
+        guard let proof else { return .init(.mapping, .failed, .malformed) }
+        guard let file else { return .init(.mapping, .failed, .refused) }
+        let (signed, verified): (SignedData, SignedData.Proof)
+        do throws(SignedData.Fault) {
+            signed = try SignedData(file)
+            verified = try signed.verify(contentType: OID.securityObject)
+        } catch {
+            switch error {
+            case .malformed, .noSigner: return .init(.mapping, .failed, .malformed)
+            case .unsupported: return .init(.mapping, .failed, .unsupported)
+            case .wrongDigest, .wrongSignature: return .init(.mapping, .failed, .wrongSignature)
+            }
+        }
+        guard let infos = try? SecurityInfos(signed.content) else { return .init(.mapping, .failed, .malformed) }
+        let keys = infos.chipAuthenticationKeys.compactMap { info -> ECPublicKey? in
+            guard case .elliptic(let key)? = try? PublicKeyInfo(info.publicKey), key.curve == parameters.curve else {
+                return nil
+            }
+            return key
+        }
+        guard !keys.isEmpty else { return .init(.mapping, .failed, .unsupported) }
+        guard keys.contains(where: { (try? proof.proves($0)) == true }) else {
+            return .init(.mapping, .failed, .wrongKey)
+        }
+        guard anchors.count > 0 else { return .init(.mapping, .notDone) }
+        guard anchors.issuer(of: verified.signer) != nil, verified.signer.signsData,
+            let country = verified.signer.subject.country, country == signer?.certificate.subject.country,
+            anchors.revocation(of: verified.signer, at: time) != .revoked
+        else { return .init(.mapping, .failed, .unknownAuthority) }
+        return .init(.mapping, .passed)
+    }
+
+    private mutating func proveByChipAuthentication(
+        _ chip: DocumentChip,
+        _ progress: @Sendable (Progress) -> Void
+    ) async throws(DocumentError) {
+        guard let object, object.hashes[14] != nil else { return }
+        try await readGroup(14, chip, progress)
+        // PACE has proven the chip already.
+        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return }
+        guard let file = files[.group(14)] else {
+            checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
+            return
+        }
+        // A key that is not signed proves nothing; the check of the hashes fails.
+        guard object.matches(file, group: 14) == true, let infos = infos(of: file) else {
+            checks.chip.runs.append(.init(.chipAuthentication, .notDone))
+            return
+        }
+        let choice: ChipAuthenticationV1
+        do throws(ChipAuthenticationV1.Fault) {
+            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return }
+            choice = chosen
+        } catch {
+            let reason: ChipCheck.Reason = error == .malformed ? .malformed : .unsupported
+            checks.chip.runs.append(.init(.chipAuthentication, .failed, reason))
+            return
+        }
+        switch try await chip.authenticateChip(choice, file: file) {
+        case .proven: checks.chip.runs.append(.init(.chipAuthentication, .passed))
+        case .wrongKey: checks.chip.runs.append(.init(.chipAuthentication, .failed, .wrongKey))
+        case .refused: checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
+        }
+    }
+
+    private func infos(of file: [UInt8]?) -> SecurityInfos? {
+        guard let file, let group = try? BERTLV(startOf: file), group.tag == 0x6E else { return nil }
+        return try? SecurityInfos(group.value)
+    }
+
+    private mutating func proveByActiveAuthentication(
+        _ chip: DocumentChip,
+        _ progress: @Sendable (Progress) -> Void
+    ) async throws(DocumentError) {
+        guard let object, object.hashes[15] != nil else { return }
+        try await readGroup(15, chip, progress)
+        guard let file = files[.group(15)] else {
+            checks.chip.runs.append(.init(.activeAuthentication, .failed, .refused))
+            return
+        }
+        guard object.matches(file, group: 15) == true else {
+            checks.chip.runs.append(.init(.activeAuthentication, .notDone))
+            return
+        }
+        checks.chip.runs.append(try await challenge(chip, file))
+    }
+
+    private func challenge(_ chip: DocumentChip, _ file: [UInt8]) async throws(DocumentError) -> ChipCheck.Run {
+        let key: PublicKeyInfo
+        do throws(PublicKeyInfo.Fault) {
+            guard let group = try? BERTLV(startOf: file), group.tag == 0x6F else { throw .malformed }
+            key = try PublicKeyInfo(group.value)
+        } catch {
+            return .init(.activeAuthentication, .failed, error == .unsupported ? .unsupported : .malformed)
+        }
+        let length: Int =
+            switch key {
+            case .rsa(let key): key.modulus.count
+            case .elliptic(let key): key.curve.scalarLength * 2
+            case .integers: 0
+            }
+        let (challenge, answer): ([UInt8], [UInt8])
+        do throws(DocumentError) {
+            (challenge, answer) = try await chip.signChallenge(length: length)
+        } catch {
+            guard case .refused = error else { throw error }
+            return .init(.activeAuthentication, .failed, .refused)
+        }
+        let infos = infos(of: files[.group(14)])
+        switch try? ActiveAuthentication.check(answer, challenge: challenge, key: key, infos: infos) {
+        case .right: return .init(.activeAuthentication, .passed)
+        case .wrong: return .init(.activeAuthentication, .failed, .wrongSignature)
+        case .unsupported, nil: return .init(.activeAuthentication, .failed, .unsupported)
+        }
+    }
+
+    // MARK: Content
+
+    private mutating func checkHashes() {
+        guard let object else { return }
+        var (wrong, unsigned, malformed): ([Int], [Int], [Int]) = ([], [], [])
+        for (group, state) in groups.sorted(by: { $0.key < $1.key }) {
+            switch state {
+            case .read:
+                switch object.matches(files[.group(group)] ?? [], group: group) {
+                case true: continue
+                case false: wrong.append(group)
+                case nil: unsigned.append(group)
+                }
+            case .malformed: malformed.append(group)
+            case .refused: if object.hashes[group] != nil { malformed.append(group) }
+            case .locked, .notAsked: continue
+            }
+        }
+        let found: [(HashCheck.Reason, [Int])] = [(.wrongHash, wrong), (.notSigned, unsigned), (.malformed, malformed)]
+        if let (reason, groups) = found.first(where: { !$0.1.isEmpty }) {
+            checks.hashes = HashCheck(result: .failed, reason: reason, groups: groups)
+        } else if groups[1] == .read {
+            checks.hashes.result = .passed
+        }
+    }
+
+    private mutating func checkContent(_ key: AccessKey, infos: SecurityInfos?, at time: Int) {
+        guard groups[1] == .read else { return }
+        checks.document.isDone = true
+        guard let zone else {
+            checks.document.findings.append(.malformed)
+            return
+        }
+        checks.document.findings += zone.wrongCheckDigits.map { .checkDigit($0) }
+        if key.matches(zone) == false { checks.document.findings.append(.mrzDiffers) }
+        if let end = zone.lastSecond, end < time { checks.document.findings.append(.expired) }
+        if let signed = self.infos(of: files[.group(14)]), Self.differ(signed.pace, infos?.pace ?? []) {
+            checks.document.findings.append(.accessDiffers)
+        }
+        if let file = files[.group(2)], groups[2] == .read {
+            let images = (try? FaceImages(file).images) ?? []
+            if images.isEmpty || images.contains(where: { $0.format == .unknown }) {
+                checks.document.findings.append(.imageUnknown)
+            }
+        }
+    }
+
+    /// Whether the variants of PACE in DG14 and in EF.CardAccess differ. ICAO 9303-11 9.2.11.
+    private static func differ(_ signed: [PACEInfo], _ open: [PACEInfo]) -> Bool {
+        !signed.allSatisfy(open.contains) || !open.allSatisfy(signed.contains)
+    }
+}
+
+extension MachineReadableZone {
+    /// The end of the day of expiry, in seconds since 1970; nil for a date that is not one. Documents expire in the 21st
+    /// century.
+    package var lastSecond: Int? {
+        let digits = expiry.utf8.map { Int($0) - 0x30 }
+        guard digits.count == 6, digits.allSatisfy({ (0...9).contains($0) }) else { return nil }
+        let (year, month, day) = (
+            2000 + digits[0] * 10 + digits[1], digits[2] * 10 + digits[3], digits[4] * 10 + digits[5]
+        )
+        guard (1...12).contains(month), (1...31).contains(day) else { return nil }
+        return DocumentTime.days(year, month, day) * 86_400 + 86_399
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// The machine readable zone of a document, with its fields. ICAO 9303-3 4; 9303-4, 9303-5 and 9303-6 4.2.
+package struct MachineReadableZone: Sendable, Equatable {
+    /// The three sizes of documents.
+    package enum Kind: String, Sendable, CaseIterable {
+        /// A card: three lines of 30 characters.
+        case td1 = "TD1"
+        /// Two lines of 36 characters.
+        case td2 = "TD2"
+        /// A passport: two lines of 44 characters.
+        case td3 = "TD3"
+
+        var lineLength: Int {
+            switch self {
+            case .td1: 30
+            case .td2: 36
+            case .td3: 44
+            }
+        }
+
+        var lineCount: Int { self == .td1 ? 3 : 2 }
+    }
+
+    /// A field with a check digit.
+    package enum Field: String, Sendable, CaseIterable {
+        case number
+        case birth
+        case expiry
+        case optional
+        case composite
+    }
+
+    package let kind: Kind
+    /// The lines, ASCII.
+    package let lines: [String]
+    package let code: String
+    package let issuer: String
+    /// The whole document number, also of one with more than nine characters.
+    package let number: String
+    package let nationality: String
+    /// YYMMDD; `<` stands for unknown digits.
+    package let birth: String
+    /// M, F, X or `<`.
+    package let sex: String
+    package let expiry: String
+    package let surname: String
+    package let given: String
+    /// Optional data without fillers at their end; both fields of a card, with a space between them.
+    package let optional: String
+    /// The fields whose check digit is wrong.
+    package let wrongCheckDigits: [Field]
+
+    /// Why a zone cannot be read.
+    package enum Fault: Error, Sendable, Equatable {
+        /// The zone does not have the number of characters of any kind.
+        case length(Int)
+        /// The character at this position, counted from 0 without line ends, is not A-Z, 0-9 or `<`.
+        case character(Int)
+    }
+
+    /// Reads a zone with or without line ends. Wrong check digits are not an error.
+    package init(_ text: some Sequence<UInt8>) throws(Fault) {
+        let characters = text.filter { $0 != 0x0A && $0 != 0x0D && $0 != 0x20 }
+        guard let kind = Kind.allCases.first(where: { $0.lineLength * $0.lineCount == characters.count }) else {
+            throw .length(characters.count)
+        }
+        if let wrong = characters.firstIndex(where: { Self.value($0) == nil }) { throw .character(wrong) }
+        self.init(kind, characters)
+    }
+
+    private init(_ kind: Kind, _ characters: [UInt8]) {
+        let rows = stride(from: 0, to: characters.count, by: kind.lineLength).map {
+            Array(characters[$0..<$0 + kind.lineLength])
+        }
+        let layout = Layout(kind)
+        func at(_ place: Place) -> [UInt8] { Array(rows[place.line][place.columns]) }
+        let trimmed = { (bytes: [UInt8]) in Self.text(bytes) }
+
+        self.kind = kind
+        lines = rows.map { String(decoding: $0, as: UTF8.self) }
+        code = trimmed(at(layout.code))
+        issuer = trimmed(at(layout.issuer))
+        nationality = trimmed(at(layout.nationality))
+        birth = String(decoding: at(layout.birth), as: UTF8.self)
+        sex = String(decoding: at(layout.sex), as: UTF8.self)
+        expiry = String(decoding: at(layout.expiry), as: UTF8.self)
+        (surname, given) = Self.names(at(layout.names))
+
+        let long = Self.longNumber(at(layout.number), at(layout.numberDigit), at(layout.optional), kind)
+        number = Self.text(long.number)
+        let second = layout.secondOptional.map(at) ?? []
+        optional = [long.optional, second].map(Self.text).filter { !$0.isEmpty }.joined(separator: " ")
+
+        var wrong: [Field] = []
+        if !Self.fits(long.number, long.digit) { wrong.append(.number) }
+        if !Self.fits(at(layout.birth), at(layout.birth.digit)) { wrong.append(.birth) }
+        if !Self.fits(at(layout.expiry), at(layout.expiry.digit)) { wrong.append(.expiry) }
+        if kind == .td3 {
+            let (optional, digit) = (at(layout.optional), at(layout.optional.digit))
+            // The digit of empty optional data may be a filler. ICAO 9303-4 4.2.2.
+            let isEmpty = optional.allSatisfy { $0 == Self.filler } && digit == [Self.filler]
+            if !isEmpty, !Self.fits(optional, digit) { wrong.append(.optional) }
+        }
+        let covered = layout.composite.flatMap(at)
+        if !Self.fits(covered, at(layout.compositeDigit)) { wrong.append(.composite) }
+        wrongCheckDigits = wrong
+    }
+
+    /// The characters of the whole zone, as DG1 has them.
+    package var text: String { lines.joined() }
+
+    /// The number, dates and their check digits: the password of the document. ICAO 9303-11 4.3.2, 4.4.4.1.
+    package var information: [UInt8] {
+        Self.information(number: Array(number.utf8), birth: Array(birth.utf8), expiry: Array(expiry.utf8))
+    }
+
+    /// Makes the password from three fields. A number shorter than nine characters is filled.
+    package static func information(number: [UInt8], birth: [UInt8], expiry: [UInt8]) -> [UInt8] {
+        let filled = number + [UInt8](repeating: filler, count: max(0, 9 - number.count))
+        return [filled, birth, expiry].flatMap { $0 + [checkDigit($0)] }
+    }
+
+    // MARK: Characters
+
+    static let filler = UInt8(ascii: "<")
+
+    /// The value of a character for check digits; nil for one that a zone does not have. ICAO 9303-3 4.9.
+    static func value(_ character: UInt8) -> Int? {
+        switch character {
+        case filler: 0
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(character - UInt8(ascii: "0"))
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): Int(character - UInt8(ascii: "A")) + 10
+        default: nil
+        }
+    }
+
+    /// The check digit: weights 7, 3, 1, modulo 10. ICAO 9303-3 4.9.
+    package static func checkDigit(_ characters: [UInt8]) -> UInt8 {
+        let sum = characters.enumerated().reduce(0) { $0 + (value($1.element) ?? 0) * [7, 3, 1][$1.offset % 3] }
+        return UInt8(ascii: "0") + UInt8(truncatingIfNeeded: sum % 10)
+    }
+
+    private static func fits(_ characters: [UInt8], _ digit: [UInt8]) -> Bool { digit == [checkDigit(characters)] }
+
+    /// The text without fillers at its end; fillers inside are spaces.
+    private static func text(_ bytes: [UInt8]) -> String {
+        let end = bytes.lastIndex { $0 != filler }.map { $0 + 1 } ?? 0
+        return String(decoding: bytes[..<end].map { $0 == filler ? 0x20 : $0 }, as: UTF8.self)
+    }
+
+    private static func names(_ field: [UInt8]) -> (String, String) {
+        for index in field.indices.dropLast() where field[index] == filler && field[index + 1] == filler {
+            return (text(Array(field[..<index])), text(Array(field[(index + 2)...])))
+        }
+        return (text(field), "")
+    }
+
+    /// Finds the rest of a long number, which begins the optional data: the rest, its check digit, a filler.
+    /// ICAO 9303-5 4.2.2.1, 9303-6 4.2.2.1.
+    private static func longNumber(
+        _ number: [UInt8],
+        _ digit: [UInt8],
+        _ optional: [UInt8],
+        _ kind: Kind
+    ) -> (number: [UInt8], digit: [UInt8], optional: [UInt8]) {
+        guard kind != .td3, digit == [filler], number.last != filler,
+            let end = optional.firstIndex(of: filler) ?? Optional(optional.count), end >= 2
+        else { return (number, digit, optional) }
+        return (number + optional[..<(end - 1)], [optional[end - 1]], Array(optional[min(end + 1, optional.count)...]))
+    }
+}
+
+/// Columns of one line.
+private struct Place {
+    let line: Int
+    let columns: Range<Int>
+
+    /// `first` and `last` count from 1, as the tables of the standard do.
+    init(_ line: Int, _ first: Int, _ last: Int) { (self.line, columns) = (line - 1, first - 1..<last) }
+
+    /// The column behind the field.
+    var digit: Place { Place(line + 1, columns.upperBound + 1, columns.upperBound + 1) }
+}
+
+/// Where the fields are. ICAO 9303-4, 9303-5 and 9303-6 4.2.2.
+private struct Layout {
+    let code: Place
+    let issuer: Place
+    let names: Place
+    let number: Place
+    let numberDigit: Place
+    let nationality: Place
+    let birth: Place
+    let sex: Place
+    let expiry: Place
+    let optional: Place
+    let secondOptional: Place?
+    let composite: [Place]
+    let compositeDigit: Place
+
+    init(_ kind: MachineReadableZone.Kind) {
+        code = Place(1, 1, 2)
+        issuer = Place(1, 3, 5)
+        switch kind {
+        case .td1:
+            (number, numberDigit, optional) = (Place(1, 6, 14), Place(1, 15, 15), Place(1, 16, 30))
+            (birth, sex, expiry) = (Place(2, 1, 6), Place(2, 8, 8), Place(2, 9, 14))
+            (nationality, secondOptional, names) = (Place(2, 16, 18), Place(2, 19, 29), Place(3, 1, 30))
+            composite = [Place(1, 6, 30), Place(2, 1, 7), Place(2, 9, 15), Place(2, 19, 29)]
+            compositeDigit = Place(2, 30, 30)
+        case .td2, .td3:
+            let isPassport = kind == .td3
+            names = Place(1, 6, isPassport ? 44 : 36)
+            (number, numberDigit, nationality) = (Place(2, 1, 9), Place(2, 10, 10), Place(2, 11, 13))
+            (birth, sex, expiry) = (Place(2, 14, 19), Place(2, 21, 21), Place(2, 22, 27))
+            optional = Place(2, 29, isPassport ? 42 : 35)
+            secondOptional = nil
+            composite = [Place(2, 1, 10), Place(2, 14, 20), Place(2, 22, isPassport ? 43 : 35)]
+            compositeDigit = isPassport ? Place(2, 44, 44) : Place(2, 36, 36)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import ISO7816
+import Text
+
+/// The authorities of many countries, signed by one of them. ICAO 9303-12 8.
+package struct MasterList: Sendable, Equatable {
+    /// The certificates that can be read, each once.
+    package let certificates: [DocumentCertificate]
+    /// How many certificates of the list cannot be read. Official lists have some.
+    package let malformed: Int
+    /// The signer and its signature, whose trust the caller decides.
+    package let proof: SignedData.Proof
+    /// The certificates beside the content, from which the signer's authority is taken.
+    package let attached: [DocumentCertificate]
+
+    /// The content of the object identifier.
+    package static let contentType = OID.icaoSecurity + [2]
+    /// The maximum number of certificates. The ICAO list has about 600.
+    private static let maximumCount = 10_000
+    /// The maximum length of a list in bytes.
+    package static let maximumLength = 32 << 20
+
+    package enum Fault: Error, Sendable, Equatable {
+        case malformed
+        case signature(SignedData.Fault)
+        /// The signer's certificate is not for master lists.
+        case notASigner
+    }
+
+    /// Reads a list and verifies the signature of its signer.
+    package init(_ bytes: [UInt8]) throws(Fault) {
+        guard bytes.count <= Self.maximumLength else { throw .malformed }
+        let signed: SignedData
+        do throws(SignedData.Fault) {
+            signed = try SignedData(bytes)
+            proof = try signed.verify(contentType: Self.contentType)
+        } catch {
+            throw error == .malformed ? .malformed : .signature(error)
+        }
+        guard proof.signer.extendedKeyUsages.contains(DocumentCertificate.masterListSigner) else { throw .notASigner }
+        attached = signed.certificates
+        guard let content = try? RawObject(signed.content), content.tag == 0x30,
+            let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
+            fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)
+        else { throw .malformed }
+        var certificates: [DocumentCertificate] = []
+        var seen: Set<DocumentCertificate> = []
+        var malformed = 0
+        for entry in list {
+            guard let certificate = try? DocumentCertificate(Array(entry.raw)) else {
+                malformed += 1
+                continue
+            }
+            if seen.insert(certificate).inserted { certificates.append(certificate) }
+        }
+        (self.certificates, self.malformed) = (certificates, malformed)
+    }
+}
+
+/// The download of the ICAO directory: entries with binary attributes in base64. RFC 2849.
+package enum DirectoryExport {
+    /// A value of an entry.
+    package enum Value: Sendable, Equatable {
+        case masterList([UInt8])
+        case certificate([UInt8])
+        case revocationList([UInt8])
+    }
+
+    /// The maximum number of values, and the maximum length of one in bytes.
+    private static let maximumCount = 100_000
+    private static let maximumLength = 48 << 20
+
+    /// Reads the values of the known attributes; others are skipped. Returns nil for a text without entries, for a value
+    /// that is not base64, and for one that is too long.
+    package static func values(of text: [UInt8]) -> [Value]? {
+        var values: [Value] = []
+        var current: (name: String, digits: [UInt8])?
+        var hasEntry = false
+
+        func finish() -> Bool {
+            guard let value = current else { return true }
+            current = nil
+            guard values.count < maximumCount,
+                let bytes = Base64.standard.decode(String(decoding: value.digits, as: UTF8.self))
+            else { return false }
+            switch value.name {
+            case "pkdmasterlistcontent": values.append(.masterList(bytes))
+            case "usercertificate;binary": values.append(.certificate(bytes))
+            default: values.append(.revocationList(bytes))
+            }
+            return true
+        }
+
+        for line in text.split(separator: 0x0A, omittingEmptySubsequences: false) {
+            let line = line.last == 0x0D ? line.dropLast() : line
+            if line.first == 0x20 {
+                guard let length = current?.digits.count, length + line.count <= maximumLength else {
+                    if current == nil { continue }
+                    return nil
+                }
+                current?.digits += line.dropFirst()
+                continue
+            }
+            guard finish() else { return nil }
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
+            if name == "dn" { hasEntry = true }
+            guard names.contains(name), line[line.index(after: colon)...].first == UInt8(ascii: ":") else { continue }
+            let digits = line[line.index(colon, offsetBy: 2)...].drop { $0 == 0x20 }
+            guard digits.count <= maximumLength else { return nil }
+            current = (name, Array(digits))
+        }
+        guard finish(), hasEntry else { return nil }
+        return values
+    }
+
+    private static let names: Set<String> = [
+        "pkdmasterlistcontent", "usercertificate;binary", "certificaterevocationlist;binary",
+    ]
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import ISO7816
+
+/// Additional details of the holder: DG11. ICAO 9303-10 4.7.11.
+package struct PersonalDetails: Sendable, Equatable {
+    package private(set) var fullName: String?
+    package private(set) var otherNames: [String] = []
+    package private(set) var personalNumber: String?
+    /// YYYY-MM-DD.
+    package private(set) var birthDate: String?
+    package private(set) var birthPlace: [String] = []
+    package private(set) var address: [String] = []
+    package private(set) var telephone: String?
+    package private(set) var profession: String?
+    package private(set) var title: String?
+    package private(set) var summary: String?
+    package private(set) var proofOfCitizenship: DocumentImage?
+    package private(set) var otherDocuments: [String] = []
+    package private(set) var custody: String?
+
+    /// Reads the file. Unknown objects are ignored; the list of tags is not needed.
+    /// - Throws: `BERError`.
+    package init(_ file: [UInt8]) throws(BERError) {
+        for object in try TextGroup.objects(of: file, 0x6B) {
+            let value = object.value
+            switch object.tag {
+            case 0x5F0E: fullName = DocumentText.name(value)
+            case 0x5F0F: otherNames.append(DocumentText.name(value))
+            case 0x5F10: personalNumber = DocumentText.decode(value)
+            case 0x5F2B: birthDate = DocumentText.date(value)
+            case 0x5F11: birthPlace = DocumentText.parts(value)
+            case 0x5F42: address = DocumentText.parts(value)
+            case 0x5F12: telephone = DocumentText.decode(value)
+            case 0x5F13: profession = DocumentText.decode(value)
+            case 0x5F14: title = DocumentText.decode(value)
+            case 0x5F15: summary = DocumentText.decode(value)
+            case 0x5F16: proofOfCitizenship = DocumentImage(value)
+            case 0x5F17: otherDocuments = DocumentText.parts(value)
+            case 0x5F18: custody = DocumentText.decode(value)
+            default: continue
+            }
+        }
+    }
+}
+
+/// Additional details of the document: DG12. ICAO 9303-10 4.7.12.
+package struct IssuanceDetails: Sendable, Equatable {
+    package private(set) var authority: String?
+    /// YYYY-MM-DD.
+    package private(set) var date: String?
+    package private(set) var otherPersons: [String] = []
+    package private(set) var endorsements: String?
+    package private(set) var tax: String?
+    package private(set) var front: DocumentImage?
+    package private(set) var rear: DocumentImage?
+    package private(set) var personalizationTime: String?
+    package private(set) var personalizationSystem: String?
+
+    /// Reads the file.
+    /// - Throws: `BERError`.
+    package init(_ file: [UInt8]) throws(BERError) {
+        for object in try TextGroup.objects(of: file, 0x6C) {
+            let value = object.value
+            switch object.tag {
+            case 0x5F19: authority = DocumentText.decode(value)
+            case 0x5F26: date = DocumentText.date(value)
+            case 0x5F1A: otherPersons.append(DocumentText.name(value))
+            case 0x5F1B: endorsements = DocumentText.decode(value)
+            case 0x5F1C: tax = DocumentText.decode(value)
+            case 0x5F1D: front = DocumentImage(value)
+            case 0x5F1E: rear = DocumentImage(value)
+            case 0x5F55: personalizationTime = DocumentText.decode(value)
+            case 0x5F56: personalizationSystem = DocumentText.decode(value)
+            default: continue
+            }
+        }
+    }
+}
+
+/// Persons to notify: DG16. ICAO 9303-10 4.7.16.
+package struct PersonsToNotify: Sendable, Equatable {
+    package struct Person: Sendable, Equatable {
+        /// YYYY-MM-DD: when the entry was made.
+        package fileprivate(set) var date: String?
+        package fileprivate(set) var name: String?
+        package fileprivate(set) var telephone: String?
+        package fileprivate(set) var address: [String] = []
+    }
+
+    package let persons: [Person]
+
+    /// Reads the file.
+    /// - Throws: `BERError`.
+    package init(_ file: [UInt8]) throws(BERError) {
+        let object = try BERTLV(startOf: file)
+        guard object.tag == 0x70 else { throw .invalidTag }
+        var persons: [Person] = []
+        for entry in try object.children.prefix(17) where (0xA1...0xAF).contains(entry.tag) {
+            var person = Person()
+            for field in try entry.children {
+                switch field.tag {
+                case 0x5F50: person.date = DocumentText.date(field.value)
+                case 0x5F51: person.name = DocumentText.name(field.value)
+                case 0x5F52: person.telephone = DocumentText.decode(field.value)
+                case 0x5F53: person.address = DocumentText.parts(field.value)
+                default: continue
+                }
+            }
+            persons.append(person)
+        }
+        self.persons = persons
+    }
+}
+
+/// The form of DG11 and DG12: a list of tags, then objects, some in a counted template A0.
+private enum TextGroup {
+    /// The maximum number of objects. The standard names 13.
+    private static let maximumCount = 128
+
+    static func objects(of file: [UInt8], _ tag: UInt32) throws(BERError) -> [BERTLV] {
+        let group = try BERTLV(startOf: file)
+        guard group.tag == tag else { throw .invalidTag }
+        var objects: [BERTLV] = []
+        for object in try group.children.prefix(maximumCount) {
+            if object.tag == 0xA0 {
+                objects += try object.children.prefix(maximumCount)
+            } else {
+                objects.append(object)
+            }
+        }
+        return Array(objects.prefix(maximumCount))
+    }
+}
+
+/// The machine readable zone of DG1. ICAO 9303-10 4.7.1.
+extension MachineReadableZone {
+    /// Reads the file; nil for a wrong structure or a zone that cannot be read.
+    package init?(group file: [UInt8]) {
+        guard let object = try? BERTLV(startOf: file), object.tag == 0x61, let objects = try? object.children,
+            let zone = objects.first(where: { $0.tag == 0x5F1F }),
+            let read = try? MachineReadableZone(zone.value)
+        else { return nil }
+        self = read
+    }
+}

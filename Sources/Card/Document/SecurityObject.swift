@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+package import Crypto
+package import ISO7816
+
+/// The signed content of EF.SOD: the hash of each data group. ICAO 9303-10 4.6.2.3.
+package struct SecurityObject: Sendable, Equatable {
+    package let digest: DigestAlgorithm
+    /// The hashes by the number of the data group.
+    package let hashes: [Int: [UInt8]]
+
+    /// The content of the object identifier.
+    package static let contentType = OID.icaoSecurity + [1]
+
+    package enum Fault: Error, Sendable, Equatable {
+        case malformed
+        /// The hash algorithm is not known.
+        case unsupported
+    }
+
+    /// Reads an LDSSecurityObject.
+    package init(_ bytes: [UInt8]) throws(Fault) {
+        guard let object = try? BERTLV(bytes), object.tag == 0x30, let fields = try? object.children,
+            (3...4).contains(fields.count), fields[0].tag == 0x02, fields[0].value == [0] || fields[0].value == [1],
+            fields[2].tag == 0x30, let list = try? fields[2].children, list.count <= 16
+        else { throw .malformed }
+        guard let digest = SignatureAlgorithm.digest(fields[1]) else { throw .unsupported }
+        var hashes: [Int: [UInt8]] = [:]
+        for entry in list {
+            guard entry.tag == 0x30, let pair = try? entry.children, pair.count == 2, pair[0].tag == 0x02,
+                pair[0].value.count == 1, (1...16).contains(pair[0].value[0]), pair[1].tag == 0x04,
+                hashes.updateValue(pair[1].value, forKey: Int(pair[0].value[0])) == nil
+            else { throw .malformed }
+        }
+        (self.digest, self.hashes) = (digest, hashes)
+    }
+
+    /// Whether a file has the hash of its group; nil for a group that is not signed.
+    package func matches(_ file: [UInt8], group: Int) -> Bool? {
+        guard let expected = hashes[group] else { return nil }
+        guard let hash = try? digest.hash(file) else { return false }
+        return hash == expected
+    }
+
+    /// Reads the SignedData inside of EF.SOD, the object 77.
+    package static func signedData(_ file: [UInt8]) throws(SignedData.Fault) -> SignedData {
+        guard let object = try? BERTLV(startOf: file), object.tag == DocumentFile.sod.tag else { throw .malformed }
+        return try SignedData(object.value)
+    }
+}
+
+/// EF.COM: the list of data groups, which is not signed. ICAO 9303-10 4.6.1.
+package struct CommonData: Sendable, Equatable {
+    package let groups: [Int]
+
+    /// - Throws: `BERError`.
+    package init(_ file: [UInt8]) throws(BERError) {
+        let object = try BERTLV(startOf: file)
+        guard object.tag == DocumentFile.com.tag, let list = try object.children.first(where: { $0.tag == 0x5C })
+        else { throw .invalidTag }
+        groups = list.value.prefix(32).compactMap { tag in DocumentFile.groupTags.firstIndex(of: UInt32(tag)) }
+            .filter { $0 > 0 }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Crypto
+import Document
+import ISO7816
+import Secrets
+import TestSupport
+import Testing
+import Text
+import VirtualDocument
+
+@Suite("Documents of ICAO 9303 on a virtual card", .timeLimit(.minutes(10)))
+struct DocumentCatalogueTests {
+    static let documents = DocumentCatalogue.shared.documents
+
+    @Test("the whole catalogue is there")
+    func count() { #expect(Self.documents.count == 53) }
+
+    @Test("each document of the catalogue is read, and each fault is found", arguments: documents)
+    func catalogue(entry: DocumentCatalogue.Entry) async throws {
+        var test = try TestReading(entry)
+        try await test.run()
+        let checks = test.reading.checks
+        #expect(checks.hashes.result == entry.expected("hashes"), "\(checks.hashes)")
+        #expect(checks.signature.result == entry.expected("signature"), "\(checks.signature)")
+        #expect(checks.authority.result == entry.expected("authority"), "\(checks.authority)")
+        #expect(checks.chip.result == entry.expected("chip"), "\(checks.chip)")
+        #expect(checks.document.result == entry.expected("document"), "\(checks.document)")
+        let names = ["hashes", "signature", "authority", "chip", "document"]
+        if names.contains(where: { entry.expected($0) == .failed }) { #expect(checks.verdict == .suspect) }
+        if names.allSatisfy({ entry.expected($0) == .passed }) { #expect(checks.verdict == .genuine) }
+        if entry.expected("chip") == .absent, names.dropLast(2).allSatisfy({ entry.expected($0) == .passed }),
+            entry.expected("document") == .passed
+        {
+            #expect(checks.verdict == .genuineCopyable)
+        }
+
+        let zone = try #require(test.reading.zone)
+        if entry.name != "mrz-mismatch" { #expect(zone.number == entry.expect["documentNumber"]?.string) }
+        #expect(zone.kind.rawValue == entry.expect["type"]?.string)
+        for group in [1, 2, 7, 11, 12, 13, 14, 15, 16] {
+            guard let file = entry.files["DG\(group)"], let read = test.reading.files[.group(group)] else { continue }
+            #expect(read == file, "DG\(group)")
+        }
+        if entry.name != "oversize-dg2", let file = test.reading.files[.group(2)] {
+            let images = try FaceImages(file).images
+            let format = entry.expect["portrait"]?.string?.hasSuffix(".jp2") == true ? "jp2" : "jpeg"
+            #expect(images.first?.format.rawValue == format)
+            #expect(images.count == (entry.name == "two-faces" ? 2 : 1))
+            #expect(images.allSatisfy { $0.width ?? 0 > 0 && $0.height ?? 0 > 0 })
+        }
+        for group in (entry.expect["unreadable"]?.array ?? []).compactMap(\.int) {
+            #expect(test.reading.groups[group] == .locked)
+        }
+    }
+
+    /// The reason that each fault must have.
+    static let reasons: [(String, @Sendable (DocumentChecks) -> Bool)] = [
+        ("bad-hash-dg1", { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [1]) }),
+        ("bad-hash-dg2", { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [2]) }),
+        ("not-in-sod", { $0.hashes == HashCheck(result: .failed, reason: .notSigned, groups: [2]) }),
+        ("bad-signature", { $0.signature.reason == .wrongSignature }),
+        ("bad-digest", { $0.signature.reason == .wrongDigest }),
+        ("truncated-sod", { $0.signature.reason == .malformed }),
+        ("signer-expired", { $0.authority.reason == .signerExpired }),
+        ("signer-old-sha1", { $0.authority.reason == .signerExpired }),
+        ("signer-unknown", { $0.authority.reason == .unknownAuthority }),
+        ("signer-forged", { $0.authority.reason == .unknownAuthority }),
+        ("signer-revoked", { $0.authority.reason == .revoked }),
+        ("mrz-check-digit", { $0.document.findings == [.checkDigit(.composite)] }),
+        ("document-expired", { $0.document.findings == [.expired] }),
+        ("mrz-mismatch", { $0.document.findings == [.mrzDiffers] }),
+        ("oversize-dg2", { $0.hashes == HashCheck(result: .failed, reason: .malformed, groups: [2]) }),
+        ("aa-wrong-key", { $0.chip.runs.map(\.reason) == [.wrongSignature] }),
+        ("ca-wrong-key", { $0.chip.runs.map(\.reason) == [.wrongKey] }),
+        ("cam-wrong-key", { $0.chip.runs.first?.reason == .wrongKey }),
+    ]
+
+    @Test("each fault has its reason", arguments: reasons.map(\.0))
+    func reason(name: String) async throws {
+        var test = try TestReading(try DocumentCatalogue.shared.document(name))
+        try await test.run()
+        let holds = try #require(Self.reasons.first { $0.0 == name }).1
+        #expect(holds(test.reading.checks), "\(test.reading.checks)")
+    }
+
+    @Test("without authorities nothing is trusted, and nothing is said to be genuine", arguments: documents)
+    func noAnchors(entry: DocumentCatalogue.Entry) async throws {
+        var test = try TestReading(entry, groups: [1])
+        try await test.run(DocumentAnchors())
+        let checks = test.reading.checks
+        #expect(checks.authority.result == .notDone)
+        #expect(checks.verdict != .genuine && checks.verdict != .genuineCopyable)
+    }
+
+    @Test("the CAN opens what PACE opens, and no document with BAC alone")
+    func accessNumber() async throws {
+        for entry in Self.documents where ["pace-only-td1", "pace-cam", "pace-im", "pace-dh-gm"].contains(entry.name) {
+            var test = try TestReading(entry, groups: [1], key: entry.can)
+            try await test.run()
+            #expect(test.reading.access?.password == .can)
+            #expect(test.reading.access?.method == .pace)
+            #expect(test.reading.checks.verdict == .genuine || test.reading.checks.verdict == .genuineCopyable)
+        }
+        let old = try DocumentCatalogue.shared.document("bac-td3")
+        var test = try TestReading(old, key: old.can)
+        await #expect(throws: DocumentError.accessUnsupported) { try await test.run() }
+    }
+
+    @Test("a wrong key is told apart from a broken document, and is tried once")
+    func wrongKey() async throws {
+        for name in ["bac-td3", "pace-only-td1", "pace-dh-im"] {
+            let entry = try DocumentCatalogue.shared.document(name)
+            let information = MachineReadableZone.information(
+                number: Array("X00000000".utf8),
+                birth: Array("700101".utf8),
+                expiry: Array("300101".utf8)
+            )
+            var test = try TestReading(entry, key: AccessKey(information: Secret(information)))
+            await #expect(throws: DocumentError.wrongPassword(StatusWord(0x6300))) { try await test.run() }
+            let log = await test.channel.log
+            #expect(log.filter { $0.ins == 0x82 }.count <= 1)
+            #expect(log.filter { $0.ins == 0x22 }.count <= 1)
+        }
+    }
+
+    @Test("a document of the catalogue is read in few commands")
+    func commands() async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-td3")
+        var short = try TestReading(entry, groups: [1, 2])
+        try await short.run()
+        #expect(await short.channel.log.count <= 75)
+        #expect(await short.channel.log.allSatisfy { !$0.isExtended })
+        var long = try TestReading(entry, groups: [1, 2], extended: true)
+        try await long.run()
+        #expect(await long.channel.log.count <= 15)
+        #expect(short.reading.files == long.reading.files)
+    }
+
+    @Test("every combination of a chip that clones and a fault of the data is suspect")
+    func combinations() async throws {
+        let chips = ["aa-wrong-key", "ca-wrong-key", "cam-wrong-key"]
+        for name in chips {
+            let entry = try DocumentCatalogue.shared.document(name)
+            for fault in ["DG1", "DG2", "SOD"] {
+                var test = try TestReading(
+                    entry,
+                    change: { description in
+                        guard var file = description.files[fault] else { return }
+                        file[file.count - 1] ^= 1
+                        description.files[fault] = file
+                    }
+                )
+                try await test.run()
+                #expect(test.reading.checks.verdict == .suspect, "\(name) \(fault)")
+                #expect(test.reading.checks.chip.result == .failed)
+            }
+        }
+    }
+}

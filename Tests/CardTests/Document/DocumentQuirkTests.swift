@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Crypto
+import Document
+import ISO7816
+import ReadersVirtual
+import Secrets
+import TestSupport
+import Testing
+import VirtualDocument
+
+/// Chips that differ from the standard, as issue trackers of readers describe them, and chips that attack.
+@Suite("Odd and hostile documents", .timeLimit(.minutes(10)))
+struct DocumentQuirkTests {
+    struct Quirk: Sendable, CustomTestStringConvertible {
+        let name: String
+        let change: @Sendable (inout VirtualDocumentDescription) -> Void
+        var testDescription: String { name }
+    }
+
+    static let quirks: [Quirk] = [
+        .init(name: "SELECT MF is refused with 6985") { $0.quirks.selectMasterFile = 0x6985 },
+        .init(name: "SELECT MF is refused with 6A86") { $0.quirks.selectMasterFile = 0x6A86 },
+        .init(name: "SELECT MF is refused with 6982") { $0.quirks.selectMasterFile = 0x6982 },
+        .init(name: "SELECT MF is refused with 6986") { $0.quirks.selectMasterFile = 0x6986 },
+        .init(name: "EF.CardAccess is refused with 6986") { $0.quirks.noCardAccess = 0x6986 },
+        .init(name: "a read of more than 160 bytes ends the channel") { $0.quirks.maximumRead = 160 },
+        .init(name: "a read of more than 223 bytes ends the channel") { $0.quirks.maximumRead = 223 },
+        .init(name: "a read beyond the end ends the channel with 6B00") { $0.quirks.beyondEnd = 0x6B00 },
+        .init(name: "a read beyond the end ends the channel with 6CE7") { $0.quirks.beyondEnd = 0x6CE7 },
+        .init(name: "a read beyond the end ends the channel with 6282") { $0.quirks.beyondEnd = 0x6282 },
+        .init(name: "there is no EF.COM") { $0.files["COM"] = nil },
+        .init(name: "there is no EF.DIR and no EF.ATR/INFO") { ($0.files["DIR"], $0.files["ATR"]) = (nil, nil) },
+        .init(name: "there are no extended lengths") { $0.quirks.hasExtendedLength = false },
+        .init(name: "EXTERNAL AUTHENTICATE needs Le 00") { $0.quirks.externalLe = 256 },
+        .init(name: "EXTERNAL AUTHENTICATE needs Le 28") { $0.quirks.externalLe = 40 },
+    ]
+
+    @Test("the document is read all the same, by BAC and by PACE", arguments: quirks)
+    func quirk(quirk: Quirk) async throws {
+        for name in ["bac-aa-rsa-sha256", "pace-gm-bac", "pace-cam-ca"] {
+            for extended in [false, true] {
+                let entry = try DocumentCatalogue.shared.document(name)
+                // A document with a reader that may use extended lengths, and the chip that needs Le 00, is refused once.
+                var test = try TestReading(entry, extended: extended, change: quirk.change)
+                if quirk.name.hasSuffix("Le 00"), name == "bac-aa-rsa-sha256" {
+                    // The chip has forgotten its challenge; the second command gets another one.
+                    do {
+                        try await test.run()
+                    } catch let error as DocumentError {
+                        #expect(error == .wrongPassword(StatusWord(0x6985)))
+                        continue
+                    }
+                }
+                try await test.run()
+                #expect(test.reading.checks.verdict == .genuine, "\(name) \(test.reading.checks)")
+                #expect(test.reading.files[.group(2)] == entry.files["DG2"])
+            }
+        }
+    }
+
+    @Test(
+        "every status word of a wrong key is a wrong key",
+        arguments: [0x6300, 0x6982, 0x6985, 0x6A80, 0x6A88, 0x6F00]
+    )
+    func wrongKeyStatus(status: Int) async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-td3")
+        let wrong = AccessKey(information: Secret(Array("X00000000470010143001019".utf8)))
+        var test = try TestReading(entry, key: wrong, change: { $0.quirks.wrongPassword = UInt16(status) })
+        let expected = DocumentError.wrongPassword(StatusWord(UInt16(status)))
+        await #expect(throws: expected) { try await test.run() }
+    }
+
+    @Test("a file above 32 KiB is read with the odd instruction", arguments: [false, true])
+    func large(extended: Bool) async throws {
+        let entry = try DocumentCatalogue.shared.document("large")
+        var test = try TestReading(entry, groups: [1, 2], extended: extended)
+        try await test.run()
+        #expect(test.reading.files[.group(2)] == entry.files["DG2"])
+        #expect(test.reading.checks.verdict == .genuineCopyable)
+        #expect(await test.channel.log.contains { $0.ins == 0xB1 })
+    }
+
+    @Test("active authentication accepts the other root of RSA")
+    func complement() async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-aa-rsa")
+        var test = try TestReading(entry, groups: [1], change: { $0.quirks.signsComplement = true })
+        try await test.run()
+        #expect(test.reading.checks.chip.result == .passed)
+    }
+
+    @Test("PACE that was removed from EF.CardAccess is found in DG14, and BAC is not said to be genuine")
+    func downgrade() async throws {
+        let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
+        var test = try TestReading(entry, groups: [1], change: { $0.files["CardAccess"] = nil })
+        try await test.run()
+        #expect(test.reading.access?.method == .bac)
+        #expect(test.reading.checks.document.findings == [.accessDiffers])
+        #expect(test.reading.checks.verdict == .suspect)
+    }
+
+    @Test("a failed PACE never leads to BAC", arguments: 2..<6)
+    func noFallback(index: Int) async throws {
+        let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
+        var test = try TestReading(
+            entry,
+            forge: { number, command, answer in
+                let isStep = command.ins == 0x86 || command.ins == 0x22
+                return isStep && number >= index ? ResponseAPDU(StatusWord(0x6F00)) : answer
+            }
+        )
+        await #expect(throws: DocumentError.self) { try await test.run() }
+        let log = await test.channel.log
+        #expect(!log.contains { $0.ins == 0x84 || $0.ins == 0x82 })
+    }
+
+    @Test("PACE of a document with neither a supported variant nor BAC is refused")
+    func unsupported() async throws {
+        let entry = try DocumentCatalogue.shared.document("pace-only-td1")
+        var test = try TestReading(entry, policy: .never, change: { $0.files["CardAccess"] = nil })
+        await #expect(throws: DocumentError.accessUnsupported) { try await test.run() }
+    }
+
+    @Test("answers in plain after secure messaging end the reading")
+    func plainAnswers() async throws {
+        for name in ["bac-td3", "pace-only-td1"] {
+            let entry = try DocumentCatalogue.shared.document(name)
+            var test = try TestReading(entry, change: { $0.quirks.answersInPlain = true })
+            await #expect(throws: DocumentError.self) { try await test.run() }
+            #expect(test.reading.zone == nil)
+        }
+    }
+
+    @Test("one wrong bit in any protected answer is never passed over")
+    func flippedBit() async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-ca-3des")
+        for index in 5..<20 {
+            var test = try TestReading(
+                entry,
+                groups: [1],
+                forge: { number, _, answer in
+                    guard number == index, let last = answer.data.indices.last else { return answer }
+                    var forged = answer
+                    forged.data[last] ^= 1
+                    return forged
+                }
+            )
+            do {
+                try await test.run()
+                // The answer under new keys may be the one that was forged.
+                let checks = test.reading.checks
+                if checks.chip.result == .passed { #expect(checks.verdict == .genuine) }
+            } catch let error as DocumentError {
+                #expect(error != .notADocument)
+            }
+        }
+    }
+
+    @Test("files that never end, and lengths that lie, are bounded")
+    func lyingLengths() async throws {
+        let heads: [[UInt8]] = [
+            [0x75, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x75, 0x84, 0x00, 0x10, 0x00, 0x01], [0x75, 0x85, 1, 0, 0, 0, 0],
+            [0x75, 0x80], [0x75, 0x83, 0x0F, 0xFF, 0xFF], [0x76, 0x05], [0x75],
+            [],
+        ]
+        let entry = try DocumentCatalogue.shared.document("bac-td3-sha1")
+        for head in heads {
+            var test = try TestReading(
+                entry,
+                groups: [1, 2],
+                change: { $0.files["DG2"] = head + [UInt8](repeating: 0xAA, count: 3000) }
+            )
+            try await test.run()
+            #expect(test.reading.checks.verdict == .suspect)
+            #expect(await test.channel.log.count < 100)
+        }
+    }
+
+    @Test("a reader without extended lengths is used with short ones")
+    func shortReader() async throws {
+        for name in ["bac-aa-rsa-sha256", "pace-gm-bac"] {
+            let entry = try DocumentCatalogue.shared.document(name)
+            let channel = ShortReader(try entry.description().makeCard())
+            let chip = DocumentChip(channel: channel, key: entry.key, usesExtendedLength: true)
+            var reading = DocumentReading(groups: [1, 2])
+            let anchors = try DocumentCatalogue.shared.anchors()
+            try await reading.run(chip, key: entry.key, anchors: anchors, at: DocumentCatalogue.time)
+            #expect(reading.checks.verdict == .genuine)
+        }
+    }
+
+    /// A reader that refuses extended lengths, as some drivers do.
+    private struct ShortReader: CardChannel {
+        let channel: VirtualChannel
+
+        init(_ card: VirtualCard) { channel = VirtualChannel(card) }
+
+        func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+            guard !command.isExtended else { throw .tooLong }
+            return try await channel.transmit(command)
+        }
+    }
+
+    @Test("chip authentication over integers proves the chip, and finds a clone", arguments: [false, true])
+    func integers(isClone: Bool) async throws {
+        let group = try DHParameters.modp2048Subgroup256.group
+        let own = try DHPrivateKey(on: group)
+        // A clone does not have the private half of the key in DG14.
+        let reader = try DHPrivateKey(on: group)
+        let choice = ChipAuthenticationV1(
+            key: .integers(isClone ? try DHPrivateKey(on: group).publicKey : own.publicKey),
+            cipher: .aes128,
+            keyID: nil
+        )
+        #expect(choice.protocolID == hex("04007F00070202030102"))
+        let theirs = try ChipAuthenticationV1.agree(
+            .integers(own),
+            with: .integers(reader.publicKey),
+            cipher: .aes128
+        )
+        let ours = try ChipAuthenticationV1.agree(.integers(reader), with: choice.key, cipher: .aes128)
+        #expect((bytes(ours.encryption) == bytes(theirs.encryption)) == !isClone)
+    }
+
+    @Test("a card that leaves is a lost card at every command, and the reading goes on with what it has")
+    func removal() async throws {
+        let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
+        var whole = try TestReading(entry)
+        try await whole.run()
+        let count = await whole.channel.log.count
+        for index in stride(from: 0, to: count, by: 7) {
+            var description = try entry.description()
+            description.options.faults = [.init(afterAPDU: index, action: .remove)]
+            var reading = DocumentReading(groups: [1, 2, 7, 11, 12, 13, 16])
+            let card = try description.makeCard()
+            let key = entry.key
+            let anchors = try DocumentCatalogue.shared.anchors()
+            let first = DocumentChip(channel: VirtualChannel(card), key: key)
+            await #expect(throws: DocumentError.card(.removed)) {
+                try await reading.run(first, key: key, anchors: anchors, at: DocumentCatalogue.time)
+            }
+            let again = VirtualChannel(try entry.description().makeCard())
+            let second = DocumentChip(channel: again, key: key)
+            let files = reading.files.count
+            try await reading.run(second, key: key, anchors: anchors, at: DocumentCatalogue.time)
+            #expect(reading.files == whole.reading.files)
+            #expect(reading.checks.verdict == .genuine)
+            if files > 4 { #expect(await again.log.count < count) }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Document
+import ISO7816
+import Secrets
+import TestSupport
+import Testing
+
+@Suite("Authorities of documents", .timeLimit(.minutes(5)))
+struct DocumentTrustTests {
+    let catalogue = DocumentCatalogue.shared
+    let time = DocumentCatalogue.time
+
+    private func file(_ name: String) throws -> [UInt8] { try #require(catalogue.pki[name]) }
+
+    static let authorities = ["csca-0-sha1", "csca-1-rsa", "csca-2-brainpool", "csca-3-pss", "csca-4-same-name"]
+
+    @Test("every authority is one, and no other certificate is")
+    func trust() throws {
+        for name in catalogue.pki.keys where name.hasSuffix(".cer") {
+            let certificate = try DocumentCertificate(try file(name))
+            var anchors = DocumentAnchors()
+            if name.hasPrefix("csca") {
+                try anchors.trust(certificate)
+                #expect(anchors.count == 1)
+            } else {
+                #expect(throws: DocumentAnchors.Fault.notAnAuthority, "\(name)") { try anchors.trust(certificate) }
+            }
+        }
+    }
+
+    @Test("each signer is certified by exactly the authority that made it")
+    func issuers() throws {
+        let anchors = try catalogue.anchors()
+        let expected = [
+            "ds-rsa": "csca-1-rsa", "ds-pss": "csca-3-pss", "ds-p256": "csca-2-brainpool",
+            "ds-p256-explicit": "csca-2-brainpool", "ds-bp224-explicit": "csca-2-brainpool",
+            "ds-sha1": "csca-0-sha1", "ds-sha1-valid": "csca-1-rsa", "ds-same-name": "csca-4-same-name",
+            "ds-p521": "csca-2-brainpool", "ds-bp512": "csca-2-brainpool",
+        ]
+        for (signer, authority) in expected {
+            #expect(anchors.issuer(of: try catalogue.certificate(signer)) == (try catalogue.certificate(authority)))
+        }
+        #expect(anchors.search(for: try catalogue.certificate("ds-unknown")) == .unknown)
+        #expect(anchors.search(for: try catalogue.certificate("ds-forged")) == .unknown)
+    }
+
+    @Test("a signature of the right name and key that is wrong is told apart from an unknown authority")
+    func wrongSignature() throws {
+        var bytes = try file("ds-p256.cer")
+        bytes[bytes.count - 1] ^= 1
+        let anchors = try catalogue.anchors()
+        #expect(anchors.search(for: try DocumentCertificate(bytes)) == .wrongSignature)
+    }
+
+    @Test("a link leads from an old authority to a new one, and is no anchor itself")
+    func links() throws {
+        let signer = try catalogue.certificate("ds-pss")
+        var anchors = DocumentAnchors()
+        try anchors.addLink(try catalogue.certificate("link-2-3"))
+        #expect(anchors.issuer(of: signer) == nil)
+        try anchors.trust(try catalogue.certificate("csca-2-brainpool"))
+        #expect(anchors.issuer(of: signer) == (try catalogue.certificate("link-2-3")))
+        // Two links, one after the other.
+        var old = DocumentAnchors()
+        try old.trust(try catalogue.certificate("csca-1-rsa"))
+        try old.addLink(try catalogue.certificate("link-2-3"))
+        #expect(old.issuer(of: signer) == nil)
+        try old.addLink(try catalogue.certificate("link-1-2"))
+        #expect(old.issuer(of: signer) != nil)
+    }
+
+    @Test("explicit parameters are compared with the known curves: one changed number is no curve")
+    func explicitParameters() throws {
+        let certificate = try catalogue.certificate("csca-2-brainpool")
+        #expect(throws: Never.self) { try certificate.publicKey }
+        // The generator of brainpoolP384r1 begins with these bytes; another generator is how a forger fits a key.
+        let generator = hex("1D1C64F068CF45FFA2A63A81B7C13F6B8847A3E77EF14FE3DB7FCAFE0CBD10E8E826E03436D646AA")
+        let bytes = certificate.bytes
+        let start = try #require(bytes.indices.first { bytes[$0...].starts(with: generator) })
+        var forged = bytes
+        forged[start + 5] ^= 1
+        let other = try DocumentCertificate(forged)
+        do {
+            _ = try other.publicKey
+            Issue.record("the generator was not compared")
+        } catch {
+            #expect(error == .unsupported)
+        }
+        #expect(other.check(signedBy: other) == .unsupported)
+    }
+
+    @Test("a revocation list counts only with the signature of a known authority")
+    func revocation() throws {
+        var anchors = DocumentAnchors()
+        let list = try RevocationList(try file("csca-2.crl"))
+        #expect(throws: DocumentAnchors.Fault.notTrusted) { try anchors.add(list) }
+        try anchors.trust(try catalogue.certificate("csca-2-brainpool"))
+        let wrong = try RevocationList(try file("csca-2-wrong-signature.crl"))
+        #expect(throws: DocumentAnchors.Fault.wrongSignature) { try anchors.add(wrong) }
+        let revoked = try catalogue.certificate("ds-revoked")
+        let good = try catalogue.certificate("ds-p256")
+        #expect(anchors.revocation(of: revoked, at: time) == .unknown)
+        // A list whose successor is due says nothing about what is not in it.
+        try anchors.add(try RevocationList(try file("csca-2-old.crl")))
+        #expect(anchors.revocation(of: good, at: time) == .unknown)
+        try anchors.add(list)
+        #expect(list.count == 1)
+        #expect(anchors.revocation(of: revoked, at: time) == .revoked)
+        #expect(anchors.revocation(of: good, at: time) == .good)
+    }
+
+    @Test("a master list is taken from a signer whose authority is trusted")
+    func masterList() throws {
+        let list = try MasterList(try file("masterlist.ml"))
+        #expect(list.certificates.count == 7)
+        var strangers = DocumentAnchors()
+        #expect(throws: DocumentAnchors.Fault.notTrusted) { try strangers.add(list, at: time) }
+        var anchors = DocumentAnchors()
+        try anchors.trust(try catalogue.certificate("csca-2-brainpool"))
+        #expect(try anchors.add(list, at: time) == .init(authorities: 5, links: 2, skipped: 0))
+        #expect(anchors.count == 5)
+        #expect(anchors.linkCount == 2)
+        #expect(anchors.countries == ["UT"])
+        // The same list again adds nothing.
+        _ = try anchors.add(list, at: time)
+        #expect(anchors.count == 5)
+        // A fingerprint that the administrator has compared stands for an authority.
+        var pinned = DocumentAnchors()
+        let fingerprint = list.proof.signer.fingerprint
+        #expect(throws: Never.self) { try pinned.add(list, at: time, fingerprint: fingerprint) }
+        #expect(throws: DocumentAnchors.Fault.notTrusted) {
+            try strangers.add(list, at: time, fingerprint: [UInt8](repeating: 0, count: 32))
+        }
+        // A signer whose certificate is over is not trusted.
+        #expect(throws: DocumentAnchors.Fault.notTrusted) { try anchors.add(list, at: time + 40 * 365 * 86_400) }
+    }
+
+    @Test(
+        "a master list with a fault is refused",
+        arguments: [
+            ("masterlist-wrong-signature.ml", MasterList.Fault.signature(.wrongSignature)),
+            ("masterlist-wrong-digest.ml", .signature(.wrongDigest)), ("masterlist-wrong-signer.ml", .notASigner),
+            ("masterlist-other-content.ml", .malformed), ("defects.bin", .malformed), ("csca-2.crl", .malformed),
+        ]
+    )
+    func wrongMasterList(name: String, fault: MasterList.Fault) throws {
+        let bytes = try file(name)
+        #expect(throws: fault) { try MasterList(bytes) }
+    }
+
+    @Test("an export of the directory gives its lists, certificates and revocation lists")
+    func directory() throws {
+        let lists = try #require(DirectoryExport.values(of: try file("icaopkd-ml.ldif")))
+        #expect(lists == [.masterList(try file("masterlist.ml"))])
+        let others = try #require(DirectoryExport.values(of: try file("icaopkd-dsc-crl.ldif")))
+        #expect(
+            others == [
+                .certificate(try file("ds-p256.cer")), .certificate(try file("ds-pss.cer")),
+                .revocationList(try file("csca-2.crl")),
+            ]
+        )
+        #expect(DirectoryExport.values(of: []) == nil)
+        #expect(DirectoryExport.values(of: Array("dn: x\npkdMasterListContent:: ***\n".utf8)) == nil)
+        #expect(DirectoryExport.values(of: Array("dn: x\ncn: y\n".utf8)) == [])
+    }
+
+    @Test("a signer with a defect is not trusted")
+    func defects() async throws {
+        var anchors = try catalogue.anchors()
+        try anchors.addDefects(try SignedData(try file("defects.bin")), at: time)
+        #expect(anchors.defects(of: try catalogue.certificate("ds-defect")).count == 1)
+        #expect(anchors.defects(of: try catalogue.certificate("ds-p256")).isEmpty)
+        var strangers = DocumentAnchors()
+        let list = try SignedData(try file("defects.bin"))
+        #expect(throws: DocumentAnchors.Fault.notTrusted) { try strangers.addDefects(list, at: time) }
+    }
+
+    @Test("an old file with indefinite lengths and octets in parts is read as one with definite lengths")
+    func indefiniteLengths() throws {
+        let sod = try #require(try catalogue.document("bac-td3").files["SOD"])
+        let info = try BERTLV(sod)
+        // The outermost objects get indefinite lengths.
+        let content = try BERTLV(info.value)
+        let parts = try content.children
+        let signed = try #require(try parts[1].children.first)
+        let indefinite =
+            [0x30, 0x80] + parts[0].encoded + [0xA0, 0x80, 0x30, 0x80] + signed.value + [0, 0, 0, 0, 0, 0]
+        let file = BERTLV(0x77, indefinite).encoded
+        let read = try SecurityObject.signedData(file)
+        #expect(throws: Never.self) { try read.verify(contentType: SecurityObject.contentType) }
+    }
+
+    @Test("thousands of signers, deep nesting and cut files are malformed")
+    func bombs() throws {
+        let sod = try #require(try catalogue.document("bac-td3").files["SOD"])
+        for count in stride(from: 0, to: sod.count, by: 3) {
+            #expect(throws: SignedData.Fault.malformed) { try SecurityObject.signedData(Array(sod.prefix(count))) }
+        }
+        let nested = (0..<200_000).reduce(into: [UInt8]()) { bytes, _ in bytes += [0x30, 0x80] }
+        #expect(throws: SignedData.Fault.malformed) { try SignedData(nested) }
+        let info = try BERTLV(try BERTLV(sod).value)
+        var fields = try #require(try info.children[1].children.first).children
+        let signers = try #require(fields.last)
+        let one = try #require(try signers.children.first)
+        fields[fields.count - 1] = BERTLV(0x31, [BERTLV](repeating: one, count: 5000))
+        let bomb = BERTLV(0x30, [try info.children[0], BERTLV(0xA0, [BERTLV(0x30, fields)])]).encoded
+        #expect(throws: SignedData.Fault.malformed) { try SignedData(bomb) }
+    }
+
+    @Test("every byte of a certificate counts for its signature")
+    func bytes() throws {
+        let anchors = try catalogue.anchors()
+        let bytes = try file("ds-rsa.cer")
+        for index in stride(from: 0, to: bytes.count, by: 5) {
+            var changed = bytes
+            changed[index] ^= 4
+            guard let certificate = try? DocumentCertificate(changed) else { continue }
+            #expect(anchors.issuer(of: certificate) == nil, "byte \(index)")
+        }
+    }
+
+    @Test("codes of issuing states find the countries of certificates")
+    func countries() {
+        #expect(IssuingCountry.certificates(of: "D") == ["DE"])
+        #expect(IssuingCountry.certificates(of: "FRA") == ["FR"])
+        #expect(IssuingCountry.certificates(of: "GBD") == ["GB"])
+        #expect(IssuingCountry.certificates(of: "RKS") == ["KS", "XK"])
+        #expect(IssuingCountry.certificates(of: "EUE") == ["EU"])
+        #expect(IssuingCountry.certificates(of: "ZZZ").isEmpty)
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Document
+import TestSupport
+import Testing
+
+@Suite("Machine readable zone", .timeLimit(.minutes(5)))
+struct MachineReadableZoneTests {
+    static let zones = NinetyThreeOhThree.examples?.zones ?? []
+
+    @Test("the password of the examples of ICAO 9303-11 D.2 is found, also with a long number")
+    func information() throws {
+        #expect(Self.zones.count == 4)
+        for zone in Self.zones {
+            let read = try MachineReadableZone(zone.lines.joined(separator: "\n").utf8)
+            #expect(read.information == Array(zone.information.utf8))
+            #expect(read.wrongCheckDigits.map(\.rawValue) == zone.wrongCheckDigits)
+            #expect(read.lines == zone.lines)
+        }
+    }
+
+    @Test("the fields of a passport are read")
+    func passport() throws {
+        // ICAO 9303-4, appendix A.
+        let zone = try MachineReadableZone(
+            """
+            P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<
+            L898902C36UTO7408122F1204159ZE184226B<<<<<10
+            """.utf8
+        )
+        #expect(zone.kind == .td3)
+        #expect(zone.code == "P")
+        #expect(zone.issuer == "UTO")
+        #expect(zone.number == "L898902C3")
+        #expect(zone.surname == "ERIKSSON")
+        #expect(zone.given == "ANNA MARIA")
+        #expect(zone.nationality == "UTO")
+        #expect(zone.birth == "740812")
+        #expect(zone.sex == "F")
+        #expect(zone.expiry == "120415")
+        #expect(zone.optional == "ZE184226B")
+        #expect(zone.wrongCheckDigits == [])
+    }
+
+    @Test("the fields of a card with a long number are read")
+    func card() throws {
+        let zone = try MachineReadableZone(Self.zones[2].lines.joined().utf8)
+        #expect(zone.kind == .td1)
+        #expect(zone.number == "D23145890734")
+        #expect(zone.optional == "")
+        #expect(zone.surname == "STEVENSON")
+        #expect(zone.given == "PETER JOHN")
+        #expect(zone.nationality == "UTO")
+    }
+
+    @Test("each wrong check digit is named", arguments: MachineReadableZone.Field.allCases)
+    func checkDigits(field: MachineReadableZone.Field) throws {
+        var text = Array(
+            "P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<L898902C36UTO7408122F1204159ZE184226B<<<<<10".utf8
+        )
+        let column: [MachineReadableZone.Field: Int] = [
+            .number: 9, .birth: 19, .expiry: 27, .optional: 42, .composite: 43,
+        ]
+        let index = 44 + (try #require(column[field]))
+        text[index] = text[index] == UInt8(ascii: "9") ? UInt8(ascii: "0") : text[index] + 1
+        let wrong = try MachineReadableZone(text).wrongCheckDigits
+        // The composite digit covers the other digits.
+        #expect(wrong == (field == .composite ? [.composite] : [field, .composite]))
+    }
+
+    @Test("a text of another length, or with a character that no zone has, is refused with its place")
+    func faults() {
+        #expect(throws: MachineReadableZone.Fault.length(3)) { try MachineReadableZone("P<U".utf8) }
+        #expect(throws: MachineReadableZone.Fault.length(0)) { try MachineReadableZone("".utf8) }
+        let small = [UInt8](repeating: UInt8(ascii: "a"), count: 88)
+        #expect(throws: MachineReadableZone.Fault.character(0)) { try MachineReadableZone(small) }
+        var late = [UInt8](repeating: UInt8(ascii: "<"), count: 90)
+        late[89] = 0xC3
+        #expect(throws: MachineReadableZone.Fault.character(89)) { try MachineReadableZone(late) }
+        let empty = [UInt8](repeating: UInt8(ascii: "<"), count: 72)
+        #expect(throws: Never.self) { try MachineReadableZone(empty) }
+    }
+
+    @Test("a short number is filled, and an unknown date keeps its fillers")
+    func shortNumber() {
+        let information = MachineReadableZone.information(
+            number: Array("AB1234".utf8),
+            birth: Array("74<<<<".utf8),
+            expiry: Array("350415".utf8)
+        )
+        #expect(String(decoding: information, as: UTF8.self).hasPrefix("AB1234<<<"))
+        #expect(String(decoding: information.dropFirst(10).prefix(6), as: UTF8.self) == "74<<<<")
+        #expect(information.count == 24)
+    }
+}
