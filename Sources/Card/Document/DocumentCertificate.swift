@@ -1,5 +1,5 @@
-import ChipAccess
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 import Crypto
 package import ISO7816
 

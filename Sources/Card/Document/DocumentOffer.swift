@@ -1,5 +1,5 @@
-import ChipAccess
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
 package import ISO7816
 
 /// How a document can be opened, as it tells without a password. Nothing in it is about the holder.
