@@ -4,225 +4,23 @@
 Started by mqtt.sh with the folder of the programs, a folder for files, and the number of kills.
 """
 
-import base64
 import hashlib
-import hmac
 import json
 import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 
-from harness import check, children, finish, free_port, until
+import brokers
+from brokers import Broker, Consumer, FakeBadged, Host, Link, pseudonym
+from harness import Client, Daemon, check, finish, free_port, until
 
 binaries, work, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
-PROGRAM = f"{binaries}/badged-mqtt"
-SITE_KEY = bytes(range(32))
-
-
-def pseudonym(x):
-    return base64.urlsafe_b64encode(hmac.digest(SITE_KEY, b"badged credential\0" + x, "sha256")).rstrip(b"=").decode()
-
-
-class FakeBadged:
-    """Answers the commands of badged-mqtt. A tap is read, and numbered, only while a client watches."""
-
-    def __init__(self, path, denied=()):
-        self.path, self.denied, self.started = path, denied, int(time.time())
-        self.lock = threading.Lock()
-        self.clients, self.watchers, self.number, self.told = [], [], 0, []
-        self.commands = set()
-        if os.path.exists(path):
-            os.remove(path)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            with self.lock:
-                self.clients.append(client)
-            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
-                      card={"kind": "eid", "retryCounter": 3})
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    @staticmethod
-    def send(client, **message):
-        client.sendall(json.dumps(message).encode() + b"\n")
-
-    def serve(self, client):
-        try:
-            for line in client.makefile():
-                command = json.loads(line)
-                name, request = command["cmd"], command.get("request")
-                self.commands.add(name)
-                if name in self.denied:
-                    self.send(client, msg="ACCESS_DENIED", error=name, missing=["x"], granted=[], request=request)
-                elif name == "GET_INFO":
-                    self.send(client, msg="INFO", VersionInfo={"Name": "badged", "Implementation-Version": "0.1.0"},
-                              badged={"protocol": 1, "drivers": [], "scanners": []}, request=request)
-                elif name == "GET_METRICS":
-                    self.send(client, msg="METRICS", request=request, metrics=[
-                        {"name": "badged_start_time_seconds", "type": "gauge", "help": "",
-                         "samples": [{"value": self.started}]}])
-                elif name == "GET_HEALTH":
-                    self.send(client, msg="HEALTH", request=request, checks=[{"name": "pcscd", "ok": True}])
-                elif name == "START_CREDENTIALS":
-                    with self.lock:
-                        self.watchers.append(client)
-                        self.send(client, msg="CREDENTIALS", watching=True, validated=False, issuers=0, request=request)
-                elif name == "START_OPENINGS":
-                    self.send(client, msg="OPENINGS", watching=True, request=request)
-        except OSError:
-            pass
-        with self.lock:
-            for group in (self.clients, self.watchers):
-                if client in group:
-                    group.remove(client)
-            client.close()
-
-    def tap(self):
-        """A person holds a card to the reader. Returns whether it was read."""
-        with self.lock:
-            if not self.watchers:
-                return False
-            self.number += 1
-            key = b"\4" + hashlib.sha256(str(self.number).encode()).digest() + bytes(32)
-            message = dict(msg="CREDENTIAL", number=self.number, time=int(time.time() * 1000), reader="Desk",
-                           protocol="pkoc-se1", verified=True, publicKey=key.hex(), certificate=None,
-                           numbers={"bits64": key[25:33].hex(), "decimal64": "1"}, transaction="00" * 16)
-            self.told.append((self.started, self.number, pseudonym(key[1:33])))
-            for client in list(self.watchers):
-                try:
-                    self.send(client, **message)
-                except OSError:
-                    pass
-            return True
-
-    def stop(self):
-        # Ends the thread in accept, before the number of the descriptor is used again.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        with self.lock:
-            for client in self.clients:
-                try:
-                    client.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-
-class Broker:
-    def __init__(self, name, port, lines, persistence=False):
-        self.port, self.folder = port, os.path.join(work, name)
-        os.makedirs(self.folder, exist_ok=True)
-        os.chmod(self.folder, 0o777)
-        self.file = os.path.join(self.folder, "mosquitto.conf")
-        with open(self.file, "w", encoding="utf-8") as file:
-            file.write(f"user root\nlistener {port} 127.0.0.1\nmax_queued_messages 100000\n{lines}\n")
-            if persistence:
-                file.write(f"persistence true\npersistence_location {self.folder}/\nautosave_interval 1\nautosave_on_changes true\n")
-        self.process = None
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(["mosquitto", "-c", self.file], stdout=subprocess.DEVNULL,
-                                        stderr=open(os.path.join(self.folder, "log"), "ab"))
-        children.append(self.process)
-        until(self.answers)
-
-    def answers(self):
-        try:
-            socket.create_connection(("127.0.0.1", self.port)).close()
-            return True
-        except OSError:
-            return False
-
-    def end(self, number=signal.SIGKILL):
-        self.process.send_signal(number)
-        self.process.wait()
-
-
-class Consumer:
-    """A client with a session of its own, which records all messages."""
-
-    def __init__(self, name, port, *options):
-        self.path = os.path.join(work, f"{name}.messages")
-        open(self.path, "w", encoding="utf-8").close()
-        self.process = subprocess.Popen(
-            ["mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-V", "5", "-i", name, "-c", "-x", "3600", "-q", "1",
-             "-t", "#", "-F", "%J", *options], stdout=open(self.path, "a", encoding="utf-8"), stderr=subprocess.DEVNULL)
-        children.append(self.process)
-        time.sleep(0.3)
-
-    def messages(self, kind=None):
-        found = []
-        with open(self.path, encoding="utf-8") as file:
-            for line in file:
-                if not line.endswith("\n"):
-                    break
-                message = json.loads(line)
-                if kind is None or message["topic"].endswith("/" + kind):
-                    message["payload"] = json.loads(message["payload"]) if isinstance(message["payload"], str) and \
-                        message["payload"].startswith("{") else message["payload"]
-                    found.append(message)
-        return found
-
-    def events(self, kind="credential"):
-        return [message["payload"] for message in self.messages(kind) if message["payload"]]
-
-    def last(self, kind):
-        found = self.messages(kind)
-        return (found[-1]["payload"] if found else None) or {}
-
-
-class Host:
-    """badged-mqtt with its files."""
-
-    def __init__(self, name, port, badged, broker="", publish="", more="", scheme="mqtt", folder=None):
-        self.name, self.folder = name, folder or os.path.join(work, name)
-        os.makedirs(self.folder, exist_ok=True)
-        os.chmod(self.folder, 0o700)
-        key = os.path.join(work, "site.key")
-        with open(key, "wb") as file:
-            file.write(SITE_KEY)
-        os.chmod(key, 0o600)
-        self.file = os.path.join(work, name + ".conf")
-        with open(self.file, "w", encoding="utf-8") as file:
-            file.write(f"[broker]\nurl = {scheme}://localhost:{port}\nreconnect_max = 1\n{broker}\n"
-                       f"[publish]\nhost = {name}\ncredentials = hashed\nopenings = yes\nsite_key = {key}\n{publish}\n"
-                       f"[server]\nsocket = {badged}\n[queue]\nfolder = {self.folder}\n{more}\n")
-        self.process = None
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen([PROGRAM, "--config", self.file], stdout=subprocess.DEVNULL,
-                                        stderr=open(os.path.join(work, self.name + ".log"), "ab"))
-        children.append(self.process)
-
-    def end(self, number=signal.SIGKILL):
-        self.process.send_signal(number)
-        return self.process.wait()
-
-    def log(self):
-        with open(os.path.join(work, self.name + ".log"), encoding="utf-8") as file:
-            return file.read()
-
-    def status(self):
-        with open(os.path.join(self.folder, "status.json"), encoding="utf-8") as file:
-            return json.load(file)
-
-    def run(self, *arguments, text=""):
-        return subprocess.run([PROGRAM, "--config", self.file, *arguments], input=text, capture_output=True, text=True)
+brokers.use(binaries, work)
 
 
 def judge(name, badged_runs, consumer, may_miss_last=0):
@@ -478,6 +276,121 @@ if os.geteuid() == 0:
             subprocess.run(["umount", "-l", disk])
 broker.end(signal.SIGTERM)
 
+# MARK: The link
+port = free_port()
+broker = Broker("links", port, "allow_anonymous true", persistence=True)
+consumer = Consumer("watcher8", port)
+link = Link(port)
+link.budget = 0
+cut = Host("cut", link.port, sock, broker="keepalive = 5")
+for budget in range(1, 1800, 37):
+    link.budget = budget
+    check("a client watches", until(badged.tap)) if budget == 1 else badged.tap()
+    time.sleep(0.05)
+link.budget = None
+wanted = badged.told[-1][2]
+check("link cut after each 37th byte: the last tap arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), cut.log())
+numbers, order = [e["sequence"] for e in consumer.events()], []
+for number in numbers:
+    if number not in order:
+        order.append(number)
+check("in order, without a hole", order == list(range(1, len(order) + 1)) and len(order) == 49, order)
+online(consumer, cut)
+session = consumer.last("state")["session"]
+link.isCut = True
+check("a link that is cut without a sign: the will comes after the keep-alive", until(
+    lambda: consumer.last("state").get("reason") == "connectionLost" and consumer.last("state")["session"] == session))
+badged.tap()
+wanted = badged.told[-1][2]
+link.isCut = False
+check("then it is online again, and the tap arrives", online(consumer, cut) and until(
+    lambda: any(e["id"] == wanted for e in consumer.events())), cut.log())
+broker.end()
+badged.tap()
+broker.start()
+wanted = badged.told[-1][2]
+check("broker with persistence killed and restarted: the consumer's session gets the tap",
+      until(lambda: any(e["id"] == wanted for e in consumer.events())))
+twin = Host("twin", port, sock)
+with open(twin.file, encoding="utf-8") as file:
+    text = file.read()
+with open(twin.file, "w", encoding="utf-8") as file:
+    file.write(text.replace("host = twin", "host = cut"))
+twin.end()
+twin.start()
+time.sleep(5)
+count = open(os.path.join(broker.folder, "log"), encoding="utf-8").read().count("as badged-cut")
+check("two hosts with one name take turns, and not more than twice a second", count < 40, count)
+twin.end()
+cut.end(signal.SIGTERM)
+lost = Host("lost", 1883, sock)
+with open(lost.file, encoding="utf-8") as file:
+    text = file.read()
+with open(lost.file, "w", encoding="utf-8") as file:
+    file.write(text.replace("mqtt://localhost:1883", "mqtts://broker.invalid"))
+lost.end()
+lost.start()
+check("a name that does not resolve is told, and tried again", until(lambda: lost.log().count("no connection to the broker") >= 1),
+      lost.log())
+check("it ends at once", lost.end(signal.SIGTERM) == 0)
+broker.end()
+
+# MARK: A real badged
+broker = Broker("real", port, "allow_anonymous true")
+consumer = Consumer("watcher9", port)
+real = os.path.join(work, "real.sock")
+arguments = ["--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--socket", real]
+
+
+def real_tap(client, watcher):
+    """Holds a virtual card with PKOC to the virtual reader; returns the public key that badged tells."""
+    client.ask("CHANGE_PIN", cmd="RUN_CHANGE_PIN")
+    client.wait_for("INSERT_CARD")
+    client.send(cmd="SET_CARD", name="Simulator", card={"kind": "pkoc"})
+    key = watcher.wait_for("CREDENTIAL")["publicKey"]
+    client.send(cmd="CANCEL")
+    client.wait_for("CHANGE_PIN")
+    return key
+
+
+def real_clients():
+    client, watcher = Client(real), Client(real)
+    watcher.ask("CREDENTIALS", cmd="START_CREDENTIALS")
+    return client, watcher
+
+
+daemon = Daemon(f"{binaries}/badged", arguments, work)
+whole = Host("whole", port, real)
+check("a real badged: taps are watched", online(consumer, whole), whole.log())
+client, watcher = real_clients()
+keys = [real_tap(client, watcher) for number in range(3)]
+check("its taps arrive, with the pseudonym of their key", received(consumer, 3) and
+      [e["id"] for e in consumer.events()] == [pseudonym(bytes.fromhex(key)[1:33]) for key in keys], consumer.events())
+check("its health and readers arrive", until(lambda: "Simulator" in json.dumps(consumer.last("readers")) and
+                                             "badged" in json.dumps(consumer.last("health"))))
+whole.end()
+keys.append(real_tap(client, watcher))
+whole.start()
+until(lambda: consumer.last("state").get("reason") == "connectionLost" or True)
+online(consumer, whole)
+until(lambda: whole.log().count("connected to badged") == 2)
+keys.append(real_tap(client, watcher))
+check("a tap that another client saw while badged-mqtt was killed is told as missed", until(lambda: [
+    gap.get("missed") for gap in consumer.events()[-1].get("gap", []) if "missed" in gap] == [1]), consumer.events()[-1])
+daemon.end()
+check("badged ends: state says so", until(lambda: consumer.last("state").get("badged") is False))
+time.sleep(1)
+daemon = Daemon(f"{binaries}/badged", arguments, work)
+online(consumer, whole)
+client, watcher = real_clients()
+real_tap(client, watcher)
+check("after its restart the next tap has the gap daemonAway and misses nothing", until(lambda: [
+    (gap["reason"], gap.get("missed")) for gap in consumer.events()[-1].get("gap", [])] == [("daemonAway", None)]),
+      consumer.events()[-1])
+whole.end(signal.SIGTERM)
+daemon.end()
+broker.end()
+
 # MARK: A broker that refuses
 password, acl = os.path.join(work, "passwords"), os.path.join(work, "acl")
 subprocess.run(["mosquitto_passwd", "-b", "-c", password, "strict", "right"], check=True)
@@ -593,7 +506,7 @@ broker.end()
 wrong = os.path.join(work, "wrong.conf")
 with open(wrong, "w", encoding="utf-8") as file:
     file.write("[broker]\nurl = mqtt://broker.example\nkeepaliv = 3\n[publish]\ncredentials = hashed\nhost = a/b\n")
-result = subprocess.run([PROGRAM, "--config", wrong, "--check-config"], capture_output=True, text=True)
+result = subprocess.run([brokers.program, "--config", wrong, "--check-config"], capture_output=True, text=True)
 check("--check-config names all faults, and ends with 78", result.returncode == 78 and all(
     text in result.stderr for text in ("line 3: unknown key 'keepaliv'", "line 6", "only for this computer", "needs a site key")), result)
 finish()

@@ -5,6 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 needs mosquitto mosquitto_sub mosquitto_passwd openssl python3
-needs_programs badged-mqtt
+needs_programs badged badged-mqtt
 python3 "$(dirname "$0")/mqtt.py" "$bin" "$work" "${KILLS:-20}" || failures=1
 finish

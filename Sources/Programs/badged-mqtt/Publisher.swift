@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
 import Concurrency
 import Glibc
 import Host
@@ -66,6 +67,8 @@ final class Publisher {
     private var daemonRun = 0
     private var notedAt: Int64 = 0
     private var stateDue: Int64?
+    /// When the file forgets what was acknowledged, unless an event is stored before: one commit for both.
+    private var flushDue: Int64 = .max
 
     init(_ configuration: MQTTConfiguration, _ mailbox: Mailbox, _ queue: EventQueue) {
         (self.configuration, self.mailbox, self.queue) = (configuration, mailbox, queue)
@@ -89,7 +92,7 @@ final class Publisher {
             if handle(mailbox.take()) { return leave() }
             if connection == nil, !isConnecting, now >= nextTry { connect() }
             if readySince != nil { pump(now) }
-            if queue.hasDone, queue.waiting == 0 { queue.flush() }
+            if queue.hasDone, now >= flushDue { queue.flush() }
             wait(until: deadline(now))
         }
     }
@@ -121,6 +124,7 @@ final class Publisher {
         guard readySince != nil else { return startedAt + Self.connectTime }
         // The library sends its ping when it is called.
         var deadline = now + Int64(configuration.keepAlive) * 500
+        if queue.hasDone { deadline = min(deadline, flushDue) }
         for (document, slot) in slots where !slot.isSending {
             if let due = due(document, slot) { deadline = min(deadline, due) }
         }
@@ -186,6 +190,8 @@ final class Publisher {
             }
         }
         commit()
+        // The C library keeps the memory of a burst.
+        if inputs.count > 100 { clinux_give_back_memory() }
         return isOver
     }
 
@@ -303,6 +309,7 @@ final class Publisher {
                 probing.insert(stream)
             } else {
                 queue.acknowledged(stream, sequence)
+                flushDue = now + 1000
                 if probing.remove(stream) != nil, probing.isEmpty { fault = nil }
                 scheduleState()
             }
