@@ -127,6 +127,8 @@ peer-test: build
 
 format:
 	$(SWIFT) format -i -r Sources Tests Package.swift
+	@.ci/setup lint
+	.build-tools/bin/ruff format -q clients/python
 
 lint:
 	@.ci/lint

@@ -4,7 +4,7 @@
 # says of them. The scenario `apt` of Tests/Guest installs them.
 # long
 . "$(dirname "$0")/lib.sh"
-needs dpkg-buildpackage dh lintian readelf
+needs dpkg-buildpackage dh pybuild lintian readelf
 needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
@@ -40,6 +40,13 @@ check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-a
 check "badged-activation needs the same version of badged" sh -c "dpkg-deb -f '$(deb badged-activation)' Depends | grep -F 'badged (= $version)'"
 dpkg-deb --ctrl-tarfile "$(deb badged)" | tar xO ./conffiles >"$work/conffiles"
 check "the configuration is the only conffile" test "$(cat "$work/conffiles")" = /etc/badged/badged.conf
+
+# The Python package is of no architecture, and not a part of `make install`.
+python=$debs/python3-badged_${version}_all.deb
+check "python3-badged needs Python 3.11 and no other package" test "$(dpkg-deb -f "$python" Depends | sed 's/, python3:any//')" = 'python3 (>= 3.11)'
+dpkg-deb -x "$python" "$work/python"
+check "the package badged is imported from it" env PYTHONPATH="$work/python/usr/lib/python3/dist-packages" /usr/bin/python3 -c \
+    "import badged, importlib.metadata as m; assert badged.__version__ == m.version('badged') == '$version'"
 
 # The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
 # the texts of licences in one place, and adds what belongs to a package.

@@ -5,7 +5,8 @@
 samples.py extract FOLDER PAGE...: writes the samples of each page to FOLDER, as LANGUAGE/PAGE-LINE. The Swift samples of a page are
 one program, LANGUAGE/PAGE-LINE/main.swift; a manifest of a package is one of its own.
 samples.py compare PAGE FILE: each line of the Swift samples of the page is in the file, in this order.
-samples.py type PROGRAM ANSWER...: runs the program in a terminal and types an answer at each prompt. Prints what the terminal shows.
+samples.py type PYTHON PROGRAM ANSWER...: runs the program in a terminal and types an answer at each prompt. Prints what the terminal
+shows.
 """
 import os
 import pty
@@ -84,4 +85,4 @@ if sys.argv[1] == "extract":
 elif sys.argv[1] == "compare":
     compare(*sys.argv[2:])
 else:
-    type_answers(["python3", sys.argv[2]], sys.argv[3:])
+    type_answers(sys.argv[2:4], sys.argv[4:])

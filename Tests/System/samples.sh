@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, Python is
-# run, commands of a shell are checked. The commands of README.md that install badged are run by the
+# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, commands of a shell are checked. The commands of README.md that install badged are run by the
 # scenario `apt` of the guest.
 # shares: examples
 . "$(dirname "$0")/lib.sh"
 needs swift python3
 needs_programs badged badgectl badged-virtual-card badged-eidserver
 cd "$root"
-pages="README.md $(find docs Sources/Client -name '*.md' | sort | tr '\n' ' ')"
+pages="README.md $(find docs clients Sources/Client -name '*.md' | sort | tr '\n' ' ')"
 # shellcheck disable=SC2086  # a list of files
 check "every code block in the documents has a language" "$here/samples.py" extract "$work/samples" $pages
 
@@ -35,17 +34,9 @@ check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \
 
 # MARK: Python
 
-# In the example of README.md the script puts a card into the virtual reader, as a person would do by hand.
-check "README.md has the only sample in Python" test "$(ls "$work/samples/python" | sed 's/-[0-9]*$//')" = README
-sed -e "s|/run/badged/badged.sock|$socket|" -e 's|^send(cmd="RUN_CHANGE_PIN")$|&\nsend(cmd="SET_CARD", name="Simulator")|' \
-    "$work"/samples/python/README-* >"$work/example.py"
-check "the example of README.md has at most 20 lines" test "$(wc -l <"$work/example.py")" -le 20
-start_badged "$bin/badged" --virtual --no-pcsc --socket "$socket"
-"$here/samples.py" type "$work/example.py" 111111 123456 654321 >"$work/shown" 2>&1 && code=0 || code=$?
-stop_badged
-check "the example of README.md changes a PIN" test $code = 0
-check "it asks for each value" test "$(grep -oE 'ENTER_(PIN|NEW_PIN): ' "$work/shown" | wc -l)" = 3
-check "the terminal shows no PIN" lacks "$work/shown" '111111|123456|654321'
+# python.sh runs the example of README.md, and reads the types of these.
+check "Python is in README.md, and in the pages of the Python package" test \
+    "$(ls "$work/samples/python" | sed 's/-[0-9]*$//' | sort -u | tr '\n' ' ')" = 'README clients-python-README docs-clients '
 
 # MARK: Shell
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user at a terminal, as a handler of workflows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+
+from ._records import Message
+from .messages import AccessRights, ConsentPrompt, InsertCard, Pause, SecretPrompt
+
+#: The longest line that is read, in bytes. A terminal gives 4095 at most.
+_LIMIT = 4096
+
+
+def read_secret(prompt: str) -> bytearray:
+    """Reads a line from the terminal without showing it, into a bytearray and no `str`.
+
+    Without a terminal the line comes from standard input.
+    """
+    try:
+        descriptor, is_own = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY), True
+    except OSError:
+        descriptor, is_own = sys.stdin.fileno(), False
+    result = bytearray(_LIMIT)
+    length = 0
+    before = termios.tcgetattr(descriptor) if os.isatty(descriptor) else None
+    try:
+        if before is not None:
+            hidden = list(before)
+            hidden[3] &= ~termios.ECHO
+            # What was typed before the question does not answer it.
+            termios.tcsetattr(descriptor, termios.TCSAFLUSH, hidden)
+        os.write(descriptor if is_own else sys.stderr.fileno(), prompt.encode())
+        with memoryview(result) as view:
+            while length < _LIMIT and os.readv(descriptor, [view[length : length + 1]]) == 1:
+                if result[length] == ord("\n"):
+                    result[length] = 0
+                    break
+                length += 1
+        return bytearray(memoryview(result)[:length])
+    finally:
+        if before is not None:
+            termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
+            os.write(descriptor if is_own else sys.stderr.fileno(), b"\n")
+        for index in range(length):
+            result[index] = 0
+        if is_own:
+            os.close(descriptor)
+
+
+def ask_in_terminal(message: Message) -> object:
+    """A handler for `run`: asks for secrets without showing them, and for consent with the whole request.
+
+    An empty line cancels the workflow.
+    """
+    match message:
+        case SecretPrompt():
+            if message.error:
+                print(_shown(message.error), file=sys.stderr)
+            if message.is_typed_at_reader:
+                print(f"Type the {message.LABEL} at the reader.", file=sys.stderr)
+                return None
+            return read_secret(f"{message}: ") or None
+        case InsertCard():
+            print(_shown(message.error) if message.error else "Put in your card.", file=sys.stderr)
+        case Pause():
+            return _agrees("The card was lost repeatedly. Place it better. Go on?")
+        case AccessRights():
+            print("The service asks for:", _shown(list(message.chat.required)), file=sys.stderr)
+            print("And, if you agree:", _shown(list(message.chat.optional)), file=sys.stderr)
+            return _agrees("Agree to all of this?")
+        case ConsentPrompt():
+            for name, value in message.raw.items():
+                if name not in ("msg", "question") and value is not None:
+                    print(f"{name}: {_shown(value)}", file=sys.stderr)
+            return _agrees("Go on?")
+    return None
+
+
+def _agrees(question: str) -> bool:
+    print(f"{question} (yes) ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == "yes"
+
+
+def _shown(value: object) -> str:
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    # No text of another program controls the terminal.
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of docs/protocol/door-readers.md, credentials.md and remote.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._both import both
+from .._calls import Calls, failed
+from .._core import Raw
+from .._errors import ProtocolError
+from .._records import parse
+from .._workflow import Dialogue, starts
+from ..messages import (
+    AutoOpen,
+    ClosestDoorReader,
+    Credentials,
+    DoorReaderList,
+    Opening,
+    OpeningResult,
+    OpenPairing,
+    PairReader,
+    Remote,
+    Scan,
+    Timeouts,
+)
+
+
+class DoorCommands(Calls):
+    @both
+    async def start_scan(
+        self,
+        *,
+        mode: str | None = None,
+        opening_types: Sequence[str] | None = None,
+        lock_service_codes: Sequence[int] | None = None,
+        profiles: Sequence[str] | None = None,
+        updates: int | None = None,
+        adverts: str | None = None,
+    ) -> Scan:
+        """Scans for door readers, which are the events `DoorReaderFound` and `DoorReaderLost`."""
+        members = {"mode": mode, "openingTypes": opening_types, "lockServiceCodes": lock_service_codes}
+        return await self._ask(
+            "START_SCAN", Scan, {**members, "profiles": profiles, "updates": updates, "adverts": adverts}
+        )
+
+    @both
+    async def stop_scan(self) -> Scan:
+        """Ends the scan of this client."""
+        return await self._ask("STOP_SCAN", Scan)
+
+    @both
+    async def get_scan(self) -> Scan:
+        """The state of the scan."""
+        return await self._ask("GET_SCAN", Scan)
+
+    @both
+    async def get_door_reader_list(self, *, active_only: bool | None = None) -> DoorReaderList:
+        """The door readers, strongest first."""
+        return await self._ask("GET_DOOR_READER_LIST", DoorReaderList, {"activeOnly": active_only})
+
+    @both
+    async def get_closest_door_reader(self, opening_type: str) -> ClosestDoorReader:
+        """The reader that `trigger` would open."""
+        return await self._ask("GET_CLOSEST_DOOR_READER", ClosestDoorReader, {"openingType": opening_type})
+
+    @both
+    async def open_reader(self, reader: str, opening_type: str, *, key: str | None = None) -> Opening | OpeningResult:
+        """Opens the door reader with this id. The end is the event `OpeningResult`, unless it is the answer."""
+        return await self._open("OPEN_READER", {"reader": reader, "openingType": opening_type, "key": key})
+
+    @both
+    async def trigger(self, opening_type: str, *, key: str | None = None) -> Opening | OpeningResult:
+        """Opens the closest reader, if it is in range."""
+        return await self._open("TRIGGER", {"openingType": opening_type, "key": key})
+
+    @both
+    async def allow_open(self, token: int, allow: bool) -> Opening | OpeningResult | AutoOpen:
+        """Answers the event `AskOpen`."""
+        message = parse(await self._raw("ALLOW_OPEN", {"token": token, "allow": allow}))
+        if not isinstance(message, Opening | OpeningResult | AutoOpen):
+            raise ProtocolError(f"ALLOW_OPEN was answered with {message.msg}")
+        return message
+
+    @both
+    async def set_timeouts(
+        self, *, fragment_ms: int | None = None, apdu_ms: int | None = None, connect_ms: int | None = None
+    ) -> Timeouts:
+        """Sets the time limits of openings, in milliseconds."""
+        members = {"fragmentMs": fragment_ms, "apduMs": apdu_ms, "connectMs": connect_ms}
+        return await self._ask("SET_TIMEOUTS", Timeouts, members)
+
+    @both
+    async def set_auto_open(self, mode: str, *, opening_type: str | None = None, key: str | None = None) -> AutoOpen:
+        """Opens readers that come into range: off, ask or on."""
+        return await self._ask("SET_AUTO_OPEN", AutoOpen, {"mode": mode, "openingType": opening_type, "key": key})
+
+    async def _open(self, command: str, members: Mapping[str, Any]) -> Opening | OpeningResult:
+        message = parse(await self._raw(command, members))
+        if not isinstance(message, Opening | OpeningResult):
+            raise ProtocolError(f"{command} was answered with {message.msg}")
+        return message
+
+
+class CredentialCommands(Calls):
+    @both
+    async def start_credentials(self) -> Credentials:
+        """Receives the event `Credential` for each card or phone that is put on a reader."""
+        return await self._ask("START_CREDENTIALS", Credentials)
+
+    @both
+    async def stop_credentials(self) -> Credentials:
+        """Receives `Credential` no more."""
+        return await self._ask("STOP_CREDENTIALS", Credentials)
+
+
+def finish_pairing(raw: Raw) -> PairReader | None:
+    """The result of PAIR_READER; None if it has just begun."""
+    message = PairReader.decode(raw, "PAIR_READER")
+    if message.success is False or (message.error is not None and not message.success):
+        raise failed(raw, "PAIRING_FAILED", message.error)
+    return message if message.success else None
+
+
+def finish_pairing_mode(raw: Raw) -> OpenPairing | None:
+    """The result of OPEN_PAIRING; None if it has just begun."""
+    message = OpenPairing.decode(raw, "OPEN_PAIRING")
+    if message.success is False or (message.error is not None and not message.success):
+        raise failed(raw, "PAIRING_FAILED", message.error)
+    return message if message.success else None
+
+
+class RemoteCommands(Calls):
+    @both
+    async def get_remote(self) -> Remote:
+        """The devices with which readers are shared. `error` of the answer says what does not work."""
+        return await self._ask("GET_REMOTE", Remote, error_is_refusal=False)
+
+    @both
+    async def remove_remote(self, fingerprint: str) -> Remote:
+        """Forgets the pairing with this device."""
+        return await self._ask("REMOVE_REMOTE", Remote, {"fingerprint": fingerprint})
+
+    @starts
+    def pair_reader(self, fingerprint: str, *, status: bool = True) -> Dialogue[PairReader]:
+        """Pairs with a device that lends its reader."""
+        members = {"fingerprint": fingerprint, "status": status}
+        return self._dialogue("PAIR_READER", members, "PAIR_READER", finish_pairing)
+
+    @starts
+    def open_pairing(self, *, status: bool = True) -> Dialogue[OpenPairing]:
+        """Lets another device pair with this host; `PairingCode` tells the code to type there."""
+        return self._dialogue("OPEN_PAIRING", {"status": status}, "OPEN_PAIRING", finish_pairing_mode)

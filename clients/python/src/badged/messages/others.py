@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credentials, readers over the network, and browsers: docs/protocol/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._records import Event, Message, Record, Step, hidden
+
+__all__ = [
+    "Activation",
+    "Credential",
+    "Credentials",
+    "OpenPairing",
+    "PairReader",
+    "PairingCode",
+    "Remote",
+    "RemoteDevice",
+    "ShowUI",
+    "UserInterface",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials(Event, msg="CREDENTIALS"):
+    """Whether this client receives `Credential`."""
+
+    watching: bool
+    validated: bool = False
+    issuers: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credential(Event, msg="CREDENTIAL"):
+    """A card or phone was put on a reader. Without `verified` it has shown no credential, and `reason` says why."""
+
+    reader: str
+    protocol: str
+    verified: bool
+    reason: str | None = None
+    phase: str | None = None
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    public_key: str | None = None
+    certificate: Mapping[str, Any] | None = None
+    transaction: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteDevice(Record):
+    """A device with which readers are shared. Only the fingerprint tells devices apart."""
+
+    fingerprint: str
+    name: str = ""
+    paired: bool = False
+    connected: bool = False
+    pairing: bool = False
+    refuses: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote(Event, msg="REMOTE"):
+    """The devices with which readers are shared. `error` says what does not work."""
+
+    enabled: bool
+    share: bool
+    fingerprint: str | None = None
+    lenders: tuple[RemoteDevice, ...] = ()
+    borrowers: tuple[RemoteDevice, ...] = ()
+    used: tuple[Any, ...] = ()
+    pairing: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairReader(Step, msg="PAIR_READER"):
+    """A pairing with a device that lends its reader has begun, or has ended: then it has `success`."""
+
+    success: bool | None = None
+    error: str | None = None
+    fingerprint: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPairing(Step, msg="OPEN_PAIRING"):
+    """The pairing mode of this host has begun, or has ended: then it has `success`."""
+
+    success: bool | None = None
+    error: str | None = None
+    fingerprint: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairingCode(Step, msg="PAIRING_CODE"):
+    """The digits to type at the other device, and the fingerprint of this host."""
+
+    code: str = hidden()
+    fingerprint: str = ""
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserInterface(Event, msg="USER_INTERFACE"):
+    """Whether this client is the user interface of the browsers of its user."""
+
+    active: bool
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowUI(Event, msg="SHOW_UI"):
+    """A browser asks the user interface to show itself."""
+
+    module: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation(Message, msg="ACTIVATION"):
+    """The end of ACTIVATE, which only connections of the browser port may send."""
+
+    accepted: bool | None = None
+    url: str | None = None
+    error: str | None = None

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons that send wrong things, and secrets on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import unittest
+from typing import Any
+
+from support import LIMIT, Conversation, Fake
+
+import badged
+from badged import _secrets
+from badged._core import MAXIMUM_LINE, MAXIMUM_UNREAD
+
+BAD_LINES: dict[str, bytes] = {
+    "not JSON": b"hello\n",
+    "an array": b"[1]\n",
+    "no msg": b"{}\n",
+    "msg is a number": b'{"msg":1}\n',
+    "deep": b'{"msg":' + b"[" * 200_000 + b"\n",
+    "a huge number": b'{"msg":"X","n":' + b"9" * 10_000 + b"}\n",
+    "NaN": b'{"msg":"X","n":NaN}\n',
+    "not UTF-8": b'{"msg":"\xff"}\n',
+    "a long line": b'{"msg":"' + b"x" * MAXIMUM_LINE + b'"}\n',
+    "an endless line": b"x" * (MAXIMUM_LINE + (1 << 17)),
+    "a reader without a name": b'{"msg":"READER"}\n',
+    "a bad event": b'{"msg":"CREDENTIAL","reader":1}\n',
+}
+
+
+class HostileDaemons(unittest.TestCase):
+    def test_wrong_lines_end_the_connection_with_an_error(self) -> None:
+        for name, line in BAD_LINES.items():
+
+            def serve(talk: Conversation, line: bytes = line) -> None:
+                talk.next()
+                talk.send(line)
+                talk.until_closed()
+
+            with self.subTest(name), Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+                with self.assertRaises(badged.ProtocolError):
+                    daemon.get_info()
+                with self.assertRaises(badged.ProtocolError):
+                    daemon.get_info()
+
+    def test_wrong_lines_end_the_asynchronous_connection(self) -> None:
+        async def ask(path: str) -> None:
+            async with badged.connect_async(path) as daemon:
+                with self.assertRaises(badged.ProtocolError):
+                    await daemon.get_info()
+
+        for name, line in BAD_LINES.items():
+
+            def serve(talk: Conversation, line: bytes = line) -> None:
+                talk.next()
+                talk.send(line)
+                talk.until_closed()
+
+            with self.subTest(name), Fake(serve) as fake:
+                asyncio.run(ask(fake.socket))
+
+    def test_an_answer_of_another_kind_is_an_error(self) -> None:
+        def serve(talk: Conversation) -> None:
+            talk.answer(msg="HEALTH", checks=[])
+            talk.answer(msg="HEALTH", checks=[{"name": "x"}])
+            talk.answer(msg="HEALTH", checks=[{"name": "x", "ok": False, "cause": "c"}])
+            talk.until_closed()
+
+        with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+            with self.assertRaises(badged.ProtocolError):
+                daemon.get_info()
+            with self.assertRaises(badged.ProtocolError):
+                daemon.get_health()
+            self.assertEqual(daemon.get_health().checks[0].cause, "c")
+
+    def test_wrong_messages_in_a_workflow_are_errors(self) -> None:
+        messages: list[dict[str, Any]] = [
+            {"msg": "AUTH", "result": 5},
+            {"msg": "ENTER_PIN", "question": "x"},
+            {"msg": "ACCESS_RIGHTS"},
+            {"msg": "AUTH", "result": {"major": "x#error", "reason": 5}},
+        ]
+        for message in messages:
+
+            def serve(talk: Conversation, message: dict[str, Any] = message) -> None:
+                talk.next()
+                talk.send({"msg": "AUTH"}, message)
+                talk.until_closed()
+
+            with (
+                self.subTest(json.dumps(message)),
+                Fake(serve) as fake,
+                badged.connect(fake.socket) as daemon,
+                self.assertRaises(badged.ProtocolError),
+            ):
+                list(daemon.authenticate("https://example.org"))
+
+    def test_a_flood_of_events_is_bounded(self) -> None:
+        text = "x" * 10_000
+        count = MAXIMUM_UNREAD // 10_000 + 50
+
+        def serve(talk: Conversation) -> None:
+            talk.send(*({"msg": "SHOW_UI", "module": f"{n}-{text}"} for n in range(count)))
+            talk.answer(msg="API_LEVEL", current=3)
+            talk.until_closed()
+
+        with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+            daemon.get_api_level()
+            self.assertGreater(daemon.lost_events, 0)
+            first = daemon.wait_for(badged.ShowUI)
+            self.assertEqual(int(first.module.split("-")[0]), daemon.lost_events)
+
+    def test_a_flood_in_a_workflow_is_an_error(self) -> None:
+        def serve(talk: Conversation) -> None:
+            talk.next()
+            talk.send({"msg": "CHANGE_PIN"})
+            talk.next()
+            line = {"msg": "STATUS", "workflow": "x" * 100_000}
+            talk.send(*(line for _ in range(MAXIMUM_UNREAD // 100_000 + 10)))
+            talk.until_closed()
+
+        with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+            change = iter(daemon.change_pin())
+            next(change)
+            with self.assertRaises(badged.ProtocolError):
+                daemon.get_info()
+
+    def test_a_daemon_that_is_full_says_so(self) -> None:
+        def serve(talk: Conversation) -> None:
+            talk.send({"msg": "INTERNAL_ERROR", "error": "too many clients"})
+
+        with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+            with self.assertRaises(badged.ConnectionEnded) as caught:
+                daemon.get_info()
+            self.assertEqual(caught.exception.code, "NOT_SERVED")
+            self.assertIn("too many clients", caught.exception.text)
+
+    def test_no_answer_is_an_error_and_the_late_answer_is_dropped(self) -> None:
+        late = threading.Event()
+
+        def serve(talk: Conversation) -> None:
+            command = talk.next()
+            late.wait(LIMIT)
+            talk.send({"msg": "API_LEVEL", "current": 1, "request": command["request"]})
+            talk.answer(msg="API_LEVEL", current=2)
+            talk.until_closed()
+
+        with Fake(serve) as fake, badged.connect(fake.socket, timeout=0.05) as daemon:
+            with self.assertRaises(badged.NoAnswer):
+                daemon.get_api_level()
+            late.set()
+            daemon.timeout = LIMIT
+            self.assertEqual(daemon.get_api_level().current, 2)
+
+    def test_another_thread_closes_the_connection(self) -> None:
+        with Fake(lambda talk: talk.until_closed()) as fake, badged.connect(fake.socket) as daemon:
+            threading.Timer(0.05, daemon.close).start()
+            self.assertEqual(list(daemon.events()), [])
+
+
+class Secrets(unittest.TestCase):
+    def test_a_line_is_what_json_would_write(self) -> None:
+        for text in ["123456", 'a"b\\c\n\x1f', "wörter ✓", ""]:
+            secret = bytearray(text.encode())
+            line = _secrets.line("SET_PIN", {"question": 3}, secret)
+            self.assertEqual(json.loads(line), {"cmd": "SET_PIN", "question": 3, "value": text})
+            self.assertTrue(line.endswith(b"\n"))
+            self.assertEqual(secret, bytearray(len(secret)), "the secret is not wiped")
+
+    def test_only_a_bytearray_is_a_secret(self) -> None:
+        for value in ["123456", b"123456"]:
+            with self.assertRaises(TypeError):
+                _secrets.line("SET_PIN", {}, value)  # type: ignore[arg-type]
+
+    def test_sent_lines_are_wiped(self) -> None:
+        def serve(talk: Conversation) -> None:
+            for _ in range(2):
+                talk.answer(msg="KEY", id="1", protocol="otp")
+            talk.until_closed()
+
+        lines: list[bytearray] = []
+        original = _secrets.line
+
+        def watched(*arguments: Any) -> bytearray:
+            lines.append(original(*arguments))
+            return lines[-1]
+
+        async def send(path: str) -> None:
+            async with badged.connect_async(path) as daemon:
+                await daemon.new_key(bytearray(b"MFRGGZDF"), protocol="otp")
+
+        _secrets.line = watched  # type: ignore[assignment]
+        try:
+            with Fake(serve) as fake, badged.connect(fake.socket) as daemon:
+                secret = bytearray(b"MFRGGZDF")
+                daemon.new_key(secret, protocol="otp")
+                self.assertEqual(secret, bytearray(8))
+            with Fake(serve) as fake:
+                asyncio.run(send(fake.socket))
+        finally:
+            _secrets.line = original
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertEqual(line, bytearray(len(line)))
+
+    def test_lines_that_badged_does_not_read_are_wiped_at_the_end(self) -> None:
+        async def send(path: str) -> None:
+            daemon = await badged.connect_async(path)
+            # More than the socket takes.
+            secrets = [bytearray(b"x" * 500_000) for _ in range(4)]
+            for secret in secrets:
+                daemon.send("SET_WORDS", {}, secret)
+            unsent = list(daemon._link._unsent)  # type: ignore[attr-defined]
+            self.assertGreater(len(unsent), 0)
+            daemon.close()
+            for line in unsent:
+                self.assertEqual(line, bytearray(len(line)))
+
+        done = threading.Event()
+        with Fake(lambda talk: done.wait(LIMIT)) as fake:
+            try:
+                asyncio.run(send(fake.socket))
+            finally:
+                done.set()
+
+    def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
+        import pty
+
+        pid, terminal = pty.fork()
+        if pid == 0:
+            secret = badged.read_secret("PIN: ")
+            os._exit(0 if secret == bytearray(b"123456") else 1)
+        shown = b""
+        while not shown.endswith(b": "):
+            shown += os.read(terminal, 100)
+        os.write(terminal, b"123456\n")
+        try:
+            while chunk := os.read(terminal, 100):
+                shown += chunk
+        except OSError:  # the child has ended
+            pass
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        os.close(terminal)
+        self.assertNotIn(b"123456", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
