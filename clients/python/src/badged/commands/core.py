@@ -11,7 +11,7 @@ from .._both import both
 from .._calls import Calls
 from .._core import without_none
 from .._records import Message, parse
-from ..messages import APILevel, Health, Info, Reader, ReaderList, Status
+from ..messages import APILevel, Health, Info, Metrics, Reader, ReaderList, Status
 
 M = TypeVar("M", bound=Message)
 
@@ -41,6 +41,11 @@ class CoreCommands(Calls):
     async def get_health(self) -> Health:
         """What works, and what does not."""
         return await self._ask("GET_HEALTH", Health)
+
+    @both
+    async def get_metrics(self) -> Metrics:
+        """What badged has counted since it started."""
+        return await self._ask("GET_METRICS", Metrics)
 
     @both
     async def get_reader(self, name: str) -> Reader:

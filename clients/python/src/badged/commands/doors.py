@@ -19,6 +19,7 @@ from ..messages import (
     DoorReaderList,
     Opening,
     OpeningResult,
+    Openings,
     OpenPairing,
     PairReader,
     Remote,
@@ -82,6 +83,16 @@ class DoorCommands(Calls):
         if not isinstance(message, Opening | OpeningResult | AutoOpen):
             raise ProtocolError(f"ALLOW_OPEN was answered with {message.msg}")
         return message
+
+    @both
+    async def start_openings(self) -> Openings:
+        """Asks for `OpeningReport`: the openings of all clients. Needs the permission openings."""
+        return await self._ask("START_OPENINGS", Openings)
+
+    @both
+    async def stop_openings(self) -> Openings:
+        """Ends that."""
+        return await self._ask("STOP_OPENINGS", Openings)
 
     @both
     async def set_timeouts(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of badged, by the pages of the protocol."""
 
-from .core import APILevel, Check, Health, Info, Status
+from .core import APILevel, Bucket, Check, Health, Info, Metric, Metrics, Sample, Status
 from .doors import (
     Advert,
     AskOpen,
@@ -12,7 +12,9 @@ from .doors import (
     DoorReaderList,
     DoorReaderLost,
     Opening,
+    OpeningReport,
     OpeningResult,
+    Openings,
     Scan,
     Timeouts,
 )
@@ -96,6 +98,7 @@ __all__ = [
     "Auth",
     "AuthResult",
     "AutoOpen",
+    "Bucket",
     "Card",
     "Certificate",
     "CertificateDescription",
@@ -143,11 +146,15 @@ __all__ = [
     "MPinResult",
     "MPinStarted",
     "MPinUser",
+    "Metric",
+    "Metrics",
     "OneTimeCode",
     "OneTimeCodeCounter",
     "OpenPairing",
     "Opening",
+    "OpeningReport",
     "OpeningResult",
+    "Openings",
     "PairReader",
     "PairingCode",
     "Pause",
@@ -159,6 +166,7 @@ __all__ = [
     "RemoteDevice",
     "RequestAcknowledged",
     "Rights",
+    "Sample",
     "Scan",
     "SecretPrompt",
     "ShowPaperWallet",

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._records import Message, Record, Step, named
 
-__all__ = ["APILevel", "Check", "Health", "Info", "Status"]
+__all__ = ["APILevel", "Bucket", "Check", "Health", "Info", "Metric", "Metrics", "Sample", "Status"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +60,39 @@ class Health(Message, msg="HEALTH"):
     """What works, and what does not."""
 
     checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket(Record):
+    """The events of a histogram up to `le`, which is +Inf in the last bucket."""
+
+    le: Any
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Record):
+    """One value of a metric. A histogram has `buckets`, `sum` and `count` instead of `value`."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    value: Any = None
+    buckets: tuple[Bucket, ...] = ()
+    sum: Any = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Record):
+    """A counter, a gauge or a histogram."""
+
+    name: str
+    type: str
+    help: str
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics(Message, msg="METRICS"):
+    """What badged has counted since it started."""
+
+    metrics: tuple[Metric, ...]

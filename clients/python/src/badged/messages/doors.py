@@ -19,7 +19,9 @@ __all__ = [
     "DoorReaderList",
     "DoorReaderLost",
     "Opening",
+    "OpeningReport",
     "OpeningResult",
+    "Openings",
     "Scan",
     "Timeouts",
 ]
@@ -159,3 +161,26 @@ class AskOpen(Event, msg="ASK_OPEN"):
     reader: Any
     opening_type: str
     expires_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Openings(Event, msg="OPENINGS"):
+    """Whether this client receives `OpeningReport`."""
+
+    watching: bool
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpeningReport(Event, msg="OPENING_REPORT"):
+    """The opening of a door reader by any client has ended. `time` is in milliseconds since 1970."""
+
+    number: int
+    time: int
+    reader: str
+    opening_type: str
+    status: str
+    access_decision: str | None = None
+    duration_ms: int | None = None
+    key: str | None = None
+    user: int | None = None

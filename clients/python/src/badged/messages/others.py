@@ -46,6 +46,9 @@ class Credential(Event, msg="CREDENTIAL"):
     public_key: str | None = None
     certificate: Mapping[str, Any] | None = None
     transaction: str | None = None
+    number: int | None = None
+    time: int | None = None
+    listed: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
