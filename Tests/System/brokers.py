@@ -197,11 +197,11 @@ class Link:
 class Consumer:
     """A client with a session of its own, which records all messages."""
 
-    def __init__(self, name, port, *options):
+    def __init__(self, name, port, *options, host="127.0.0.1"):
         self.path = os.path.join(work, f"{name}.messages")
         open(self.path, "w", encoding="utf-8").close()
         self.process = subprocess.Popen(
-            ["mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-V", "5", "-i", name, "-c", "-x", "3600", "-q", "1",
+            ["mosquitto_sub", "-h", host, "-p", str(port), "-V", "5", "-i", name, "-c", "-x", "3600", "-q", "1",
              "-t", "#", "-F", "%J", *options], stdout=open(self.path, "a", encoding="utf-8"), stderr=subprocess.DEVNULL)
         children.append(self.process)
         time.sleep(0.3)

@@ -29,6 +29,8 @@ printf 'GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n' |
 check "the answer over HTTP is OpenMetrics" holds "$work/http" 'Content-Type: application/openmetrics-text'
 sed '1,/^\r$/d' "$work/http" | tail -n 1 >"$work/end"
 check "the answer is whole" holds "$work/end" '^# EOF$'
+sed -n '/^   ```yaml/,/^   ```$/{/```/d;s/^   //;p}' "$root/docs/fleet.md" >"$work/rules"
+check "promtool accepts the rule of docs/fleet.md" promtool check rules "$work/rules"
 stop_badged
 badgectl metrics --output "$work/textfile/badged.prom"
 check "without badged only badged_up is left" test "$(grep -v '^#' "$work/textfile/badged.prom")" = "badged_up 0"

@@ -502,6 +502,39 @@ check("taps arrive with MQTT 3.1.1", until(lambda: any(e["id"] == wanted for e i
 old.end(signal.SIGTERM)
 broker.end()
 
+# MARK: docs/fleet.md as written
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/fleet.md"), encoding="utf-8") as file:
+    page = file.read()
+example, acl_lines = (
+    "\n".join(line.strip() for line in block.split("```")[0].splitlines()) for block in page.split("```text\n")[1:3])
+acl = os.path.join(pki, "acl")
+with open(acl, "w", encoding="utf-8") as file:
+    file.write(acl_lines + "\n")
+os.chmod(acl, 0o600)
+certificate("log", "ca", 10, "log")
+port = free_port()
+example = example.replace("/etc/mosquitto", pki).replace(
+    "listener 8883", f"listener {port}").replace("/var/lib/mosquitto/", work + "/kept/")
+os.makedirs(os.path.join(work, "kept"), exist_ok=True)
+broker = Broker("page", free_port(), "allow_anonymous false\n" + example)
+broker_ready = until(lambda: subprocess.run(["ss", "-ltnH", f"sport = :{port}"], capture_output=True, text=True).stdout)
+check("mosquitto runs with the example", broker_ready)
+options = ["--cafile", f"{pki}/ca.pem", "--cert", f"{pki}/log.pem", "--key", f"{pki}/log.key", "-t", "badged/#"]
+consumer = Consumer("log", port, *options, host="localhost")
+secure = Host("secure", port, sock, scheme="mqtts",
+              broker=f"ca = {pki}/ca.pem\ncertificate = {pki}/client.pem\nkey = {pki}/client.key")
+check("a host is online by its certificate", online(consumer, secure), secure.log())
+check("a client watches", until(badged.tap))
+wanted = badged.told[-1][2]
+check("its taps reach the log", until(lambda: any(e["id"] == wanted for e in consumer.events())), secure.log())
+foreign = Host("another", port, sock, scheme="mqtts",
+               broker=f"ca = {pki}/ca.pem\ncertificate = {pki}/client.pem\nkey = {pki}/client.key")
+check("a host cannot write below the name of another", until(lambda: "refuses" in foreign.log()) and not any(
+    "another" in m["topic"] for m in consumer.messages()), foreign.log())
+foreign.end(signal.SIGTERM)
+secure.end(signal.SIGTERM)
+broker.end()
+
 # MARK: Configuration
 wrong = os.path.join(work, "wrong.conf")
 with open(wrong, "w", encoding="utf-8") as file:
