@@ -4,6 +4,7 @@
 package struct PEM: Sendable {
     package static let certificate = PEM("CERTIFICATE")
     package static let publicKey = PEM("PUBLIC KEY")
+    package static let revocationList = PEM("X509 CRL")
 
     private let begin: String
     private let end: String

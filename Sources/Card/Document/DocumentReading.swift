@@ -15,6 +15,8 @@ package struct DocumentReading: Sendable {
         /// The chip refused the file.
         case refused
         case malformed
+        /// EF.COM names the group, and EF.SOD does not. It was not read.
+        case notSigned
     }
 
     package enum Progress: Sendable, Equatable {
@@ -37,8 +39,8 @@ package struct DocumentReading: Sendable {
 
     /// - Parameters:
     ///   - groups: the data groups that the client asked for; 3 and 4 are ignored.
-    ///   - readsCommonData: whether EF.COM is read too, to compare it with EF.SOD.
-    package init(groups: Set<Int>, readsCommonData: Bool = false) {
+    ///   - readsCommonData: whether EF.COM is read too, which names groups that nobody has signed.
+    package init(groups: Set<Int>, readsCommonData: Bool = true) {
         wanted = groups.subtracting([3, 4]).union([1])
         self.readsCommonData = readsCommonData
     }
@@ -154,9 +156,12 @@ package struct DocumentReading: Sendable {
         _ progress: @Sendable (Progress) -> Void
     ) async throws(DocumentError) {
         do throws(DocumentError) {
-            let file = try await chip.read(.com, known: 16) { progress(.reading(.com, bytes: $0, total: $1)) }
-            if let com = try? CommonData(file), let object, Set(com.groups) != Set(object.hashes.keys) {
-                checks.document.findings.append(.comDiffers)
+            // Both versions, and at least DG1 and DG2.
+            let file = try await chip.read(.com, known: 22) { progress(.reading(.com, bytes: $0, total: $1)) }
+            guard let com = try? CommonData(file), let object else { return }
+            if Set(com.groups) != Set(object.hashes.keys) { checks.document.findings.append(.comDiffers) }
+            for group in com.groups where object.hashes[group] == nil && groups[group] == nil {
+                groups[group] = .notSigned
             }
         } catch {
             switch error {
@@ -323,6 +328,7 @@ package struct DocumentReading: Sendable {
                 case false: wrong.append(group)
                 case nil: unsigned.append(group)
                 }
+            case .notSigned: unsigned.append(group)
             case .malformed: malformed.append(group)
             case .refused: if object.hashes[group] != nil { malformed.append(group) }
             case .locked, .notAsked: continue

@@ -26,8 +26,12 @@ struct DocumentCatalogue: Sendable {
     /// 2026-11-25, when the documents were made.
     static let time = 1_795_608_000
 
-    static let shared: DocumentCatalogue = {
-        let file = testsFolder.appending(path: "Vectors/documents/catalogue.json")
+    static let shared = load("catalogue")
+    /// More faults, with keys of their own.
+    static let more = load("more")
+
+    private static func load(_ name: String) -> DocumentCatalogue {
+        let file = testsFolder.appending(path: "Vectors/documents/\(name).json")
         guard let data = try? Data(contentsOf: file), let json = try? JSON(data) else {
             return DocumentCatalogue(documents: [], pki: [:])
         }
@@ -49,7 +53,7 @@ struct DocumentCatalogue: Sendable {
             )
         }
         return DocumentCatalogue(documents: documents, pki: files(json["pki"]))
-    }()
+    }
 
     func document(_ name: String) throws -> Entry { try #require(documents.first { $0.name == name }) }
 

@@ -84,6 +84,30 @@ struct DocumentCatalogueTests {
         #expect(holds(test.reading.checks), "\(test.reading.checks)")
     }
 
+    @Test("each further fault is found in its check and with its reason", arguments: DocumentCatalogue.more.documents)
+    func moreFaults(entry: DocumentCatalogue.Entry) async throws {
+        var anchors = DocumentAnchors()
+        let files = DocumentCatalogue.more.pki.map { (name: $0.key, content: $0.value) }
+        #expect(anchors.addFiles(files, at: DocumentCatalogue.time).warnings == [])
+        var test = try TestReading(entry)
+        try await test.run(anchors)
+        let checks = test.reading.checks
+        guard let fault = entry.expect["fault"]?.array?.compactMap(\.string), fault.count == 2 else {
+            #expect(checks.verdict == .genuine || checks.verdict == .genuineCopyable, "\(checks)")
+            return
+        }
+        #expect(checks.verdict == .suspect)
+        let reasons: [String] =
+            switch fault[0] {
+            case "hashes": [checks.hashes.reason?.rawValue].compactMap { $0 }
+            case "signature": [checks.signature.reason?.rawValue].compactMap { $0 }
+            case "authority": [checks.authority.reason?.rawValue].compactMap { $0 }
+            case "chip": checks.chip.runs.compactMap(\.reason?.rawValue)
+            default: checks.document.findings.map { "\($0)".split(separator: "(").first.map(String.init) ?? "" }
+            }
+        #expect(reasons.contains(fault[1]), "\(checks)")
+    }
+
     @Test("without authorities nothing is trusted, and nothing is said to be genuine", arguments: documents)
     func noAnchors(entry: DocumentCatalogue.Entry) async throws {
         var test = try TestReading(entry, groups: [1])

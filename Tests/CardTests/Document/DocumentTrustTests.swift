@@ -5,6 +5,7 @@ import ISO7816
 import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Authorities of documents", .timeLimit(.minutes(5)))
 struct DocumentTrustTests {
@@ -163,6 +164,51 @@ struct DocumentTrustTests {
         #expect(DirectoryExport.values(of: []) == nil)
         #expect(DirectoryExport.values(of: Array("dn: x\npkdMasterListContent:: ***\n".utf8)) == nil)
         #expect(DirectoryExport.values(of: Array("dn: x\ncn: y\n".utf8)) == [])
+    }
+
+    @Test("the files of a folder are taken in any order: authorities, then what they have signed")
+    func folder() throws {
+        let names = [
+            "csca-2.crl", "csca-2-wrong-signature.crl", "defects.bin", "link-2-3.cer", "icaopkd-ml.ldif",
+            "icaopkd-dsc-crl.ldif", "csca-2-brainpool.cer", "masterlist-wrong-signature.ml",
+        ]
+        for order in [names, names.reversed()] {
+            var anchors = DocumentAnchors()
+            let files = try order.map { (name: $0, content: try file($0)) } + [("note.txt", Array("hello".utf8))]
+            let summary = anchors.addFiles(files, at: time)
+            #expect(anchors.count == 5)
+            #expect(anchors.linkCount == 2)
+            // The list of the folder and that of the directory are the same.
+            #expect(anchors.revocationListCount == 1)
+            #expect(anchors.signers.count == 2)
+            #expect(anchors.defects(of: try catalogue.certificate("ds-defect")).count == 1)
+            let warned = Set(summary.warnings.compactMap { $0.split(separator: ":").first.map(String.init) })
+            #expect(warned == ["csca-2-wrong-signature.crl", "masterlist-wrong-signature.ml", "note.txt"])
+        }
+    }
+
+    @Test("a directory alone brings no authority")
+    func directoryAlone() throws {
+        var anchors = DocumentAnchors()
+        let files = [(name: "a.ldif", content: try file("icaopkd-ml.ldif"))]
+        let summary = anchors.addFiles(files, at: time)
+        #expect(anchors.count == 0)
+        #expect(summary.warnings == ["a.ldif: notTrusted"])
+    }
+
+    @Test("certificates and revocation lists are read in PEM too, and archives are told apart")
+    func forms() throws {
+        let certificate = try file("csca-1-rsa.cer")
+        let pem = Array(PEM.certificate.encode(certificate).utf8)
+        #expect(try DocumentAnchorFile(pem) == .certificate(try DocumentCertificate(certificate)))
+        let list = try file("csca-2.crl")
+        let text = Array(PEM.revocationList.encode(list).utf8)
+        #expect(try DocumentAnchorFile(text) == .revocationList(try RevocationList(list)))
+        #expect(throws: DocumentAnchorFile.Fault.archive) { try DocumentAnchorFile([0x50, 0x4B, 3, 4, 0]) }
+        #expect(throws: DocumentAnchorFile.Fault.unknown) { try DocumentAnchorFile([]) }
+        let wrong = DocumentAnchorFile.Fault.masterList(.signature(.wrongSignature))
+        let bad = try file("masterlist-wrong-signature.ml")
+        #expect(throws: wrong) { try DocumentAnchorFile(bad) }
     }
 
     @Test("a signer with a defect is not trusted")

@@ -68,6 +68,8 @@ import VirtualDocument
 }
 
 @Sendable func directoryExport(_ input: UnsafeRawBufferPointer) {
+    var anchors = DocumentAnchors()
+    _ = anchors.addFiles([("file", Array(input))], at: 1_795_608_000)
     guard let values = DirectoryExport.values(of: Array(input)) else { return }
     let total = values.reduce(0) { count, value in
         switch value {

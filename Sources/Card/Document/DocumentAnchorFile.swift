@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
+import Text
+
+/// What a file with authorities of documents contains, told by its content and not by its name.
+package enum DocumentAnchorFile: Sendable, Equatable {
+    case certificate(DocumentCertificate)
+    case revocationList(RevocationList)
+    case masterList(MasterList)
+    /// A signed list of defects.
+    case defectList(SignedData)
+    /// The export of a directory: the files of its entries, and how many of them cannot be read.
+    case directory([DocumentAnchorFile], malformed: Int)
+
+    package enum Fault: Error, Sendable, Equatable {
+        /// The content is none of the kinds.
+        case unknown
+        /// A ZIP archive: its files must be unpacked first.
+        case archive
+        /// A master list whose signature, digest or signer is wrong.
+        case masterList(MasterList.Fault)
+    }
+
+    /// The maximum length of a file in bytes: a directory with all certificates.
+    package static let maximumLength = 128 << 20
+
+    /// Reads a file in DER, a certificate or revocation list in PEM, or an export of a directory (LDIF).
+    package init(_ bytes: [UInt8]) throws(Fault) {
+        if bytes.starts(with: [0x50, 0x4B, 0x03, 0x04]) { throw .archive }
+        if bytes.first == 0x30 {
+            self = try Self.binary(bytes)
+            return
+        }
+        if let values = DirectoryExport.values(of: bytes) {
+            var files: [DocumentAnchorFile] = []
+            var malformed = 0
+            for value in values {
+                do throws(Fault) {
+                    switch value {
+                    case .masterList(let content), .certificate(let content), .revocationList(let content):
+                        files.append(try Self.binary(content))
+                    }
+                } catch {
+                    malformed += 1
+                }
+            }
+            self = .directory(files, malformed: malformed)
+            return
+        }
+        guard bytes.count <= DocumentCertificate.maximumLength * 2, let text = String(validating: bytes, as: UTF8.self),
+            let content = PEM.certificate.decode(text) ?? PEM.revocationList.decode(text)
+        else { throw .unknown }
+        self = try Self.binary(content)
+    }
+
+    private static func binary(_ bytes: [UInt8]) throws(Fault) -> DocumentAnchorFile {
+        if let certificate = try? DocumentCertificate(bytes) { return .certificate(certificate) }
+        if let list = try? RevocationList(bytes) { return .revocationList(list) }
+        guard let signed = try? SignedData(bytes) else { throw .unknown }
+        switch signed.contentType {
+        case DefectList.contentType: return .defectList(signed)
+        case MasterList.contentType:
+            do throws(MasterList.Fault) {
+                return .masterList(try MasterList(bytes))
+            } catch {
+                throw .masterList(error)
+            }
+        default: throw .unknown
+        }
+    }
+}
+
+extension DocumentAnchors {
+    /// What the files of a folder gave.
+    package struct Summary: Sendable, Equatable {
+        /// Files that add nothing, and why, for the log.
+        package var warnings: [String] = []
+
+        package init() {}
+    }
+
+    /// Takes the files of a folder that only the administrator writes: its self-signed authorities are trusted; links,
+    /// revocation lists, master lists and defect lists count with the signature of one of them.
+    ///
+    /// - Parameters:
+    ///   - files: name and content of each file, in any order.
+    ///   - time: seconds since 1970.
+    /// - Returns: what was ignored.
+    package mutating func addFiles(_ files: [(name: String, content: [UInt8])], at time: Int) -> Summary {
+        var summary = Summary()
+        var read: [(String, DocumentAnchorFile)] = []
+        for (name, content) in files {
+            do throws(DocumentAnchorFile.Fault) {
+                read.append((name, try DocumentAnchorFile(content)))
+            } catch {
+                summary.warnings.append("\(name): \(error)")
+            }
+        }
+        // Authorities first, since the other files need their signatures; then lists, which may bring more authorities.
+        for step in Step.allCases {
+            for (name, file) in read { take(file, step, name, time, &summary) }
+        }
+        return summary
+    }
+
+    private enum Step: CaseIterable { case authorities, links, lists, others }
+
+    private mutating func take(
+        _ file: DocumentAnchorFile,
+        _ step: Step,
+        _ name: String,
+        _ time: Int,
+        _ summary: inout Summary
+    ) {
+        do throws(Fault) {
+            switch (file, step) {
+            case (.certificate(let certificate), .authorities)
+            where certificate.signsCertificates && certificate.isSelfIssued:
+                try trust(certificate)
+            case (.certificate(let certificate), .links)
+            where certificate.signsCertificates && !certificate.isSelfIssued:
+                try addLink(certificate)
+            case (.certificate(let certificate), .others) where !certificate.isAuthority:
+                addSigner(certificate)
+            case (.masterList(let list), .lists):
+                _ = try add(list, at: time)
+            case (.revocationList(let list), .others):
+                try add(list)
+            case (.defectList(let list), .others):
+                try addDefects(list, at: time)
+            case (.directory(let files, let malformed), _):
+                // A directory is not written by the administrator: it brings no authority of its own.
+                guard step != .authorities else { return }
+                for entry in files { take(entry, step, name, time, &summary) }
+                if step == .others, malformed > 0 { summary.warnings.append("\(name): \(malformed) malformed entries") }
+            case (.certificate, _), (.masterList, _), (.revocationList, _), (.defectList, _):
+                return
+            }
+        } catch {
+            summary.warnings.append("\(name): \(error)")
+        }
+    }
+}
