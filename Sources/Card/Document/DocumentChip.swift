@@ -181,6 +181,13 @@ package actor DocumentChip {
     }
 
     private func establishBAC() async throws(DocumentError) {
+        // Some chips accept only Le 28, others only Le 00. After 6700 the challenge is no longer valid.
+        if try await establishBAC(le: BasicAccessControl.messageLength) { return }
+        guard try await establishBAC(le: 256) else { throw .wrongPassword(StatusWord(0x6700)) }
+    }
+
+    /// Runs BAC once; false if the chip refuses the length of the answer.
+    private func establishBAC(le: Int) async throws(DocumentError) -> Bool {
         let challenge = try await plain(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength))
         guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
             throw .accessUnsupported
@@ -193,12 +200,8 @@ package actor DocumentChip {
             )
         }
         let data = try Self.step { () throws(CryptoError) in try terminal.command() }
-        let le = BasicAccessControl.messageLength
-        var answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le))
-        // Some chips accept only Le 00, and answer before they check the data.
-        if answer.status.value == 0x6700 {
-            answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: 256))
-        }
+        let answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le))
+        guard answer.status.value != 0x6700 else { return false }
         guard answer.status == .ok else { throw .wrongPassword(answer.status) }
         do throws(ChipError) {
             channel = SecureChannel(try terminal.finish(answer.data), over: base)
@@ -207,6 +210,7 @@ package actor DocumentChip {
             throw DocumentError(error)
         }
         access = DocumentAccess(method: .bac, password: .mrz, parameters: nil)
+        return true
     }
 
     // MARK: Commands

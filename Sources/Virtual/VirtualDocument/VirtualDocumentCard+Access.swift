@@ -22,10 +22,10 @@ extension VirtualDocumentCard {
 
     func externalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
         guard let chipRandom = challenge else { throw .wrongState }
+        challenge = nil
         guard description.quirks.externalLe == nil || command.le == description.quirks.externalLe else {
             throw .wrongLength
         }
-        challenge = nil
         let information = Secret(description.information)
         let keys = try crypto { () throws(CryptoError) in try BasicAccessControl.keys(information: information) }
         let ownKey = try crypto { () throws(CryptoError) in try Random.secret(BasicAccessControl.keyLength) }
