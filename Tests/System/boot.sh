@@ -5,9 +5,11 @@
 # real pcscd, and starts its confined programs. It is reloaded, restarted by the watchdog, and stopped. Nothing outside
 # the container changes.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
 [ "$(id -u)" = 0 ] || cannot "needs root"
 needs systemd-nspawn unshare python3
+PATH=$PATH:/usr/sbin
+needs mosquitto
 
 # A cgroup tree without controllers is enough for systemd; overlayfs keeps all changes in memory.
 cat >"$work/boot" <<'END'
@@ -120,6 +122,28 @@ value health as tester badgectl --json health
 # badged connects in the background; its socket starts pcscd.
 until systemctl is-active --quiet pcscd.service; do sleep 0.1; done
 echo "pcscd active"
+printf 'listener 1883 127.0.0.1\nallow_anonymous true\n' >/run/mosquitto.conf
+mosquitto -d -c /run/mosquitto.conf
+systemctl start badged-mqtt.service; echo "mqtt-unnamed $?"
+printf '[broker]\nurl = mqtt://localhost\n[publish]\nhost = box\nopenings = yes\ncredentials = plain\n' >/etc/badged/mqtt.conf
+systemctl reset-failed badged-mqtt.service
+systemctl start badged-mqtt.service; echo "mqtt-start $?"
+tries=300
+until badged-mqtt --status >/result/mqtt 2>&1 && grep -q 'badged: *connected, taps are watched' /result/mqtt; do
+    sleep 0.1
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || break
+done
+value mqtt badged-mqtt --status
+value mqtt-owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$(systemctl show badged-mqtt.service --property MainPID --value)/status"
+value mqtt-expected id -u badged-mqtt
+systemctl stop badged-mqtt.service; echo "mqtt-stop $?"
+mkdir -p /var/lib/prometheus/node-exporter
+systemctl start badged-metrics.service; echo "metrics $?"
+value metrics-file grep '^badged_up' /var/lib/prometheus/node-exporter/badged.prom
+systemctl start badged-metrics.socket
+value metrics-http python3 -c 'import urllib.request as r; print("badged_up 1" in r.urlopen("http://[::1]:9837/metrics").read().decode())'
+journalctl -u badged-mqtt.service -u badged-metrics.service -u 'badged-metrics@*' >/result/fleet 2>&1
 systemctl reload badged.service; echo "reload $?"
 value same property MainPID
 conf=/etc/badged/badged.conf
@@ -201,6 +225,13 @@ check "only badged may ask for connections" holds "$found" '^network-mode 600 ba
 check "a member of group badged may not" holds "$found" '^network-refused 1$'
 check "GET_HEALTH has a check of pcscd" holds "$found" '^health .*"name":"pcsc'
 check "pcscd was started by its socket" holds "$found" '^pcscd active'
+check "badged-mqtt does not start without a broker" holds "$found" '^mqtt-unnamed [1-9]'
+check "badged-mqtt starts with one" holds "$found" '^mqtt-start 0$'
+check "it is connected to the broker, and badged lets it watch" holds "$found" '^mqtt broker: +localhost:1883 connected .*taps are watched'
+check "it runs as a user of its own" test "$(sed -n 's/^mqtt-owner //p' "$found")" = "$(sed -n 's/^mqtt-expected //p' "$found")"
+check "it ends" holds "$found" '^mqtt-stop 0$'
+check "badged-metrics.service writes the file" holds "$found" '^metrics-file badged_up 1 '
+check "badged-metrics.socket answers" holds "$found" '^metrics-http True '
 check "systemctl reload succeeds" holds "$found" '^reload 0$'
 check "a reload keeps the process" holds "$found" "^same $pid "
 check "systemctl reload with a broken file fails" holds "$found" '^broken-reload [1-9]'
