@@ -68,6 +68,18 @@ check "the example in Python changes a PIN" with_badged python3 "$root/docs/exam
 check "the example in Python has at most 15 lines" \
     test "$(grep -cvE '^(#|"""|$)' "$root/docs/examples/change_pin.py")" -le 15
 
+# They also run twice, and one after the other, with the same badged.
+start_badged "$bin/badged" --virtual --no-pcsc --socket "$socket"
+for turn in first second; do
+    check "the $turn change-pin beside the others" sh -c '"$1" "$2" | grep "The PIN is changed"' sh "$examples/change-pin" "$socket"
+    check "the $turn app of the wrapper beside the others" sh -c '"$1" | grep "^changed$"' sh "$examples/wrapper-app"
+    check "the $turn example in Python beside the others" python3 "$root/docs/examples/change_pin.py" "$socket"
+done
+stop_badged
+with_no_badged() { ! "$examples/change-pin" /nowhere/badged.sock >"$work/said" 2>&1; }
+check "without badged change-pin fails" with_no_badged
+check "it says why and what helps" holds "$work/said" 'badged is not running: no program listens on /nowhere/badged.sock; start it: systemctl start badged'
+
 # refused COMMAND...: runs the command while no user may open the socket. root gives up the right to
 # open it anyway.
 refused() {

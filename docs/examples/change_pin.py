@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""change_pin.py SOCKET: changes the PIN of a virtual card from 123456 to 654321."""
+"""change_pin.py SOCKET: changes the PIN of a new virtual card from 123456 to 654321."""
 import json, socket, sys
 
 badged = socket.socket(socket.AF_UNIX)
 badged.connect(sys.argv[1])
 answers = {
-    "INSERT_CARD": {"cmd": "SET_CARD", "name": "Simulator"},
+    "INSERT_CARD": {"cmd": "SET_CARD", "name": "Simulator", "card": {"kind": "eid"}},
     "ENTER_PIN": {"cmd": "SET_PIN", "value": "123456"},
     "ENTER_NEW_PIN": {"cmd": "SET_NEW_PIN", "value": "654321"},
 }

@@ -194,6 +194,23 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         #expect(program.text(.error) == "")
     }
 
+    @Test("readers --watch --names shows the name of each reader that comes, once")
+    func watchNames() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", Say.list(Say.reader("A", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: 3)))
+            peer.send(#"{"attached":false,"msg":"READER","name":"A"}"#)
+            peer.send(Say.event(Say.reader("B", left: nil)))
+            peer.send(Say.event(Say.reader("A", left: 3)))
+            peer.untilClosed()
+        }
+        let program = try badgectl(peer, "readers", "--watch", "--names")
+        #expect(await program.prints("B\nA\n", on: .output))
+        program.signal(SIGINT)
+        #expect(await program.exitCode == 130)
+        #expect(program.text(.output) == "A\nB\nA\n")
+    }
+
     @Test("readers --watch goes on when badged is restarted, and shows what has changed meanwhile")
     func watchGoesOn() async throws {
         let peer = try ScriptedPeer { peer in

@@ -102,3 +102,10 @@ public enum ClientError: Error, Sendable, Equatable {
         }
     }
 }
+
+extension ClientError: CustomStringConvertible, CustomDebugStringConvertible {
+    /// `text` and `advice`. Swift prints it, too, when a program does not catch the error.
+    public var description: String { "\(text); \(advice)" }
+
+    public var debugDescription: String { description }
+}

@@ -8,7 +8,7 @@ enum ReadersCommand {
         summary: "list the card readers and their cards",
         options: [
             OptionSpec("--watch", "show every change, until Ctrl-C"),
-            OptionSpec("--names", "show the names alone, one per line"),
+            OptionSpec("--names", "show the names alone, one per line; with --watch each reader that comes"),
         ],
         details: ["With --watch, when badged ends, badgectl waits until it runs again."],
         run: run
@@ -71,8 +71,13 @@ enum ReadersCommand {
     }
 
     private static func show(_ reader: Reader, _ shown: inout [String: Reader], _ invocation: Invocation) {
-        guard shown[reader.name] != reader else { return }
+        let before = shown[reader.name]
+        guard before != reader else { return }
         shown[reader.name] = reader
+        if invocation.has("--names") {
+            if reader.isAttached, before?.isAttached != true { invocation.tell(reader.name) }
+            return
+        }
         invocation.tell("\(reader.name): \(reader.summary)")
     }
 }

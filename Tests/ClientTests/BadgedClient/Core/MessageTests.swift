@@ -151,6 +151,8 @@ func event(_ text: String) throws -> Event {
         ]
         for error in all {
             for text in [error.text, error.advice] { #expect(!text.isEmpty && !text.hasSuffix(".")) }
+            #expect("\(error)" == "\(error.text); \(error.advice)")
+            #expect(String(reflecting: error) == "\(error)")
         }
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// change-pin SOCKET: changes the PIN of a virtual card from 123456 to 654321.
+// change-pin [SOCKET]: changes the PIN of a new virtual card from 123456 to 654321.
 import BadgedClient
 import Secrets
+import Text
 
 @main struct ChangePIN {
     static func main() async throws {
-        let path = CommandLine.arguments.last ?? SocketPath.standard
+        let path = CommandLine.arguments.dropFirst().first ?? SocketPath.standard
         let badged = try await DaemonConnection.connect(to: path)
         let user = EIDClosures { question in
             print("badged asks for the \(question.kind.rawValue) of the card in \(question.reader.name)")
@@ -13,7 +14,8 @@ import Secrets
             return digits.map { SecretBox(Secret($0.utf8)) }
         } insertCard: { error, _ in
             print(error ?? "a card is needed")
-            _ = try? await badged.setCard(in: "Simulator")
+            // With a description of the card, each run gets a new one.
+            _ = try? await badged.setCard(in: "Simulator", card: .object([.init("kind", .string("eid"))]))
         }
         let result = try await badged.changePIN(user: user)
         print(result.success ? "The PIN is changed." : "Not changed: \(result.reason ?? "")")

@@ -28,8 +28,10 @@ final class App: WorkflowCallbacks {
     }
 
     func onEnterPin(error: String?, reader: Reader) {
-        print("PIN, \(reader.card?.pinRetryCounter ?? 0) tries left")
-        controller.setPin("123456")
+        let triesLeft = reader.card?.pinRetryCounter ?? 0
+        print("PIN, \(triesLeft) tries left")
+        // The virtual card keeps the PIN that an earlier run has set.
+        controller.setPin(triesLeft == 3 ? "123456" : "654321")
     }
 
     func onEnterNewPin(error: String?, reader: Reader) { controller.setNewPin("654321") }
