@@ -32,6 +32,8 @@ package struct DocumentCertificate: Sendable, Hashable {
     package private(set) var extendedKeyUsages: [[UInt8]] = []
     /// The types of documents that the holder signs; empty if the extension is missing. ICAO 9303-12 7.1.1.7.
     package private(set) var documentTypes: [String] = []
+    /// Whether there is a rule of the issuer that nobody here knows: such a certificate has no rights. RFC 5280 4.2.
+    package private(set) var hasUnknownRule = false
 
     /// The maximum length of a certificate in bytes.
     package static let maximumLength = 16_384
@@ -85,11 +87,14 @@ package struct DocumentCertificate: Sendable, Hashable {
             else { throw .invalidTag }
             // A repeated extension would let two readers see different rights.
             guard seen.insert(fields[0].value).inserted else { throw .invalidTag }
-            try take(fields[0].value, content.value)
+            let isKnown = try take(fields[0].value, content.value)
+            let isCritical = fields.count == 3 && fields[1].tag == 0x01 && fields[1].value != [0]
+            if isCritical, !isKnown { hasUnknownRule = true }
         }
     }
 
-    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(BERError) {
+    /// - Returns: whether the extension is known.
+    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(BERError) -> Bool {
         switch identifier {
         case Self.authorityKey:
             authorityKeyID = try BERTLV(content).children.first { $0.tag == 0x80 }?.value
@@ -107,9 +112,13 @@ package struct DocumentCertificate: Sendable, Hashable {
             let fields = try BERTLV(content).children
             guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }
             documentTypes = try fields[1].children.prefix(64).map { DocumentText.decode($0.value) }
+        case Self.privateKeyUsagePeriod:
+            // About the time of signing, which the validity of documents does not depend on. ICAO 9303-12 7.1.
+            break
         default:
-            return
+            return false
         }
+        return true
     }
 
     /// The holder's key. Reading compares explicit parameters with the known curves.
@@ -121,10 +130,10 @@ package struct DocumentCertificate: Sendable, Hashable {
     package var isSelfIssued: Bool { subject == issuer }
 
     /// Whether the authority signs certificates: an authority, and keyCertSign if there is a key usage.
-    package var signsCertificates: Bool { isAuthority && keyUsage.map { $0 & 0x0400 != 0 } ?? true }
+    package var signsCertificates: Bool { isAuthority && !hasUnknownRule && keyUsage.map { $0 & 0x0400 != 0 } ?? true }
 
     /// Whether the holder signs data: digitalSignature if there is a key usage.
-    package var signsData: Bool { !isAuthority && keyUsage.map { $0 & 0x8000 != 0 } ?? true }
+    package var signsData: Bool { !isAuthority && !hasUnknownRule && keyUsage.map { $0 & 0x8000 != 0 } ?? true }
 
     /// The result of checking a signature with another certificate's key.
     package enum Check: Sendable, Equatable {
@@ -161,6 +170,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     private static let basicConstraints = certificateExtension + [19]
     private static let keyUsageID = certificateExtension + [15]
     private static let extendedKeyUsage = certificateExtension + [37]
+    private static let privateKeyUsagePeriod = certificateExtension + [16]
     private static let documentTypeList = OID.icaoSecurity + [6, 2]
     /// The use of signers of master lists. ICAO 9303-12 7.1.3.
     package static let masterListSigner = OID.icaoSecurity + [3]

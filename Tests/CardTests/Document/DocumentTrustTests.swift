@@ -54,6 +54,17 @@ struct DocumentTrustTests {
         #expect(anchors.search(for: try DocumentCertificate(bytes)) == .wrongSignature)
     }
 
+    @Test("a certificate with a critical extension that is not known signs nothing", arguments: ["ds-p256", "csca-1-rsa"])
+    func unknownRules(_ name: String) throws {
+        var bytes = try catalogue.certificate(name).bytes
+        // The key usage, which is critical, becomes an extension that nobody knows.
+        let usage = hex("0603551D0F0101FF")
+        let start = try #require(bytes.indices.first { bytes[$0...].starts(with: usage) })
+        bytes[start + 4] = 0x7F
+        let certificate = try DocumentCertificate(bytes)
+        #expect(certificate.hasUnknownRule && !certificate.signsData && !certificate.signsCertificates)
+    }
+
     @Test("a link leads from an old authority to a new one, and is no anchor itself")
     func links() throws {
         let signer = try catalogue.certificate("ds-pss")
