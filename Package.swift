@@ -390,7 +390,7 @@ let package = Package(
                 "VirtualEID",
                 "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
                 "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
-                "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening",
+                "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening", "CredentialFeature",
             ],
             in: "Fuzz/FuzzTargets"
         ),

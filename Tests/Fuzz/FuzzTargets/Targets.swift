@@ -91,6 +91,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "bluez-messages": blueZMessages,
     "activation": activation,
     "loopback-client": loopbackClient,
+    "allow-list": allowList,
     "server-message": serverMessage,
 ]
 
