@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Every fault of the eID-Server's catalogue, and how RUN_AUTH ends.
-@Suite("Faults of services and eID-Servers", .timeLimit(.minutes(5)))
+@Suite("Faults of services and eID-Servers", .timeLimit(.minutes(15)))
 struct FaultTests {
     private static let eidServer = Result { try EIDServer() }
 

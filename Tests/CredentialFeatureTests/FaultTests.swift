@@ -11,7 +11,7 @@ import VirtualPKOC
 @testable import Cards
 
 /// A fault at each command of a tap. No fault leads to a wrong number, and the next tap is read.
-@Suite("Faults of tapped credentials", .timeLimit(.minutes(5)))
+@Suite("Faults of tapped credentials", .timeLimit(.minutes(15)))
 @Loop struct FaultTests {
     private static let faults = [
         "remove", "removeAfter", "mute", "muteAfter", "truncate", "garbage", "flipBit", "replay", "sw:6F00", "sw:6985",

@@ -6,7 +6,7 @@ import Testing
 import Text
 
 /// Each fault at each command to the card; without `FullTables.areWanted`, with one of the two generations of cards.
-@Suite("Faults of the Keycard that seals a token", .timeLimit(.minutes(5)))
+@Suite("Faults of the Keycard that seals a token", .timeLimit(.minutes(15)))
 @Loop struct CardFaultTests {
     private struct Cell: Sendable {
         let index: Int

@@ -11,7 +11,7 @@ import Text
 
 /// Each workflow with each fault at each command; without `FullTables.areWanted`, each workflow with each
 /// fault somewhere, and with some fault at each command.
-@Suite("Faults in the workflows of wallet cards", .timeLimit(.minutes(5)))
+@Suite("Faults in the workflows of wallet cards", .timeLimit(.minutes(15)))
 @Loop struct WorkflowFaultTests {
     private static let words = Array(repeating: "abandon", count: 11).joined(separator: " ") + " about"
 

@@ -12,7 +12,7 @@ import Wire
 
 /// Tests every fault at every command of an authentication; without `FullTables.areWanted`, each course with each
 /// fault somewhere, and with some fault at each command.
-@Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(5)))
+@Suite("Fault matrix of RUN_AUTH", .timeLimit(.minutes(15)))
 struct AuthenticationFaultTests {
     /// A combination of a card and a service.
     struct Course: Sendable {

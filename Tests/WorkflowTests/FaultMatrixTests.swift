@@ -8,7 +8,7 @@ import Testing
 
 /// Tests every fault at every command of every dialogue; without `FullTables.areWanted`, each pair of dialogue, fault and
 /// index.
-@Suite("Fault matrix", .timeLimit(.minutes(5)))
+@Suite("Fault matrix", .timeLimit(.minutes(15)))
 struct FaultMatrixTests {
     /// The number of cells that run in parallel. Each has its own server; with one server each client would receive the
     /// READER messages of all cells.

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A card, a reader or an attacker disturbs each command of each dialogue.
-@Suite("Faults in dialogues with an eID card", .timeLimit(.minutes(5)))
+@Suite("Faults in dialogues with an eID card", .timeLimit(.minutes(15)))
 struct EIDCardFaultTests {
     /// A fault replaces or changes the card's answer.
     enum Fault: CaseIterable {

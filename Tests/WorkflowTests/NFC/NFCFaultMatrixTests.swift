@@ -13,7 +13,7 @@ import Wire
 ///
 /// The block protocol recovers transient faults, no fault changes the retry counter, and the client gets the right
 /// result.
-@Suite("Faults of NFC", .timeLimit(.minutes(5)))
+@Suite("Faults of NFC", .timeLimit(.minutes(15)))
 struct NFCFaultMatrixTests {
     /// Faults that the block protocol recovers.
     private static let harmless: [RadioField.Fault] = [
