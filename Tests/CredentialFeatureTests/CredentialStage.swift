@@ -185,16 +185,28 @@ extension JSON {
         await wait { $0.insertion == nil }
     }
 
-    /// The number of cards that left before they were recognised.
-    var losses: Int { server.registry.unseenLosses[reader] ?? 0 }
+    /// The cards so far: those that left before they were recognised, and those that were recognised.
+    struct Outcomes {
+        var losses = 0
+        var recognised = 0
+    }
 
-    /// Waits until a card is recognised and read, or has left before it was; `before` is the number of losses before the
-    /// card.
-    func settle(since before: Int) async {
+    var outcomes: Outcomes {
+        var outcomes = Outcomes(losses: server.registry.unseenLosses[reader] ?? 0)
+        for sample in server.registry.insertions.metric.samples {
+            if case .whole(let count) = sample.value { outcomes.recognised += count }
+        }
+        return outcomes
+    }
+
+    /// Waits until a card is recognised and read, or has left before it was, also if that happened before this call.
+    /// `before` are the outcomes before the card.
+    func settle(since before: Outcomes) async {
         var wasShown = false
         await wait { [self] reader in
-            wasShown = wasShown || reader.showsCard
-            return wasShown && reader.owner == nil || losses > before
+            let now = outcomes
+            wasShown = wasShown || reader.showsCard || now.recognised > before.recognised
+            return wasShown && reader.owner == nil || now.losses > before.losses
         }
     }
 

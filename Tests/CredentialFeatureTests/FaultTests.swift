@@ -59,15 +59,16 @@ import VirtualPKOC
         for index in 0..<count {
             for fault in Self.faults {
                 let place = "\(mode), command \(index), \(fault)"
-                let losses = stage.losses
+                let before = stage.outcomes
                 try await stage.tap(card + #","faults":[{"afterApdu":\#(index),"do":"\#(fault)"}]"#)
-                await stage.settle(since: losses)
+                await stage.settle(since: before)
                 await stage.remove()
                 if mode == "validated" {
                     // SE V1 never follows, so nothing but the certified card counts.
                     for card in [try Vectors.plainCard(), card] {
+                        let before = stage.outcomes
                         try await stage.tap(card)
-                        await stage.settle(since: stage.losses)
+                        await stage.settle(since: before)
                         await stage.remove()
                     }
                     try await Self.check(client, key: key, good: key, place)

@@ -53,9 +53,9 @@ import VirtualEID
         let count = try #require(await stage.server.readers?.card(in: stage.reader)?.apdus)
         await stage.remove()
         for index in 0..<count {
-            let losses = stage.losses
+            let before = stage.outcomes
             try await stage.tap(entries + #","faults":[{"afterApdu":\#(index),"do":"\#(fault)"}]"#, kind: kind)
-            await stage.settle(since: losses)
+            await stage.settle(since: before)
             #expect(try await stage.signatures() <= 1, "command \(index)")
             if index < recognition {
                 #expect(await client.next("CREDENTIAL")?["verified"] == .bool(true), "command \(index)")
@@ -266,6 +266,6 @@ import VirtualEID
         await stage.server.clients(0)
         let next = try await stage.watcher()
         #expect(await next.next("CREDENTIAL")?["verified"] == .bool(true))
-        #expect(stage.losses == 0)
+        #expect(stage.outcomes.losses == 0)
     }
 }
