@@ -144,8 +144,8 @@ let package = Package(
         base.target("Secrets"),
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
-        base.target("Concurrency", ["CLinux", "Threads"]),
         base.target("Host", ["Text", "Threads", "CLinux"]),
+        base.target("Concurrency", ["CLinux", "Threads", "Host"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),
         base.target("WebSocket", ["Crypto", "Text"]),
@@ -165,7 +165,7 @@ let package = Package(
 
         // Card
         card.target("ISO7816", ["Text"]),
-        card.target("ISODEP"),
+        card.target("ISODEP", ["Text"]),
         card.target("ChipAccess", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
@@ -242,16 +242,16 @@ let package = Package(
             "DoorOpening",
             ["Text", "DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets", "PKOC"]
         ),
-        doors.target("Scanners", ["DoorReaders", "Concurrency", "Host"]),
-        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "CBluetooth"]),
+        doors.target("Scanners", ["Text", "DoorReaders", "Concurrency", "Host"]),
+        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CBluetooth"]),
         doors.target(
             "ScannerBlueZ",
-            ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Threads", "CSystemd"]
+            ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Threads", "Host", "CSystemd"]
         ),
 
         // Protocol
         proto.target("Wire", ["Secrets", "Text"]),
-        proto.target("Activation", ["Text", "Wire", "WebSocket", "Concurrency", "CLinux", "CMicroHTTPD"]),
+        proto.target("Activation", ["Text", "Wire", "WebSocket", "Concurrency", "Host", "CLinux", "CMicroHTTPD"]),
 
         proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
 

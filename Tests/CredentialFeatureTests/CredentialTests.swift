@@ -167,11 +167,11 @@ import WalletFeature
     )
     func wrongDescription(entry: String, error: String) throws {
         let json = try JSON(#"{"kind":"pkoc",\#(entry)}"#.utf8)
-        #expect(throws: VirtualReaderError.invalid(error)) {
+        #expect(throws: Malformed(error)) {
             try VirtualCardKinds([VirtualPKOCKind()]).describe(simulator: nil, card: json)
         }
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: VirtualReaderError.invalid("card.key is not a private key of P-256")) {
+        #expect(throws: Malformed("card.key is not a private key of P-256")) {
             try CredentialStage.card(#""key":"\#(zeros)""#)
         }
     }
@@ -266,7 +266,10 @@ import WalletFeature
         let readers = try #require(stage.server.readers)
         for kind in ["eid", "keycard", "pkoc"] {
             let description = try readers.describe(simulator: nil, card: try JSON(#"{"kind":"\#(kind)"}"#.utf8))
-            try await stage.server.registry.insert(description, into: try #require(stage.server.registry["Simulator"]))
+            _ = try await stage.server.registry.insert(
+                description,
+                into: try #require(stage.server.registry["Simulator"])
+            )
             while let message = await client.next("READER") {
                 guard let found = message["card"]?["kind"]?.string else { continue }
                 #expect(found == kind)

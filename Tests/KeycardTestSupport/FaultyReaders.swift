@@ -33,11 +33,11 @@ package final class FaultyReaders: VirtualReaderBackend {
         FaultyConnection(self, insertion.reader, try await base.connect(insertion))
     }
 
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any CardDescription {
         try base.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(Malformed) -> Bool {
         try await base.insert(description, into: reader)
     }
 

@@ -8,8 +8,8 @@ import Text
 struct VirtualLibraryKind: VirtualCardKind {
     let name = "library"
 
-    func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
-        guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
+    func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
+        guard simulator == nil else { throw Malformed("simulator is only for eID cards") }
         var description = VirtualLibraryDescription()
         let books = CardEntry("card", card)["books"]
         if books.json != nil { description.books = UInt8(try books.int(0...9)) }
@@ -23,7 +23,7 @@ struct VirtualLibraryDescription: VirtualCardDescription {
     var books: UInt8 = 1
     var options = VirtualCardOptions()
 
-    func makeCard() throws(VirtualReaderError) -> VirtualCard {
+    func makeCard() throws(Malformed) -> VirtualCard {
         try VirtualCard(VirtualLibraryCard(books: books), options)
     }
 }

@@ -18,8 +18,8 @@ private func complaint(_ text: String) -> String? {
     do {
         _ = try read(text)
         return nil
-    } catch VirtualReaderError.invalid(let text) {
-        return text
+    } catch let error as Malformed {
+        return error.text
     } catch {
         return "another error: \(error)"
     }

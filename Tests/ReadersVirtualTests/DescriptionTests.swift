@@ -8,6 +8,7 @@ import ReadersVirtual
 import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 @Suite("virtual card descriptions", .timeLimit(.minutes(5)))
@@ -137,7 +138,7 @@ struct DescriptionTests {
 
     @Test("an error names the wrong entry", arguments: wrong)
     func refused(wrong: Wrong) {
-        #expect(throws: VirtualReaderError.invalid(wrong.text)) { try VirtualCard(.card(wrong.change)) }
+        #expect(throws: Malformed(wrong.text)) { try VirtualCard(.card(wrong.change)) }
     }
 
     @Test("another authority is accepted as the trust point, and invalid data is refused")
@@ -147,7 +148,7 @@ struct DescriptionTests {
         let terminal = try await OnlineTerminal.through(next, chain: ["dv-next", "terminal"])
         #expect(terminal.pace?.certificationAuthorities.current == Array("DETESTeIDBG00002".utf8))
         for file in ["link.cvcert", "dv.cvcert", "cvca.p8"] {
-            #expect(throws: VirtualReaderError.self) { try VirtualEIDKind(trustPoint: TestPKI.file(file)) }
+            #expect(throws: Malformed.self) { try VirtualEIDKind(trustPoint: TestPKI.file(file)) }
         }
     }
 }

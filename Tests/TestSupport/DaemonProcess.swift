@@ -3,6 +3,7 @@ import CLinux
 package import Concurrency
 import FoundationEssentials
 import Glibc
+import Host
 
 /// The real daemon as a child process, with virtual readers and a socket in a temporary folder.
 @Loop package final class DaemonProcess {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Host
 
 /// Sockets of TCP on 127.0.0.1.
 package enum LoopbackSocket {

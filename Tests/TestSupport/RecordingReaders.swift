@@ -34,7 +34,7 @@ package final class RecordingReaders: VirtualReaderBackend {
     /// - Parameters:
     ///   - names: the names that clients see, in the order of `Simulator`, `Simulator 2`, ....
     ///   - plugged: the names of the readers that appear as plugged-in readers.
-    /// - Throws: `VirtualReaderError` when there is no default card.
+    /// - Throws: `Malformed` when there is no default card.
     package init(_ names: [String] = ["Simulator"], plugged: Set<String> = []) throws {
         let base = VirtualReaders(count: names.count, kinds: [VirtualEIDKind()])
         self.base = base
@@ -70,11 +70,11 @@ package final class RecordingReaders: VirtualReaderBackend {
         return RecordingConnection(self, insertion.reader, connection)
     }
 
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any CardDescription {
         try base.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(Malformed) -> Bool {
         try await base.insert(description, into: baseNames[reader] ?? reader)
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Host
 
 /// A TCP port of 127.0.0.1 and ::1 that no other program gets while this object exists. A program that sets
 /// SO_REUSEADDR can listen on it, because the sockets of this object are bound and do not listen.

@@ -157,8 +157,8 @@ import Wire
 
     /// Inserts a card as a user would; without a description the reader's own card.
     package func insert(_ card: VirtualEIDDescription? = nil, into name: String = "Simulator") async throws {
-        guard let reader = registry[name] else { throw VirtualReaderError.unknownReader }
-        try await registry.insert(card, into: reader)
+        guard let reader = registry[name] else { throw Malformed("no reader \(name)") }
+        guard try await registry.insert(card, into: reader) else { throw Malformed("a card is in \(name) already") }
     }
 
     /// Removes a card as a user would.

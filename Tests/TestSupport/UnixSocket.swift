@@ -2,6 +2,7 @@
 import CLinux
 import Concurrency
 import Glibc
+import Host
 
 /// Connections of tests with Unix sockets.
 package enum UnixSocket {

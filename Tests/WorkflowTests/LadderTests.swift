@@ -199,9 +199,11 @@ struct LadderTests {
         let recorder = try RecordingReaders(plugged: ["Simulator"])
         let server = try await TestServer.started(recorder)
         let user = try await ScriptedClient(server)
-        try await recorder.insert(
-            VirtualEIDDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
-            into: "Simulator"
+        #expect(
+            try await recorder.insert(
+                VirtualEIDDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
+                into: "Simulator"
+            )
         )
         try await user.play(
             """
@@ -220,7 +222,7 @@ struct LadderTests {
         await user.isQuiet()
         await recorder.removeCard(from: "Simulator")
         try await user.play("< READER -")
-        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
+        #expect(try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator"))
         try await user.play(
             """
             < READER 3
@@ -363,7 +365,7 @@ struct LadderTests {
         let recorder = try RecordingReaders(plugged: ["Simulator"])
         let server = try await TestServer.started(recorder)
         let user = try await ScriptedClient(server, level: level)
-        try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator")
+        #expect(try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator"))
         try await user.play(
             """
             < READER 3

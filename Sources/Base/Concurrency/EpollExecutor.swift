@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 import Synchronization
 
 /// Executes the jobs of `Loop` on one thread, which waits in the kernel when there are none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+package import Host
 
 /// The actor that runs all code except card cryptography and blocking C calls: sockets, sessions, readers, workflows.
 ///
@@ -121,16 +122,4 @@ package actor Loop {
         for event in events { handlers[event.token]?(event.events) }
         fireAlarms()
     }
-}
-
-/// A failed system call: its name and the text for errno.
-package struct SystemError: Error, Sendable, CustomStringConvertible {
-    package let call: String
-    package let code: Int32
-
-    package init(_ call: String, _ code: Int32 = errno) {
-        (self.call, self.code) = (call, code)
-    }
-
-    package var description: String { "\(call): \(String(cString: strerror(code)))" }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
+import Host
 import Synchronization
 
 /// Runs the code that belongs to no executor, such as the actor of a card with its cryptography.

@@ -2,7 +2,7 @@
 import CLinux
 import CSeccomp
 import Glibc
-import Host
+package import Host
 
 /// The rights that a program of badged keeps when it reads untrusted input.
 ///
@@ -17,16 +17,12 @@ package struct Confinement: Sendable {
     /// The same for reading and writing. No file can be created, removed or renamed.
     var writable: [String] = []
 
-    package struct Failure: Error, Sendable {
-        package let text: String
-    }
-
     /// Confines the process for the rest of its life, with all its threads.
     ///
     /// A kernel without Landlock (before 5.13, or without it in `lsm=`) limits only the system calls; GET_HEALTH
     /// reports this.
-    /// - Throws: `Failure` if the kernel refuses. The program must then end.
-    package func apply() throws(Failure) {
+    /// - Throws: `SystemError` if the kernel refuses. The program must then end.
+    package func apply() throws(SystemError) {
         Log.open()
         if Landlock.isSupported { try limitFiles() }
         try limitCalls()
@@ -35,29 +31,29 @@ package struct Confinement: Sendable {
     /// Confines the process as `apply` does.
     /// - Returns: false if the kernel refuses, which is logged. The program must then end.
     package func apply(to program: String) -> Bool {
-        do throws(Failure) {
+        do throws(SystemError) {
             try apply()
             return true
         } catch {
-            Log.error("\(program) does not start, because it cannot drop its privileges: \(error.text)")
+            Log.error("\(program) does not start, because it cannot drop its privileges: \(error.description)")
             return false
         }
     }
 
-    private func limitFiles() throws(Failure) {
+    private func limitFiles() throws(SystemError) {
         let ruleset = clinux_landlock_create()
-        guard ruleset >= 0 else { throw Self.failure("landlock_create_ruleset", errno) }
+        guard ruleset >= 0 else { throw SystemError("landlock_create_ruleset") }
         defer { close(ruleset) }
         for (paths, mayWrite) in [(readable, false), (writable, true)] {
             for path in paths where clinux_landlock_allow(ruleset, path, mayWrite ? 1 : 0) != 0 && errno != ENOENT {
-                throw Self.failure(path, errno)
+                throw SystemError(path)
             }
         }
-        guard clinux_landlock_restrict(ruleset) == 0 else { throw Self.failure("landlock_restrict_self", errno) }
+        guard clinux_landlock_restrict(ruleset) == 0 else { throw SystemError("landlock_restrict_self") }
     }
 
-    private func limitCalls() throws(Failure) {
-        guard let filter = seccomp_init(Self.refusal(EPERM)) else { throw Self.failure("seccomp_init", ENOMEM) }
+    private func limitCalls() throws(SystemError) {
+        guard let filter = seccomp_init(Self.refusal(EPERM)) else { throw SystemError("seccomp_init", ENOMEM) }
         defer { seccomp_release(filter) }
         try Self.check("seccomp_attr_set", seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1))
         for call in calls {
@@ -75,12 +71,8 @@ package struct Confinement: Sendable {
     /// SCMP_ACT_ERRNO, a macro that Swift cannot import.
     private static func refusal(_ error: Int32) -> UInt32 { 0x0005_0000 | UInt32(error) }
 
-    private static func check(_ name: String, _ code: Int32) throws(Failure) {
-        if code < 0 { throw failure(name, -code) }
-    }
-
-    private static func failure(_ what: String, _ error: Int32) -> Failure {
-        Failure(text: "\(what): \(String(cString: strerror(error)))")
+    private static func check(_ name: String, _ code: Int32) throws(SystemError) {
+        if code < 0 { throw SystemError(name, -code) }
     }
 }
 

@@ -16,3 +16,15 @@ package func errorText(_ code: Int32 = errno) -> String {
         return String(cString: base)
     }
 }
+
+/// A failed system call: its name, or the path of its file, and errno.
+package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
+    package let call: String
+    package let code: Int32
+
+    package init(_ call: String, _ code: Int32 = errno) {
+        (self.call, self.code) = (call, code)
+    }
+
+    package var description: String { "\(call): \(errorText(code))" }
+}

@@ -31,13 +31,7 @@ package actor StateStore {
     }
 
     private func start() -> Task<Result<Store?, Failure>, Never> {
-        Task { [open] in
-            do throws(Failure) {
-                return .success(try await open())
-            } catch {
-                return .failure(error)
-            }
-        }
+        Task { [open] in await Result(of: open) }
     }
 
     /// Returns the store if it was made before. Commands that only look at a card use this, so that they make no file

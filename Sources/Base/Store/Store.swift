@@ -258,20 +258,11 @@ package struct StoreTransaction: ~Copyable {
         guard value.count <= Store.maximumValueCount, (1...Store.maximumNameCount).contains(name.utf8.count),
             !name.utf8.contains(0)
         else { throw .storeTooLong }
-        let sealed: [UInt8]
-        do throws(CryptoError) {
+        let sealed = try cryptography { () throws(CryptoError) in
             let nonce = try Random.bytes(Self.nonceCount)
             let plain = Secret([Self.format]).appending(value)
-            sealed =
-                nonce
-                + (try AuthenticatedAES.gcm.seal(
-                    plain,
-                    key: key,
-                    nonce: nonce,
-                    authenticating: Self.header(space, name)
-                ))
-        } catch {
-            throw .storeFailed("cannot seal a value: \(error)")
+            let header = Self.header(space, name)
+            return nonce + (try AuthenticatedAES.gcm.seal(plain, key: key, nonce: nonce, authenticating: header))
         }
         try remove(space, name)
         try database.run(
@@ -288,20 +279,14 @@ package struct StoreTransaction: ~Copyable {
         ) { found = $0.bytes(0) }
         guard let sealed = found else { return nil }
         guard sealed.count > Self.nonceCount else { throw .storeDamaged(name) }
-        do throws(CryptoError) {
-            let plain = try AuthenticatedAES.gcm.open(
-                Array(sealed[Self.nonceCount...]),
-                key: key,
-                nonce: Array(sealed.prefix(Self.nonceCount)),
-                authenticating: Self.header(space, name)
-            )
-            guard let plain, plain.withBytes({ $0.first }) == Self.format, let value = plain.part(1..<plain.count)
-            else {
-                throw CryptoError.invalidKey
-            }
-            return SecretBox(value)
-        } catch {
-            throw .storeDamaged(name)
-        }
+        let opened = try? AuthenticatedAES.gcm.open(
+            Array(sealed[Self.nonceCount...]),
+            key: key,
+            nonce: Array(sealed.prefix(Self.nonceCount)),
+            authenticating: Self.header(space, name)
+        )
+        guard let plain = opened, plain.withBytes({ $0.first }) == Self.format, let value = plain.part(1..<plain.count)
+        else { throw .storeDamaged(name) }
+        return SecretBox(value)
     }
 }

@@ -72,22 +72,15 @@ package struct StoreKeyPlaces {
 
     private func unseal(_ bytes: [UInt8]) throws(Failure) -> Secret {
         guard bytes.first == Self.sealedFormat else { throw .storeWrongKey(sealed) }
-        do throws(Failure) {
+        return try Self.sealing { () throws(Failure) in
             guard let tpm else { throw .tpm(.notAllowed) }
             return try tpm.unseal(Array(bytes.dropFirst()))
-        } catch {
-            throw error.sealing
         }
     }
 
     /// Draws a key and writes it to a file: sealed if the TPM takes new keys, otherwise unencrypted.
     func create() throws(Failure) -> StoreKey {
-        let key: Secret
-        do throws(CryptoError) {
-            key = try Random.secret(StoreKey.count)
-        } catch {
-            throw .storeFailed("no random key: \(error)")
-        }
+        let key = try cryptography { () throws(CryptoError) in try Random.secret(StoreKey.count) }
         guard let sealed = try seal(key) else {
             try PrivateFile.create(file, key)
             return try StoreKey(key, file, .file)
@@ -98,9 +91,15 @@ package struct StoreKeyPlaces {
 
     /// Seals a key; nil if no TPM takes new keys.
     private func seal(_ key: borrowing Secret) throws(Failure) -> [UInt8]? {
-        do throws(Failure) {
+        try Self.sealing { () throws(Failure) in
             guard let tpm, try tpm.takesNewKeys() else { return nil }
             return try tpm.seal(key)
+        }
+    }
+
+    private static func sealing<Value: ~Copyable>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        do throws(Failure) {
+            return try body()
         } catch {
             throw error.sealing
         }

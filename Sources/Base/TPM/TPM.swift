@@ -125,11 +125,7 @@ package final class TPM: Sendable {
     ) async throws(Failure) -> Value {
         let end = ContinuousClock.now + timeLimit
         let result = try await onThread { [self] () -> Result<Value, Failure> in
-            do throws(Failure) {
-                return .success(try connected(by: end, body))
-            } catch {
-                return .failure(error)
-            }
+            Result { () throws(Failure) in try connected(by: end, body) }
         }
         return try result.get()
     }

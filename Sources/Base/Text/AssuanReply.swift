@@ -12,13 +12,6 @@ package struct AssuanReply: ~Copyable {
         case error(Int)
     }
 
-    package enum Fault: Error, Sendable, Equatable {
-        /// More lines or more data than an answer may have.
-        case tooLong
-        /// A line that is not part of an answer, such as INQUIRE.
-        case unknownLine
-    }
-
     /// The longest line in bytes, without its end.
     package static let longestLine = 1000
     /// The maximum number of lines of one answer. Status lines and comments count.
@@ -26,15 +19,17 @@ package struct AssuanReply: ~Copyable {
     /// The maximum number of bytes of data, after decoding.
     package static let maximumData = 4096
 
+    private static let tooLong = Malformed("too long")
+
     private var lines = 0
     private var data: Secret?
 
     package init() {}
 
     /// Takes the next line. Returns the result when the line ends the answer.
-    package mutating func take(_ line: UnsafeRawBufferPointer) throws(Fault) -> Result? {
+    package mutating func take(_ line: UnsafeRawBufferPointer) throws(Malformed) -> Result? {
         lines += 1
-        guard lines <= Self.maximumLines, line.count <= Self.longestLine else { throw .tooLong }
+        guard lines <= Self.maximumLines, line.count <= Self.longestLine else { throw Self.tooLong }
         let end = line.firstIndex(of: UInt8(ascii: " ")) ?? line.count
         let word = line[..<end]
         let text = UnsafeRawBufferPointer(rebasing: line[min(end + 1, line.count)...])
@@ -47,17 +42,17 @@ package struct AssuanReply: ~Copyable {
             guard let data = data.take() else { return .done(nil) }
             return .done(SecretBox(data))
         }
-        guard word.elementsEqual("ERR".utf8) else { throw .unknownLine }
+        guard word.elementsEqual("ERR".utf8) else { throw Malformed("an unknown line") }
         let code = String(decoding: text.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self)
         return .error(Int(UInt32(code) ?? 0) & 0xFFFF)
     }
 
-    private mutating func add(_ more: consuming Secret) throws(Fault) {
+    private mutating func add(_ more: consuming Secret) throws(Malformed) {
         guard let earlier = data.take() else {
             data = consume more
             return
         }
-        guard earlier.count + more.count <= Self.maximumData else { throw .tooLong }
+        guard earlier.count + more.count <= Self.maximumData else { throw Self.tooLong }
         data = earlier.appending(more)
     }
 

@@ -70,6 +70,17 @@ extension Failure.Code {
     package static let internalError = Self("InternalError")
 }
 
+extension Result {
+    /// The outcome of an asynchronous body, for a task whose end is awaited elsewhere.
+    package init(of body: () async throws(Failure) -> Success) async {
+        do throws(Failure) {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}
+
 extension Failure {
     /// The command does not fit the state of the session.
     package static let badState = Failure(.badState, "the command does not fit the state")

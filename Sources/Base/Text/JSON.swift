@@ -35,9 +35,9 @@ public enum JSON: Sendable, Equatable {
     }
 
     /// Parses an object or array.
-    package init(_ text: some Sequence<UInt8>) throws(JSONError) {
+    package init(_ text: some Sequence<UInt8>) throws(Malformed) {
         let bytes = Array(text)
-        self = try bytes.span.withUnsafeBytes { raw throws(JSONError) in
+        self = try bytes.span.withUnsafeBytes { raw throws(Malformed) in
             _ = try JSONScanner.members(of: raw)
             var builder = Builder(text: raw, position: raw.starts(with: [0xEF]) ? 3 : 0)
             return builder.value()

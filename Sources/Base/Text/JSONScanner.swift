@@ -1,30 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a text is not JSON: the message text of the SDK and the offset in bytes, as INVALID reports them.
-package struct JSONError: Error, Equatable {
-    package enum Kind: String, Sendable {
-        case illegalValue = "illegal value"
-        case unterminatedObject = "unterminated object"
-        case unterminatedArray = "unterminated array"
-        case unterminatedString = "unterminated string"
-        case missingNameSeparator = "missing name separator"
-        case missingValueSeparator = "missing value separator"
-        case missingObject = "object is missing after a comma"
-        case illegalNumber = "illegal number"
-        case terminationByNumber = "invalid termination by number"
-        case illegalEscape = "invalid escape sequence"
-        case illegalUTF8 = "invalid UTF8 string"
-        case controlCharacter = "control character in a string"
-        case loneSurrogate = "lone surrogate in a string"
-        case deepNesting = "too deeply nested document"
-        case garbageAtEnd = "garbage at the end of the document"
-    }
-    package var kind: Kind
-    package var offset: Int
-
-    package var message: String { "\(kind.rawValue) (offset: \(offset))" }
-}
-
 package enum JSONKind: Sendable {
     case null, bool, number, string, array, object
 }
@@ -49,6 +24,25 @@ package struct JSONMember: Sendable {
 package struct JSONScanner {
     package static let maximumDepth = 1024
 
+    /// The message texts of the SDK, which INVALID reports with the offset in bytes.
+    private enum Fault: String {
+        case illegalValue = "illegal value"
+        case unterminatedObject = "unterminated object"
+        case unterminatedArray = "unterminated array"
+        case unterminatedString = "unterminated string"
+        case missingNameSeparator = "missing name separator"
+        case missingValueSeparator = "missing value separator"
+        case missingObject = "object is missing after a comma"
+        case illegalNumber = "illegal number"
+        case terminationByNumber = "invalid termination by number"
+        case illegalEscape = "invalid escape sequence"
+        case illegalUTF8 = "invalid UTF8 string"
+        case controlCharacter = "control character in a string"
+        case loneSurrogate = "lone surrogate in a string"
+        case deepNesting = "too deeply nested document"
+        case garbageAtEnd = "garbage at the end of the document"
+    }
+
     private let text: UnsafeRawBufferPointer
     private var position = 0
     private var depth = 0
@@ -58,7 +52,7 @@ package struct JSONScanner {
     private init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
     /// Returns the members of the outermost object in their order; none for an array.
-    package static func members(of text: UnsafeRawBufferPointer) throws(JSONError) -> [JSONMember] {
+    package static func members(of text: UnsafeRawBufferPointer) throws(Malformed) -> [JSONMember] {
         var scanner = JSONScanner(text)
         scanner.members.reserveCapacity(6)
         try scanner.document()
@@ -69,7 +63,9 @@ package struct JSONScanner {
 
     private var byte: UInt8? { position < text.count ? text[position] : nil }
 
-    private func failure(_ kind: JSONError.Kind) -> JSONError { JSONError(kind: kind, offset: position) }
+    private func failure(_ fault: Fault, at offset: Int? = nil) -> Malformed {
+        Malformed("\(fault.rawValue) (offset: \(offset ?? position))")
+    }
 
     /// Skips white space. Returns false at the end of the text.
     private mutating func skipSpace() -> Bool {
@@ -95,7 +91,7 @@ package struct JSONScanner {
 
     // MARK: Grammar
 
-    private mutating func document() throws(JSONError) {
+    private mutating func document() throws(Malformed) {
         if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { position = 3 }
         switch token() {
         case UInt8(ascii: "{"): try object()
@@ -105,7 +101,7 @@ package struct JSONScanner {
         if skipSpace() { throw failure(.garbageAtEnd) }
     }
 
-    private mutating func object() throws(JSONError) {
+    private mutating func object() throws(Malformed) {
         depth += 1
         guard depth <= Self.maximumDepth else { throw failure(.deepNesting) }
         var next = token()
@@ -120,7 +116,7 @@ package struct JSONScanner {
         depth -= 1
     }
 
-    private mutating func member() throws(JSONError) {
+    private mutating func member() throws(Malformed) {
         let keyStart = position
         sawEscape = false
         try string()
@@ -143,7 +139,7 @@ package struct JSONScanner {
         )
     }
 
-    private mutating func array() throws(JSONError) {
+    private mutating func array() throws(Malformed) {
         depth += 1
         guard depth <= Self.maximumDepth else { throw failure(.deepNesting) }
         guard skipSpace() else { throw failure(.unterminatedArray) }
@@ -164,7 +160,7 @@ package struct JSONScanner {
         depth -= 1
     }
 
-    private mutating func value() throws(JSONError) -> JSONKind {
+    private mutating func value() throws(Malformed) -> JSONKind {
         guard let first = byte else { throw failure(.illegalValue) }
         position += 1
         switch first {
@@ -197,7 +193,7 @@ package struct JSONScanner {
         }
     }
 
-    private mutating func literal(_ rest: StaticString) throws(JSONError) {
+    private mutating func literal(_ rest: StaticString) throws(Malformed) {
         for index in 0..<rest.utf8CodeUnitCount {
             guard byte == rest.utf8Start[index] else { throw failure(.illegalValue) }
             position += 1
@@ -210,7 +206,7 @@ package struct JSONScanner {
         return position - start
     }
 
-    private mutating func number() throws(JSONError) {
+    private mutating func number() throws(Malformed) {
         if byte == UInt8(ascii: "-") { position += 1 }
         if byte == UInt8(ascii: "0") {
             position += 1
@@ -230,7 +226,7 @@ package struct JSONScanner {
     }
 
     /// Scans from after the opening quote to after the closing quote.
-    private mutating func string() throws(JSONError) {
+    private mutating func string() throws(Malformed) {
         while let next = byte {
             if next == UInt8(ascii: "\"") { break }
             if next == UInt8(ascii: "\\") {
@@ -252,7 +248,7 @@ package struct JSONScanner {
         }
     }
 
-    private mutating func escape() throws(JSONError) {
+    private mutating func escape() throws(Malformed) {
         let start = position
         position += 1
         guard let kind = byte else { throw failure(.illegalEscape) }
@@ -266,17 +262,17 @@ package struct JSONScanner {
             guard unit & 0xF800 == 0xD800 else { return }
             let isPair = unit < 0xDC00 && byte == UInt8(ascii: "\\") && position + 1 < text.count
             guard isPair, text[position + 1] == UInt8(ascii: "u") else {
-                throw JSONError(kind: .loneSurrogate, offset: start)
+                throw failure(.loneSurrogate, at: start)
             }
             position += 2
-            guard try codeUnit() & 0xFC00 == 0xDC00 else { throw JSONError(kind: .loneSurrogate, offset: start) }
+            guard try codeUnit() & 0xFC00 == 0xDC00 else { throw failure(.loneSurrogate, at: start) }
         default:
             throw failure(.illegalEscape)
         }
     }
 
     /// Reads the four digits after `\u`.
-    private mutating func codeUnit() throws(JSONError) -> UInt16 {
+    private mutating func codeUnit() throws(Malformed) -> UInt16 {
         var unit: UInt16 = 0
         for _ in 0..<4 {
             guard let digit = byte.flatMap(Hex.value) else { throw failure(.illegalEscape) }
@@ -287,7 +283,7 @@ package struct JSONScanner {
     }
 
     /// Checks a UTF-8 sequence. RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.
-    private mutating func multiByteCharacter(_ lead: UInt8) throws(JSONError) {
+    private mutating func multiByteCharacter(_ lead: UInt8) throws(Malformed) {
         let count: Int
         var lower: UInt8 = 0x80
         var upper: UInt8 = 0xBF

@@ -9,6 +9,8 @@ package enum WebSocketEvent: Sendable, Equatable {
     case pong
     /// The status code; 1005 if there is none.
     case close(UInt16)
+    /// The bytes violate the protocol or a limit; the status code for the other side. Nothing follows.
+    case violation(UInt16)
 }
 
 /// Reads whole messages of one direction.
@@ -16,13 +18,13 @@ package struct WebSocketReader: Sendable {
     private var parser: WebSocketParser
     private var events: [WebSocketEvent] = []
     private var payload: [UInt8] = []
-    private var error: WebSocketError?
+    private var isBroken = false
 
     /// `limit` is the largest size of a message in bytes.
     package init(isMasked: Bool, limit: Int) { parser = WebSocketParser(isMasked: isMasked, limit: limit) }
 
     package mutating func append(_ bytes: some Collection<UInt8>) {
-        guard error == nil else { return }
+        guard !isBroken else { return }
         var bytes = Array(bytes)
         var (events, payload) = (self.events, self.payload)
         do throws(WebSocketError) {
@@ -39,7 +41,8 @@ package struct WebSocketReader: Sendable {
                 }
             }
         } catch {
-            self.error = error
+            isBroken = true
+            events.append(.violation(error.code))
         }
         (self.events, self.payload) = (events, payload)
     }
@@ -55,11 +58,7 @@ package struct WebSocketReader: Sendable {
     }
 
     /// Returns the next event; nil if more bytes are needed.
-    package mutating func next() throws(WebSocketError) -> WebSocketEvent? {
-        if !events.isEmpty { return events.removeFirst() }
-        if let error { throw error }
-        return nil
-    }
+    package mutating func next() -> WebSocketEvent? { events.isEmpty ? nil : events.removeFirst() }
 }
 
 /// Writes frames of one direction.

@@ -2,6 +2,7 @@
 package import EID
 import Glibc
 import Host
+import Text
 
 /// Reads certificates from the sources that users name: files, folders, zip archives, standard input.
 package struct AnchorSources: Sendable {
@@ -131,11 +132,11 @@ package struct AnchorSources: Sendable {
 
     private mutating func takeArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
         guard depth < limits.depth else { return complain(place, "is nested in too many archives") }
-        do throws(ZipArchive.Fault) {
+        do throws(Malformed) {
             let archive = try ZipArchive(bytes)
             for entry in archive.entries where !entry.isFolder {
                 guard filesLeft > 0, bytesLeft > 0 else { return complain(place, "has more content than can be read") }
-                do throws(ZipArchive.Fault) {
+                do throws(Malformed) {
                     let content = try archive.content(of: entry, limit: min(limits.fileBytes, bytesLeft))
                     take(content, "\(place)/\(entry.name)", depth + 1)
                 } catch {

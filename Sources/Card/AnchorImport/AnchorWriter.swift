@@ -2,27 +2,20 @@
 package import CountryAuthorities
 package import EID
 import Glibc
-import Host
+package import Host
 
 /// Writes certificates into the folder of the trust anchors.
 ///
 /// All certificates are first written under temporary names, which badged does not read. So a full disk changes
 /// nothing, and badged never reads a half-written certificate.
 package struct AnchorWriter: Sendable {
-    package struct Fault: Error, Sendable, Equatable {
-        package let path: String
-        /// The `errno` of the call that has failed.
-        package let code: Int32
-        package var text: String { "\(path): \(errorText(code))" }
-    }
-
     private let folder: String
 
     /// - Parameter folder: created if it is missing, with its parents.
     package init(folder: String) { self.folder = folder }
 
     /// Writes the certificates in this order.
-    package func write(_ certificates: [(certificate: CVCertificate, use: AuthorityUse)]) throws(Fault) {
+    package func write(_ certificates: [(certificate: CVCertificate, use: AuthorityUse)]) throws(SystemError) {
         var waiting: [(temporary: String, path: String)] = []
         defer { for file in waiting { unlink(file.temporary) } }
         var names: Set<String> = []
@@ -38,7 +31,7 @@ package struct AnchorWriter: Sendable {
             waiting.append((try Self.write(certificate.encoded, in: folder), path))
         }
         while let file = waiting.first {
-            guard rename(file.temporary, file.path) == 0 else { throw Fault(path: file.path, code: errno) }
+            guard rename(file.temporary, file.path) == 0 else { throw SystemError(file.path) }
             waiting.removeFirst()
         }
         for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
@@ -62,11 +55,11 @@ package struct AnchorWriter: Sendable {
     }
 
     /// Writes a file that everybody may read, and returns its temporary name.
-    private static func write(_ bytes: [UInt8], in folder: String) throws(Fault) -> String {
+    private static func write(_ bytes: [UInt8], in folder: String) throws(SystemError) -> String {
         var template = Array("\(folder)/.new-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
         let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard descriptor >= 0 else { throw Fault(path: folder, code: errno) }
+        guard descriptor >= 0 else { throw SystemError(folder) }
         let isWritten =
             Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o644) == 0
             && fsync(descriptor) == 0
@@ -74,20 +67,20 @@ package struct AnchorWriter: Sendable {
         close(descriptor)
         if isWritten { return path }
         unlink(path)
-        throw Fault(path: path, code: code == 0 ? EIO : code)
+        throw SystemError(path, code == 0 ? EIO : code)
     }
 
-    private static func makeFolder(_ path: String) throws(Fault) {
+    private static func makeFolder(_ path: String) throws(SystemError) {
         var status = stat()
         if stat(path, &status) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else { throw Fault(path: path, code: ENOTDIR) }
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw SystemError(path, ENOTDIR) }
             return
         }
         let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         if !parent.isEmpty { try makeFolder(parent) }
-        guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Fault(path: path, code: errno) }
+        guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw SystemError(path) }
         // badged runs as another user, and the umask of badgectl may deny other users access to new folders.
-        guard chmod(path, 0o755) == 0 else { throw Fault(path: path, code: errno) }
+        guard chmod(path, 0o755) == 0 else { throw SystemError(path) }
     }
 
     /// The C function is fsync; a folder that was not written may be missing.

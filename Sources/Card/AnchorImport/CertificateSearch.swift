@@ -31,7 +31,7 @@ package struct CertificateSearch: Sendable, Equatable {
                 position += 1
                 continue
             }
-            do throws(CVCertificateError) {
+            do throws(Malformed) {
                 certificates.append(try CVCertificate(candidate.bytes))
                 position += candidate.length
             } catch {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CZlib
+package import Text
 
 /// Reads a zip archive in memory. PKWARE APPNOTE 4.3; entries that are stored or deflated, without encryption.
 ///
 /// Every offset and length is checked. The content of an entry is unpacked only up to a given limit.
 package struct ZipArchive: Sendable {
-    package struct Fault: Error, Sendable, Equatable {
-        /// Says what is wrong, for a message.
-        package let text: String
-    }
-
     package struct Entry: Sendable, Equatable {
         package let name: String
         /// The number of bytes of the content, as the archive states it.
@@ -36,24 +32,24 @@ package struct ZipArchive: Sendable {
     }
 
     /// Reads the directory of the archive.
-    package init(_ bytes: [UInt8]) throws(Fault) {
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         self.bytes = bytes
-        guard let end = Self.end(of: bytes) else { throw Fault(text: "the zip archive has no directory") }
+        guard let end = Self.end(of: bytes) else { throw Malformed("the zip archive has no directory") }
         let count = Self.number(bytes, end + 10, 2)
         let start = Self.number(bytes, end + 16, 4)
         guard count != 0xFFFF, start != 0xFFFF_FFFF else {
-            throw Fault(text: "badgectl does not read zip archives of the ZIP64 format")
+            throw Malformed("badgectl does not read zip archives of the ZIP64 format")
         }
-        guard count <= Self.maximumEntries else { throw Fault(text: "the zip archive has too many entries") }
+        guard count <= Self.maximumEntries else { throw Malformed("the zip archive has too many entries") }
         var entries: [Entry] = []
         var position = start
         for _ in 0..<count {
             guard position <= end - 46, Self.number(bytes, position, 4) == 0x0201_4B50 else {
-                throw Fault(text: "the directory of the zip archive is damaged")
+                throw Malformed("the directory of the zip archive is damaged")
             }
             let lengths = [28, 30, 32].map { Self.number(bytes, position + $0, 2) }
             let next = position + 46 + lengths[0] + lengths[1] + lengths[2]
-            guard next <= end else { throw Fault(text: "the directory of the zip archive is damaged") }
+            guard next <= end else { throw Malformed("the directory of the zip archive is damaged") }
             entries.append(
                 Entry(
                     name: String(decoding: bytes[(position + 46)..<(position + 46 + lengths[0])], as: UTF8.self),
@@ -71,27 +67,27 @@ package struct ZipArchive: Sendable {
     }
 
     /// Unpacks an entry that has at most `limit` bytes.
-    package func content(of entry: Entry, limit: Int) throws(Fault) -> [UInt8] {
-        guard !entry.isEncrypted else { throw Fault(text: "is encrypted") }
-        guard entry.count <= limit else { throw Fault(text: "is too long") }
+    package func content(of entry: Entry, limit: Int) throws(Malformed) -> [UInt8] {
+        guard !entry.isEncrypted else { throw Malformed("is encrypted") }
+        guard entry.count <= limit else { throw Malformed("is too long") }
         guard entry.offset <= bytes.count - 30, Self.number(bytes, entry.offset, 4) == 0x0403_4B50 else {
-            throw Fault(text: "is not at its place in the zip archive")
+            throw Malformed("is not at its place in the zip archive")
         }
         let start =
             entry.offset + 30 + Self.number(bytes, entry.offset + 26, 2) + Self.number(bytes, entry.offset + 28, 2)
         guard start <= bytes.count, entry.packedCount <= bytes.count - start else {
-            throw Fault(text: "is not complete")
+            throw Malformed("is not complete")
         }
         let packed = bytes[start..<(start + entry.packedCount)]
         let content: [UInt8]?
         switch entry.method {
         case 0: content = Array(packed)
         case 8: content = Self.inflate(packed, count: entry.count)
-        default: throw Fault(text: "is compressed with a method that badgectl does not know")
+        default: throw Malformed("is compressed with a method that badgectl does not know")
         }
         guard let content, content.count == entry.count,
             crc32(0, content, uInt(content.count)) == entry.checksum
-        else { throw Fault(text: "is damaged") }
+        else { throw Malformed("is damaged") }
         return content
     }
 

@@ -65,14 +65,20 @@ package func cryptoStep<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throw
     }
 }
 
+/// Runs an exchange with the card.
+/// - Throws: `.card` when no answer came.
+package func answered<T>(_ body: () async throws(CardError) -> T) async throws(ChipError) -> T {
+    do throws(CardError) {
+        return try await body()
+    } catch {
+        throw .card(error)
+    }
+}
+
 extension CardChannel {
     /// Sends one command and returns its answer.
     /// - Throws: `.card` when no answer came.
     package func exchange(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
-        do throws(CardError) {
-            return try await transmit(command)
-        } catch {
-            throw .card(error)
-        }
+        try await answered { () async throws(CardError) in try await transmit(command) }
     }
 }

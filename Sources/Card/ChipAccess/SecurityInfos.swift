@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
+import ISO7816
+package import Text
 
 /// The SET OF SecurityInfo of EF.CardAccess, EF.CardSecurity and DG14: the protocols of a chip. TR-03110-3 A.1.1,
 /// ICAO 9303-11 9.2.
@@ -23,8 +24,8 @@ package struct SecurityInfos: Sendable, Equatable {
     package static let maximumCount = 128
 
     /// Reads the content of the file. Bytes behind the set are ignored, since a file may be longer than its content.
-    /// - Throws: `BERError`.
-    package init(_ bytes: some Collection<UInt8>) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         let set = try BERTLV(startOf: bytes)
         guard set.tag == 0x31 else { throw .invalidTag }
         for object in try set.children.prefix(Self.maximumCount) {

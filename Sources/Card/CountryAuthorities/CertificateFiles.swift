@@ -2,6 +2,7 @@
 package import EID
 import Glibc
 import Host
+package import Text
 
 /// Reads folders of CV certificates: files `NAME.cvcert` in DER.
 package enum CertificateFiles {
@@ -24,13 +25,13 @@ package enum CertificateFiles {
     }
 
     /// Reads one certificate.
-    /// - Throws: `CVCertificateError`, also when the file cannot be read.
-    package static func read(_ path: String) throws(CVCertificateError) -> CVCertificate {
+    /// - Throws: `Malformed`, also when the file cannot be read.
+    package static func read(_ path: String) throws(Malformed) -> CVCertificate {
         switch PlainFile.read(path, limit: CVCertificate.maximumLength) {
         case .bytes(let bytes): return try CVCertificate(bytes)
-        case .missing: throw .malformed("there is no such file")
-        case .tooLong: throw .malformed("the file is longer than a certificate")
-        case .failed(let reason): throw .malformed(reason)
+        case .missing: throw Malformed("there is no such file")
+        case .tooLong: throw Malformed("the file is longer than a certificate")
+        case .failed(let reason): throw Malformed(reason)
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import EID
+import Text
 
 /// The country authorities that are trusted: every chain of certificates has to begin at one. TR-03110-3, 2.1.
 ///
@@ -41,7 +42,7 @@ package struct TrustAnchors: Sendable, Equatable {
         var found: [CVCertificate] = []
         for name in names {
             let path = "\(folder)/\(name)"
-            do throws(CVCertificateError) {
+            do throws(Malformed) {
                 let certificate = try CertificateFiles.read(path)
                 guard certificate.chat.role == .cvca, certificate.chat.terminalType == .authenticationTerminal else {
                     warnings.append("\(path) is not a certificate of an authority for authentication terminals")

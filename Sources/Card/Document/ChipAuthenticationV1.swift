@@ -16,10 +16,7 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
         (self.key, self.cipher, self.keyID) = (key, cipher, keyID)
     }
 
-    package enum Fault: Error, Sendable, Equatable {
-        case malformed
-        case unsupported
-    }
+    package typealias Fault = PublicKeyInfo.Fault
 
     /// Chooses a key of DG14 and the strongest cipher for it; nil if the chip offers no chip authentication.
     ///

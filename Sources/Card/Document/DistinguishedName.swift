@@ -30,7 +30,7 @@ package struct DistinguishedName: Sendable, Hashable {
     private static let maximumCount = 32
 
     /// Reads an RDNSequence.
-    init(_ object: BERTLV) throws(BERError) {
+    init(_ object: BERTLV) throws(Malformed) {
         guard object.tag == 0x30 else { throw .invalidTag }
         var parts: [[Attribute]] = []
         var words: [String] = []

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 import Crypto
-package import ISO7816
+import ISO7816
+package import Text
 
 /// A certificate of a country's authority, of a document signer, or of a master list signer. RFC 5280 4,
 /// ICAO 9303-12 7.1.
@@ -42,8 +43,8 @@ package struct DocumentCertificate: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 
     /// Reads exactly one certificate.
-    /// - Throws: `BERError`.
-    package init(_ bytes: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw .invalidLength }
         let outer = try RawObject(bytes)
         let parts = try outer.children()
@@ -77,7 +78,7 @@ package struct DocumentCertificate: Sendable, Hashable {
         }
     }
 
-    private mutating func readExtensions(_ wrapped: RawObject) throws(BERError) {
+    private mutating func readExtensions(_ wrapped: RawObject) throws(Malformed) {
         guard let list = try wrapped.children().first, list.tag == 0x30 else { throw .invalidTag }
         var seen: Set<[UInt8]> = []
         for entry in try list.children() {
@@ -94,7 +95,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     }
 
     /// - Returns: whether the extension is known.
-    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(BERError) -> Bool {
+    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(Malformed) -> Bool {
         switch identifier {
         case Self.authorityKey:
             authorityKeyID = try BERTLV(content).children.first { $0.tag == 0x80 }?.value

@@ -253,7 +253,7 @@ package struct DocumentReading: Sendable {
             guard let chosen = try ChipAuthenticationV1.choose(infos) else { return }
             choice = chosen
         } catch {
-            let reason: ChipCheck.Reason = error == .malformed ? .malformed : .unsupported
+            let reason: ChipCheck.Reason = error == .unsupported ? .unsupported : .malformed
             checks.chip.runs.append(.init(.chipAuthentication, .failed, reason))
             return
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
+import ISO7816
+package import Text
 
 /// A picture of a data group, as the chip has it.
 package struct DocumentImage: Sendable, Equatable {
@@ -44,8 +45,8 @@ package struct FaceImages: Sendable, Equatable {
     private static let maximumCount = 16
 
     /// Reads the file.
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
         guard object.tag == 0x75, let group = try object.children.first(where: { $0.tag == 0x7F61 }) else {
             throw .invalidTag
@@ -66,7 +67,7 @@ package struct FaceImages: Sendable, Equatable {
 
     /// The pictures of a facial record. Its lengths are wrong in some documents; the data object bounds it.
     /// ISO/IEC 19794-5:2005 5.3 to 5.7.
-    private static func record(_ bytes: [UInt8]) throws(BERError) -> [DocumentImage] {
+    private static func record(_ bytes: [UInt8]) throws(Malformed) -> [DocumentImage] {
         var cursor = Cursor(bytes[...])
         guard cursor.take(4).map(Array.init) == Array("FAC\0".utf8) else {
             // Not a record of this standard: a picture alone, if it is one.
@@ -120,8 +121,8 @@ package struct SignatureImages: Sendable, Equatable {
     package let images: [DocumentImage]
 
     /// Reads the file.
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
         guard object.tag == 0x67 else { throw .invalidTag }
         images = try object.children.prefix(16).filter { $0.tag == 0x5F43 }.map { DocumentImage($0.value) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
+import ISO7816
+package import Text
 
 /// Additional details of the holder: DG11. ICAO 9303-10 4.7.11.
 package struct PersonalDetails: Sendable, Equatable {
@@ -19,8 +20,8 @@ package struct PersonalDetails: Sendable, Equatable {
     package private(set) var custody: String?
 
     /// Reads the file. Unknown objects are ignored; the list of tags is not needed.
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         for object in try TextGroup.objects(of: file, 0x6B) {
             let value = object.value
             switch object.tag {
@@ -57,8 +58,8 @@ package struct IssuanceDetails: Sendable, Equatable {
     package private(set) var personalizationSystem: String?
 
     /// Reads the file.
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         for object in try TextGroup.objects(of: file, 0x6C) {
             let value = object.value
             switch object.tag {
@@ -90,8 +91,8 @@ package struct PersonsToNotify: Sendable, Equatable {
     package let persons: [Person]
 
     /// Reads the file.
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
         guard object.tag == 0x70 else { throw .invalidTag }
         var persons: [Person] = []
@@ -117,7 +118,7 @@ private enum TextGroup {
     /// The maximum number of objects. The standard names 13.
     private static let maximumCount = 128
 
-    static func objects(of file: [UInt8], _ tag: UInt32) throws(BERError) -> [BERTLV] {
+    static func objects(of file: [UInt8], _ tag: UInt32) throws(Malformed) -> [BERTLV] {
         let group = try BERTLV(startOf: file)
         guard group.tag == tag else { throw .invalidTag }
         var objects: [BERTLV] = []

@@ -13,9 +13,10 @@ package enum PublicKeyInfo: Sendable, Equatable {
     case rsa(RSAPublicKey)
     case integers(DHPublicKey)
 
+    /// Why a structure of a chip cannot be used.
     package enum Fault: Error, Sendable, Equatable {
         case malformed
-        /// An unknown algorithm or curve, or a number out of the limits.
+        /// An unknown algorithm, hash or curve, or a number out of the limits.
         case unsupported
         /// The point is not on the curve.
         case invalidKey
@@ -83,22 +84,17 @@ package enum PublicKeyInfo: Sendable, Equatable {
             order: fields[4].value,
             cofactor: cofactor
         )
-        do throws(CryptoError) {
-            return try Curve(explicit)
-        } catch {
-            throw .unsupported
-        }
+        guard let curve = try? Curve(explicit) else { throw .unsupported }
+        return curve
     }
 
     private static func rsa(_ key: [UInt8]) throws(Fault) -> RSAPublicKey {
         guard let sequence = try? BERTLV(key), sequence.tag == 0x30, let numbers = try? sequence.children,
             numbers.count == 2, numbers.allSatisfy({ $0.tag == 0x02 && !$0.value.isEmpty && $0.value[0] & 0x80 == 0 })
         else { throw .malformed }
-        do throws(CryptoError) {
-            return try RSAPublicKey(modulus: numbers[0].value, exponent: numbers[1].value, bits: 1024...8192)
-        } catch {
-            throw .unsupported
-        }
+        guard let key = try? RSAPublicKey(modulus: numbers[0].value, exponent: numbers[1].value, bits: 1024...8192)
+        else { throw .unsupported }
+        return key
     }
 
     /// Diffie-Hellman over integers, with the prime and generator of a known group. RFC 3279 2.3.3, PKCS#3.
@@ -107,11 +103,8 @@ package enum PublicKeyInfo: Sendable, Equatable {
             numbers[0].tag == 0x02, numbers[1].tag == 0x02, let number = try? BERTLV(key), number.tag == 0x02
         else { throw .malformed }
         guard let group = DHParameters(prime: numbers[0].value, generator: numbers[1].value) else { throw .unsupported }
-        do throws(CryptoError) {
-            return try DHPublicKey(number.value, in: group)
-        } catch {
-            throw .invalidKey
-        }
+        guard let key = try? DHPublicKey(number.value, in: group) else { throw .invalidKey }
+        return key
     }
 
     private static let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
+import Text
 
 /// A data object with the bytes as they were found, since signatures and hashes cover those.
 struct RawObject {
@@ -10,7 +11,7 @@ struct RawObject {
     var value: [UInt8] { object.value }
 
     /// Reads exactly one object.
-    init(_ bytes: [UInt8]) throws(BERError) {
+    init(_ bytes: [UInt8]) throws(Malformed) {
         let objects = try Self.sequence(bytes, limit: 1)
         guard let first = objects.first else { throw .truncated }
         self = first
@@ -20,10 +21,10 @@ struct RawObject {
 
     /// The objects of the value.
     /// - Throws: `.leftOver` for more than `limit`.
-    func children(limit: Int = 64) throws(BERError) -> [RawObject] { try Self.sequence(value, limit: limit) }
+    func children(limit: Int = 64) throws(Malformed) -> [RawObject] { try Self.sequence(value, limit: limit) }
 
     /// Reads all objects of some bytes.
-    static func sequence(_ bytes: [UInt8], limit: Int) throws(BERError) -> [RawObject] {
+    static func sequence(_ bytes: [UInt8], limit: Int) throws(Malformed) -> [RawObject] {
         var reader = BERReader(bytes)
         var objects: [RawObject] = []
         while !reader.isAtEnd {

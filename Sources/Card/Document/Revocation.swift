@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
+import ISO7816
+package import Text
 
 /// A list of revoked certificates of a country. RFC 5280 5, ICAO 9303-12 7.1.4.
 package struct RevocationList: Sendable, Equatable {
@@ -20,8 +21,8 @@ package struct RevocationList: Sendable, Equatable {
     package static let maximumLength = 4 << 20
 
     /// Reads exactly one list.
-    /// - Throws: `BERError`.
-    package init(_ bytes: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw .invalidLength }
         let outer = try RawObject(bytes)
         let parts = try outer.children()
@@ -88,20 +89,20 @@ package struct DefectList: Sendable, Equatable {
     private static let maximumEntries = 4096
 
     /// Reads the signed content.
-    /// - Throws: `BERError`.
-    package init(content: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(content: [UInt8]) throws(Malformed) {
         let fields = try RawObject(content).children(limit: 8)
         guard let set = fields.last, fields.count >= 3, set.tag == 0x31 else { throw .invalidTag }
-        entries = try set.children(limit: Self.maximumEntries).map { entry throws(BERError) in
+        entries = try set.children(limit: Self.maximumEntries).map { entry throws(Malformed) in
             let parts = try entry.children(limit: 3)
             guard parts.count >= 2, let last = parts.last, parts[0].tag == 0x30, last.tag == 0x31 else {
                 throw .invalidTag
             }
             let signer = try parts[0].children(limit: 2)
             guard signer.count == 2, signer[1].tag == 0x02 else { throw .invalidTag }
-            let defects = try last.children().map { defect throws(BERError) in
+            let defects = try last.children().map { defect throws(Malformed) in
                 guard let identifier = try defect.children(limit: 2).first, identifier.tag == 0x06 else {
-                    throw BERError.invalidTag
+                    throw Malformed.invalidTag
                 }
                 return identifier.value
             }

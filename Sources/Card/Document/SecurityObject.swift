@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 package import Crypto
-package import ISO7816
+import ISO7816
+package import Text
 
 /// The signed content of EF.SOD: the hash of each data group. ICAO 9303-10 4.6.2.3.
 package struct SecurityObject: Sendable, Equatable {
@@ -12,11 +13,7 @@ package struct SecurityObject: Sendable, Equatable {
     /// The content of the object identifier.
     package static let contentType = OID.icaoSecurity + [1]
 
-    package enum Fault: Error, Sendable, Equatable {
-        case malformed
-        /// The hash algorithm is not known.
-        case unsupported
-    }
+    package typealias Fault = PublicKeyInfo.Fault
 
     /// Reads an LDSSecurityObject.
     package init(_ bytes: [UInt8]) throws(Fault) {
@@ -53,8 +50,8 @@ package struct SecurityObject: Sendable, Equatable {
 package struct CommonData: Sendable, Equatable {
     package let groups: [Int]
 
-    /// - Throws: `BERError`.
-    package init(_ file: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
         guard object.tag == DocumentFile.com.tag, let list = try object.children.first(where: { $0.tag == 0x5C })
         else { throw .invalidTag }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import ISO7816
+import ISO7816
+package import Text
 
 /// EF.DIR: the applications of a card. ISO 7816-4, 12.2.3.
 package struct ApplicationDirectory: Sendable, Equatable {
@@ -10,15 +11,15 @@ package struct ApplicationDirectory: Sendable, Equatable {
 
     /// Reads application templates (61 with 4F inside) and single application identifiers (4F). Other objects are
     /// ignored. What is neither ends the content, since a file may be longer than its content.
-    /// - Throws: `BERError` for a malformed template or identifier.
-    package init(_ bytes: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed` for a malformed template or identifier.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         var reader = BERReader(bytes)
         var found: [[UInt8]] = []
         while let first = reader.remainder.first {
             let isEntry = first == 0x61 || first == 0x4F
             guard isEntry || first != 0x00 && first != 0xFF else { break }
             let object: BERTLV
-            do throws(BERError) {
+            do throws(Malformed) {
                 object = try reader.next()
             } catch {
                 guard isEntry else { break }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 package import ISO7816
+package import Text
 
 /// Authenticated auxiliary data: values that the card compares with its own. TR-03110-3 A.6.5.
 package struct AuxiliaryData: Sendable, Equatable {
@@ -36,8 +37,8 @@ package struct AuxiliaryData: Sendable, Equatable {
     }
 
     /// Reads the object 67.
-    /// - Throws: `BERError`; `.invalidTag` for unexpected objects.
-    package init(_ object: BERTLV) throws(BERError) {
+    /// - Throws: `Malformed`; `.invalidTag` for unexpected objects.
+    package init(_ object: BERTLV) throws(Malformed) {
         guard object.tag == 0x67 else { throw .invalidTag }
         for entry in try object.children {
             let parts = try entry.children

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 package import ISO7816
+package import Text
 
 /// A certificate holder authorization template: the role of the holder and what it may do. TR-03110-3 C.4.
 package struct CHAT: Sendable, Hashable {
@@ -52,19 +53,19 @@ package struct CHAT: Sendable, Hashable {
     }
 
     /// Reads the object 7F4C.
-    /// - Throws: `CVCertificateError.malformed`.
-    package init(_ object: BERTLV) throws(CVCertificateError) {
-        guard object.tag == 0x7F4C else { throw .malformed("authorization template with a wrong tag") }
-        let parts = try CVCertificateError.reading("authorization template") { () throws(BERError) in
+    /// - Throws: `Malformed`.
+    package init(_ object: BERTLV) throws(Malformed) {
+        guard object.tag == 0x7F4C else { throw Malformed("authorization template with a wrong tag") }
+        let parts = try Malformed.at("authorization template") { () throws(Malformed) in
             try object.children
         }
         guard parts.count == 2, parts[0].tag == 0x06, parts[1].tag == 0x53,
             parts[0].value.dropLast() == OID.roles[...],
             let type = parts[0].value.last.flatMap(TerminalType.init(rawValue:))
-        else { throw .malformed("authorization template of an unknown kind") }
+        else { throw Malformed("authorization template of an unknown kind") }
         let data = parts[1].value
         guard let first = data.first, data.count == type.length, let role = Role(rawValue: first >> 6) else {
-            throw .malformed("authorization of a wrong length")
+            throw Malformed("authorization of a wrong length")
         }
         self.init(type, role, authorization: data.reduce(0) { $0 << 8 | UInt64($1) })
     }

@@ -2,6 +2,7 @@
 import ChipAccess
 package import Crypto
 package import ISO7816
+package import Text
 
 /// A card-verifiable certificate. TR-03110-3 C.1.
 package struct CVCertificate: Sendable, Equatable {
@@ -32,10 +33,10 @@ package struct CVCertificate: Sendable, Equatable {
     package static let maximumLength = 2048
 
     /// Reads the object 7F21.
-    /// - Throws: `CVCertificateError`.
-    package init(_ bytes: [UInt8]) throws(CVCertificateError) {
-        guard bytes.count <= Self.maximumLength else { throw .malformed("certificate too long") }
-        let parts = try CVCertificateError.reading("certificate") { () throws(BERError) in
+    /// - Throws: `Malformed`.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumLength else { throw Malformed("certificate too long") }
+        let parts = try Malformed.at("certificate") { () throws(Malformed) in
             let outer = try BERTLV(bytes)
             return outer.tag == 0x7F21 ? try outer.children : []
         }
@@ -43,30 +44,30 @@ package struct CVCertificate: Sendable, Equatable {
     }
 
     /// Reads body and signature without the object 7F21, as in PSO:VERIFY CERTIFICATE. TR-03110-3 B.11.4.
-    package init(commandData bytes: [UInt8]) throws(CVCertificateError) {
-        guard bytes.count <= Self.maximumLength else { throw .malformed("certificate too long") }
-        let parts = try CVCertificateError.reading("certificate") { () throws(BERError) in
+    package init(commandData bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumLength else { throw Malformed("certificate too long") }
+        let parts = try Malformed.at("certificate") { () throws(Malformed) in
             try BERTLV.sequence(bytes)
         }
         try self.init(parts: parts)
     }
 
-    private init(parts: [BERTLV]) throws(CVCertificateError) {
-        guard parts.map(\.tag) == [0x7F4E, 0x5F37] else { throw .malformed("certificate without body and signature") }
-        let fields = try CVCertificateError.reading("certificate body") { () throws(BERError) in
+    private init(parts: [BERTLV]) throws(Malformed) {
+        guard parts.map(\.tag) == [0x7F4E, 0x5F37] else { throw Malformed("certificate without body and signature") }
+        let fields = try Malformed.at("certificate body") { () throws(Malformed) in
             try parts[0].children
         }
         let tags = fields.map(\.tag)
         guard tags == Self.tags || tags == Self.tags + [0x65] else {
-            throw .malformed("certificate body with unexpected objects")
+            throw Malformed("certificate body with unexpected objects")
         }
-        guard fields[0].value == [0] else { throw .malformed("certificate of another version") }
+        guard fields[0].value == [0] else { throw Malformed("certificate of another version") }
         guard (7...16).contains(fields[1].value.count), (7...16).contains(fields[3].value.count) else {
-            throw .malformed("reference of a wrong length")
+            throw Malformed("reference of a wrong length")
         }
-        let keyObjects = try CVCertificateError.reading("public key") { () throws(BERError) in try fields[2].children }
+        let keyObjects = try Malformed.at("public key") { () throws(Malformed) in try fields[2].children }
         guard let effective = CVDate(bytes: fields[5].value), let expiration = CVDate(bytes: fields[6].value) else {
-            throw .malformed("date that does not exist")
+            throw Malformed("date that does not exist")
         }
         (body, signature) = (parts[0].encoded, parts[1].value)
         (authorityReference, holderReference) = (fields[1].value, fields[3].value)
@@ -78,9 +79,9 @@ package struct CVCertificate: Sendable, Equatable {
 
     private static let tags: [UInt32] = [0x5F29, 0x42, 0x7F49, 0x5F20, 0x7F4C, 0x5F25, 0x5F24]
 
-    private static func extensions(in object: BERTLV) throws(CVCertificateError) -> [Extension] {
-        try CVCertificateError.reading("extensions") { () throws(BERError) in
-            try object.children.map { entry throws(BERError) in
+    private static func extensions(in object: BERTLV) throws(Malformed) -> [Extension] {
+        try Malformed.at("extensions") { () throws(Malformed) in
+            try object.children.map { entry throws(Malformed) in
                 let objects = try entry.children
                 guard entry.tag == 0x73, let first = objects.first, first.tag == 0x06 else { throw .invalidTag }
                 return Extension(identifier: first.value, objects: Array(objects.dropFirst()))
@@ -101,12 +102,11 @@ package struct CVCertificate: Sendable, Equatable {
 
     /// Whether the key `issuer` has signed this certificate. `digest` is the hash function that the issuer's certificate
     /// names. Throws `.unsupported` when libcrypto cannot check the signature.
-    package func isSigned(by issuer: ECPublicKey, _ digest: DigestAlgorithm) throws(CVCertificateError) -> Bool {
-        do {
-            return try ECDSA.verify(signature, of: body, with: issuer, digest: digest)
-        } catch {
+    package func isSigned(by issuer: ECPublicKey, _ digest: DigestAlgorithm) throws(Malformed) -> Bool {
+        guard let isRight = try? ECDSA.verify(signature, of: body, with: issuer, digest: digest) else {
             throw .unsupported
         }
+        return isRight
     }
 
     /// The hash of the certificate description. TR-03110-3 C.3.1.
@@ -122,20 +122,9 @@ package struct CVCertificate: Sendable, Equatable {
 }
 
 /// What is wrong with a CV certificate or one of its parts.
-package enum CVCertificateError: Error, Sendable, Equatable {
-    /// The structure or a length is wrong; words for the log.
-    case malformed(String)
+extension Malformed {
     /// The certificate has a curve or an algorithm that no eID certificate uses.
-    case unsupported
+    package static let unsupported = Malformed("a curve or an algorithm that no eID certificate uses")
     /// The public point is not on its curve.
-    case invalidKey
-
-    /// Runs `body` and names the part in its error.
-    package static func reading<T>(_ part: String, _ body: () throws(BERError) -> T) throws(CVCertificateError) -> T {
-        do {
-            return try body()
-        } catch {
-            throw .malformed("\(part) cannot be read: \(error)")
-        }
-    }
+    package static let invalidKey = Malformed("a public key that is not on its curve")
 }

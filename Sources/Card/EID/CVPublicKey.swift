@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
+package import Text
 
 /// A public key data object, 7F49, of an elliptic curve key. TR-03110-3 D.3.3.
 package struct CVPublicKey: Sendable, Equatable {
@@ -17,8 +18,8 @@ package struct CVPublicKey: Sendable, Equatable {
     }
 
     /// Reads the objects inside 7F49.
-    /// - Throws: `CVCertificateError.malformed`; `.unsupported` for domain parameters that are not standardized.
-    package init(objects: [BERTLV]) throws(CVCertificateError) {
+    /// - Throws: `Malformed`, also for domain parameters that are not standardized.
+    package init(objects: [BERTLV]) throws(Malformed) {
         switch objects.map(\.tag) {
         case [0x06, 0x86]:
             curve = nil
@@ -31,30 +32,24 @@ package struct CVPublicKey: Sendable, Equatable {
                 order: objects[5].value,
                 cofactor: objects[7].value
             )
-            do {
-                curve = try Curve(parameters)
-            } catch {
-                throw .unsupported
-            }
+            guard let known = try? Curve(parameters) else { throw .unsupported }
+            curve = known
         default:
-            throw .malformed("public key with unexpected objects")
+            throw Malformed("public key with unexpected objects")
         }
         identifier = objects[0].value
         guard let point = objects.first(where: { $0.tag == 0x86 })?.value, point.count <= 133 else {
-            throw .malformed("public point too long")
+            throw Malformed("public point too long")
         }
         self.point = point
     }
 
     /// Returns the key on its own curve, or on `inherited` when it has none.
     /// - Throws: `.invalidKey` when the point is not on the curve; `.unsupported` without a curve.
-    package func key(inheriting inherited: Curve? = nil) throws(CVCertificateError) -> ECPublicKey {
+    package func key(inheriting inherited: Curve? = nil) throws(Malformed) -> ECPublicKey {
         guard let curve = curve ?? inherited else { throw .unsupported }
-        do {
-            return try ECPublicKey(point, on: curve)
-        } catch {
-            throw .invalidKey
-        }
+        guard let key = try? ECPublicKey(point, on: curve) else { throw .invalidKey }
+        return key
     }
 
     /// The object 7F49.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ChipAccess
 import Crypto
-package import ISO7816
+import ISO7816
+package import Text
 
 /// EF.CardAccess: the protocols of a card, readable without a password. TR-03110-3 A.1.2.
 package struct CardAccess: Sendable, Equatable {
@@ -15,8 +16,8 @@ package struct CardAccess: Sendable, Equatable {
 
     /// Reads the file; nil when it has no supported PACE variant: version 2, standardized elliptic curve, generic mapping
     /// and AES.
-    /// - Throws: `BERError`.
-    package init?(_ bytes: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`.
+    package init?(_ bytes: [UInt8]) throws(Malformed) {
         var reader = BERReader(bytes)
         _ = try reader.next()
         let structure = Array(bytes.dropLast(reader.remainder.count))

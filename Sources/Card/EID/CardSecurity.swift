@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ChipAccess
-package import ISO7816
+import ISO7816
+package import Text
 
 /// EF.CardSecurity: the card's signed SecurityInfos. TR-03110-3 A.1.2.5.
 ///
@@ -15,8 +16,8 @@ package struct CardSecurity: Sendable, Equatable {
     package static let shortFileID: UInt8 = 0x1D
 
     /// Reads a CMS SignedData. Bytes after it are ignored, since cards fill up the file. RFC 5652 5.1.
-    /// - Throws: `BERError`; `.invalidTag` for another content.
-    package init(_ bytes: [UInt8]) throws(BERError) {
+    /// - Throws: `Malformed`; `.invalidTag` for another content.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         var reader = BERReader(bytes)
         let contentInfo = try Self.children(of: try reader.next(), 0x30)
         guard contentInfo.count == 2, contentInfo[0] == BERTLV(0x06, OID.signedData) else { throw .invalidTag }
@@ -32,7 +33,7 @@ package struct CardSecurity: Sendable, Equatable {
         securityInfos = try SecurityInfos(content)
     }
 
-    private static func children(of object: BERTLV, _ tag: UInt32) throws(BERError) -> [BERTLV] {
+    private static func children(of object: BERTLV, _ tag: UInt32) throws(Malformed) -> [BERTLV] {
         guard object.tag == tag else { throw .invalidTag }
         return try object.children
     }

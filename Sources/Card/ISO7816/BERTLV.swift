@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// A data object: tag, length, value. ISO 7816-4, 5.2.2 (BER-TLV); ITU-T X.690.
 ///
@@ -19,8 +20,8 @@ package struct BERTLV: Sendable, Equatable {
     }
 
     /// Reads exactly one object.
-    /// - Throws: `BERError`; `.leftOver` for bytes after the object.
-    package init(_ bytes: some Collection<UInt8>) throws(BERError) {
+    /// - Throws: `Malformed`; `.leftOver` for bytes after the object.
+    package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         var reader = BERReader(bytes)
         self = try reader.next()
         guard reader.isAtEnd else { throw .leftOver }
@@ -28,14 +29,14 @@ package struct BERTLV: Sendable, Equatable {
 
     /// Reads the object at the start of a file. What lies behind it is ignored, because a file may be longer than its
     /// content. ISO 7816-4, 7.2.
-    /// - Throws: `BERError`; `.truncated` for a file that is shorter than the length of its object.
-    package init(startOf file: some Collection<UInt8>) throws(BERError) {
+    /// - Throws: `Malformed`; `.truncated` for a file that is shorter than the length of its object.
+    package init(startOf file: some Collection<UInt8>) throws(Malformed) {
         var reader = BERReader(file)
         self = try reader.next()
     }
 
     /// Reads all objects; no bytes give an empty array.
-    package static func sequence(_ bytes: some Collection<UInt8>) throws(BERError) -> [BERTLV] {
+    package static func sequence(_ bytes: some Collection<UInt8>) throws(Malformed) -> [BERTLV] {
         var reader = BERReader(bytes)
         var objects: [BERTLV] = []
         while !reader.isAtEnd { objects.append(try reader.next()) }
@@ -51,7 +52,7 @@ package struct BERTLV: Sendable, Equatable {
 
     /// The objects of the value.
     package var children: [BERTLV] {
-        get throws(BERError) { try Self.sequence(value) }
+        get throws(Malformed) { try Self.sequence(value) }
     }
 
     /// The encoding with the shortest length.
@@ -81,15 +82,15 @@ package struct BERTLV: Sendable, Equatable {
 }
 
 /// What is wrong with an encoding.
-package enum BERError: Error, Sendable, Equatable {
+extension Malformed {
     /// The bytes end inside an object.
-    case truncated
+    package static let truncated = Malformed("an object is cut off")
     /// A tag has more than three bytes, a leading zero, or is not the expected one.
-    case invalidTag
-    /// A length is indefinite or has more than three bytes.
-    case invalidLength
-    /// Bytes follow the last object.
-    case leftOver
+    package static let invalidTag = Malformed("an unexpected tag")
+    /// A length is indefinite, has more than three bytes, or exceeds a limit.
+    package static let invalidLength = Malformed("an invalid length")
+    /// Bytes or objects follow the last one.
+    package static let leftOver = Malformed("something follows the last object")
 }
 
 /// Reads data objects one after the other.
@@ -105,7 +106,7 @@ package struct BERReader: Sendable {
     package var remainder: ArraySlice<UInt8> { bytes[min(position, bytes.count)...] }
 
     /// Reads the next object.
-    package mutating func next() throws(BERError) -> BERTLV {
+    package mutating func next() throws(Malformed) -> BERTLV {
         let tag = try readTag()
         let length = try readLength()
         guard length <= bytes.count - position else { throw .truncated }
@@ -113,13 +114,13 @@ package struct BERReader: Sendable {
         return BERTLV(tag, Array(bytes[position..<position + length]))
     }
 
-    private mutating func readByte() throws(BERError) -> UInt8 {
+    private mutating func readByte() throws(Malformed) -> UInt8 {
         guard position < bytes.count else { throw .truncated }
         defer { position += 1 }
         return bytes[position]
     }
 
-    private mutating func readTag() throws(BERError) -> UInt32 {
+    private mutating func readTag() throws(Malformed) -> UInt32 {
         let first = try readByte()
         guard first & 0x1F == 0x1F else { return UInt32(first) }
         let second = try readByte()
@@ -132,7 +133,7 @@ package struct BERReader: Sendable {
         return tag << 8 | UInt32(third)
     }
 
-    private mutating func readLength() throws(BERError) -> Int {
+    private mutating func readLength() throws(Malformed) -> Int {
         let first = try readByte()
         guard first & 0x80 != 0 else { return Int(first) }
         guard (1...3).contains(first & 0x7F) else { throw .invalidLength }

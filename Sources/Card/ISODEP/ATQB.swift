@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The answer to request (ATQB) of a card of type B, and the ATTRIB command. ISO/IEC 14443-3, 7.9 and 7.10.
 package struct ATQB: Sendable, Equatable {
@@ -16,10 +17,10 @@ package struct ATQB: Sendable, Equatable {
     package static let wakeUp: [UInt8] = [0x05, 0x00, 0x08]
 
     /// Parses an ATQB without CRC: 12 bytes, or 13 bytes in the extended form.
-    package init(_ bytes: some Collection<UInt8>) throws(MalformedAnswer) {
+    package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         let bytes = Array(bytes)
         guard bytes.first == 0x50, bytes.count == 12 || bytes.count == 13 else {
-            throw MalformedAnswer(text: "ATQB: wrong form, \(bytes.count) bytes")
+            throw Malformed("ATQB: wrong form, \(bytes.count) bytes")
         }
         try self.init(identifier: bytes[1..<5], applicationData: bytes[5..<9], protocolInfo: bytes[9...])
     }
@@ -29,10 +30,10 @@ package struct ATQB: Sendable, Equatable {
         identifier: some Collection<UInt8>,
         applicationData: some Collection<UInt8>,
         protocolInfo: some Collection<UInt8>
-    ) throws(MalformedAnswer) {
+    ) throws(Malformed) {
         let info = Array(protocolInfo)
         guard identifier.count == 4, applicationData.count == 4, info.count == 3 || info.count == 4 else {
-            throw MalformedAnswer(text: "ATQB: fields of wrong length")
+            throw Malformed("ATQB: fields of wrong length")
         }
         self.identifier = Array(identifier)
         self.applicationData = Array(applicationData)
@@ -53,9 +54,9 @@ package struct ATQB: Sendable, Equatable {
     /// Parses the answer to ATTRIB: the code of the buffer length and the CID.
     /// - Returns: MBLI, the code of the buffer length.
     /// - Throws: when the answer is empty or the CID is not 0.
-    package static func bufferLength(_ answer: some Collection<UInt8>) throws(MalformedAnswer) -> UInt8 {
+    package static func bufferLength(_ answer: some Collection<UInt8>) throws(Malformed) -> UInt8 {
         guard let first = answer.first, first & 0x0F == 0 else {
-            throw MalformedAnswer(text: "answer to ATTRIB: wrong form, \(answer.count) bytes")
+            throw Malformed("answer to ATTRIB: wrong form, \(answer.count) bytes")
         }
         return first >> 4
     }

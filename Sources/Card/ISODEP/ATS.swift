@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The transmission parameters of an activated card of either type.
 package struct CardParameters: Sendable, Equatable {
@@ -14,12 +15,6 @@ package struct CardParameters: Sendable, Equatable {
     }
 }
 
-/// An answer violates the standard.
-package struct MalformedAnswer: Error, Sendable, Equatable {
-    /// The name of the answer and the violation, for the log.
-    package let text: String
-}
-
 /// The answer to select (ATS) of a card of type A, and the RATS command. ISO/IEC 14443-4, 5.
 package struct ATS: Sendable, Equatable {
     package var parameters: CardParameters
@@ -31,10 +26,10 @@ package struct ATS: Sendable, Equatable {
 
     /// Parses an ATS without CRC.
     /// - Throws: when the length byte is wrong, or interface bytes that T0 announces are missing.
-    package init(_ bytes: some Collection<UInt8>) throws(MalformedAnswer) {
+    package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         let bytes = Array(bytes)
         guard let length = bytes.first, Int(length) == bytes.count else {
-            throw MalformedAnswer(text: "ATS: the length byte does not match the length, \(bytes.count)")
+            throw Malformed("ATS: the length byte does not match the length, \(bytes.count)")
         }
         var remaining = bytes.dropFirst()
         // Without T0 the defaults apply: FSCI 2, FWI 4.
@@ -43,7 +38,7 @@ package struct ATS: Sendable, Equatable {
         var guardCode: UInt8 = 0
         for present in [UInt8(0x10), 0x20, 0x40] where format & present != 0 {
             guard let byte = remaining.popFirst() else {
-                throw MalformedAnswer(text: "ATS: interface bytes are missing")
+                throw Malformed("ATS: interface bytes are missing")
             }
             // TA(1) offers bit rates and TC(1) addresses. The driver uses neither.
             if present == 0x20 { (waitingCode, guardCode) = (byte >> 4, byte & 0x0F) }

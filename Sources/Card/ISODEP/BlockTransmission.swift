@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// Why the exchange with a card cannot continue.
-package enum BlockError: Error, Sendable, Equatable {
+package enum BlockError: Sendable, Equatable {
     /// The card sent no valid block after all retries: it has left or violates the protocol.
     case unresponsive
     /// The card asked for too much time.

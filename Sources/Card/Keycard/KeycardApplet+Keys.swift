@@ -23,11 +23,10 @@ extension KeycardApplet {
         // P1 is the number of bits of the checksum: one for three words.
         let indexes = try await run(KeycardInstruction.generateMnemonic, p1: UInt8(count / 3))
         guard indexes.count == 2 * count else { throw .malformed("GENERATE MNEMONIC: a wrong number of words") }
-        do throws(MnemonicError) {
-            return try Mnemonic(indexes: indexes)
-        } catch {
+        guard let mnemonic = try? Mnemonic(indexes: indexes) else {
             throw .malformed("GENERATE MNEMONIC: no valid words")
         }
+        return mnemonic
     }
 
     /// Loads the keys of words, and checks that the card derives the same keys as BIP-32.
@@ -169,12 +168,9 @@ package struct KeycardWallet: Sendable, Equatable {
 
     /// Derives the keys of a seed of 64 bytes.
     package init(seed: borrowing Secret) throws(KeycardError) {
-        do throws(CryptoError) {
+        (keyUID, firstKey) = try crypto { () throws(CryptoError) in
             let master = try ExtendedPrivateKey(seed: seed)
-            keyUID = try master.keyUID
-            firstKey = try master.derive(.firstEthereumAddress).key.publicKey
-        } catch {
-            throw .crypto(error)
+            return (try master.keyUID, try master.derive(.firstEthereumAddress).key.publicKey)
         }
     }
 

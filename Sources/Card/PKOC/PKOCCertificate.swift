@@ -2,6 +2,7 @@
 package import Crypto
 package import EID
 import ISO7816
+import Text
 
 /// The card-verifiable certificate of a PKOC card with SE V2. PKOC NFC 2.0.1.
 ///
@@ -50,7 +51,7 @@ package struct PKOCCertificate: Sendable, Equatable {
         guard bytes.count <= Self.maximumLength else { throw .malformed }
         let fields: [BERTLV]
         let keyObjects: [BERTLV]
-        do throws(BERError) {
+        do throws(Malformed) {
             let outer = try BERTLV(bytes)
             guard outer.tag == Self.tag else { throw .invalidTag }
             let parts = try outer.children
@@ -71,15 +72,12 @@ package struct PKOCCertificate: Sendable, Equatable {
         (from, to) = (first, last)
         guard keyObjects.map(\.tag) == [0x06, 0x86] else { throw .malformed }
         guard keyObjects[0].value == Self.curveIdentifier else { throw .unsupported }
-        do throws(CryptoError) {
-            key = try ECPublicKey(keyObjects[1].value, on: .secp256r1)
-        } catch {
-            throw .malformed
-        }
+        guard let key = try? ECPublicKey(keyObjects[1].value, on: .secp256r1) else { throw .malformed }
+        self.key = key
     }
 
-    private static func extensions(in object: BERTLV) throws(BERError) -> [Extension] {
-        try object.children.map { entry throws(BERError) in
+    private static func extensions(in object: BERTLV) throws(Malformed) -> [Extension] {
+        try object.children.map { entry throws(Malformed) in
             let objects = try entry.children
             guard entry.tag == 0x73, objects.map(\.tag) == [0x06, 0x53] else { throw .invalidTag }
             return Extension(identifier: objects[0].value, value: objects[1].value)

@@ -143,12 +143,9 @@ package struct PKOCReader: Sendable {
     }
 
     private static func verify(_ proof: PKOCProof, of message: [UInt8], with key: ECPublicKey) throws(Stop) {
-        do throws(CryptoError) {
-            let isRight = try ECDSA.verify(proof.signature, of: message, with: key, digest: .sha256)
-            if isRight { return }
-        } catch {
+        guard let isRight = try? ECDSA.verify(proof.signature, of: message, with: key, digest: .sha256) else {
             throw .problem(.internalError)
         }
-        throw .problem(.wrongSignature)
+        guard isRight else { throw .problem(.wrongSignature) }
     }
 }

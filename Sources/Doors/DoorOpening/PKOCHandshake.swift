@@ -140,11 +140,8 @@ package struct PKOCHandshake: ~Copyable {
             throw .cryptography
         }
         guard isGenuine else { throw .wrongSignature }
-        do throws(CryptoError) {
-            session = try PKOCSession(own: ephemeral, peer: greeting.ephemeral)
-        } catch {
-            throw .cryptography
-        }
+        guard let new = try? PKOCSession(own: ephemeral, peer: greeting.ephemeral) else { throw .cryptography }
+        session = consume new
         state = .signature(greeting)
         return .sign(digest: try Self.digest(signed))
     }
@@ -172,13 +169,9 @@ package struct PKOCHandshake: ~Copyable {
             state = .response
             return message
         }
-        do throws(CryptoError) {
-            let sealed = try session.seal(Secret(message))
-            state = .response
-            return PKOCMessage.encode([(.encrypted, sealed)], greeting.lengths)
-        } catch {
-            throw .cryptography
-        }
+        guard let sealed = try? session.seal(Secret(message)) else { throw .cryptography }
+        state = .response
+        return PKOCMessage.encode([(.encrypted, sealed)], greeting.lengths)
     }
 }
 

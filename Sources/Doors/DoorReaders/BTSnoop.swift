@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The capture files of Bluetooth tools: a header, then records with a time and a packet. Numbers are big-endian.
 /// RFC 1761 with the data links of btsnoop.
@@ -21,13 +22,6 @@ package enum BTSnoop {
         case monitor = 2001
     }
 
-    package enum Fault: Error, Equatable {
-        case notBTSnoop
-        case unknownDataLink(UInt32)
-        /// The last record is incomplete; the records before it were passed on.
-        case truncated
-    }
-
     private static func uint32(_ bytes: Span<UInt8>, _ start: Int) -> UInt32 {
         (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[start + $1]) }
     }
@@ -38,22 +32,26 @@ package enum BTSnoop {
 
     /// Calls `body` for every HCI event of the file: microseconds since 1970, adapter, and the range of the event in
     /// `file`. Other packets are skipped.
+    /// - Returns: false if the last record is incomplete; the records before it were passed on.
+    /// - Throws: `Malformed` if the file is no capture.
     package static func forEachEvent(
         in file: Span<UInt8>,
         _ body: (_ time: Int64, _ adapter: Int, _ event: Range<Int>) -> Void
-    ) throws(Fault) {
-        guard file.count >= headerLength else { throw .notBTSnoop }
-        for (index, byte) in magic.enumerated() where file[index] != byte { throw .notBTSnoop }
+    ) throws(Malformed) -> Bool {
+        guard file.count >= headerLength else { throw Malformed("no btsnoop file") }
+        for (index, byte) in magic.enumerated() where file[index] != byte { throw Malformed("no btsnoop file") }
         let number = uint32(file, 12)
-        guard let link = DataLink(rawValue: number) else { throw .unknownDataLink(number) }
+        guard let link = DataLink(rawValue: number) else {
+            throw Malformed("the data link \(number) is unknown, not 1001, 1002 or 2001")
+        }
         var position = headerLength
         while position < file.count {
-            guard file.count - position >= recordHeaderLength else { throw .truncated }
+            guard file.count - position >= recordHeaderLength else { return false }
             let length = Int(uint32(file, position + 4))
             let flags = uint32(file, position + 8)
             let time = int64(file, position + 16)
             let start = position + recordHeaderLength
-            guard length <= longestPacket, length <= file.count - start else { throw .truncated }
+            guard length <= longestPacket, length <= file.count - start else { return false }
             position = start + length
             let (since1970, hasOverflow) = time.subtractingReportingOverflow(epoch)
             guard !hasOverflow else { continue }
@@ -64,6 +62,7 @@ package enum BTSnoop {
             case .hci, .uart, .monitor: continue
             }
         }
+        return true
     }
 
     /// The header of a file of HCI packets with type bytes.

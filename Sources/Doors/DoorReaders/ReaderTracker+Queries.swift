@@ -12,8 +12,13 @@ extension ReaderTracker {
         }
     }
 
+    package enum Closest {
+        case reader(DoorReader)
+        case none(Absence)
+    }
+
     /// Why there is no closest reader.
-    package enum Absence: String, Error, Sendable {
+    package enum Absence: String, Sendable {
         /// No reader is active.
         case none
         /// The closest reader does not support the opening type.
@@ -29,12 +34,12 @@ extension ReaderTracker {
         for type: OpeningType,
         _ filter: ScanFilter,
         at now: Milliseconds
-    ) -> Result<DoorReader, Absence> {
+    ) -> Closest {
         let closest = readers(filter, activeOnly: true, at: now).first { !$0.openingTypes.isEmpty }
-        guard let reader = closest else { return .failure(.none) }
-        if reader.coolsDown(at: now) { return .failure(.coolingDown) }
-        guard reader.openingTypes.contains(type) else { return .failure(.notSupported) }
+        guard let reader = closest else { return .none(.none) }
+        if reader.coolsDown(at: now) { return .none(.coolingDown) }
+        guard reader.openingTypes.contains(type) else { return .none(.notSupported) }
         return reader.inRange.contains(type) && reader.isFresh(at: now)
-            ? .success(reader) : .failure(.outOfRange)
+            ? .reader(reader) : .none(.outOfRange)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Scanners
+import Text
 
 /// An adapter of bluetoothd: org.bluez.Adapter1.
 struct BlueZAdapter {
@@ -22,9 +23,9 @@ struct BlueZAdapter {
     private static let types = ["Address": "s", "Powered": "b"]
 
     /// Reads an `a{sv}`; properties that the message does not contain stay.
-    mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
+    mutating func read(_ message: BusMessage) throws(Malformed) {
         var copy = self
-        try message.properties(Self.types) { key throws(BusMessage.Malformed) in
+        try message.properties(Self.types) { key throws(Malformed) in
             switch key {
             case "Address": copy.address = try message.string()
             case "Powered": copy.isPowered = try message.bool()

@@ -2,6 +2,7 @@
 package import Concurrency
 package import DoorOpening
 package import DoorReaders
+import Scanners
 
 /// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
 @Loop package final class BlueZConnector: DoorConnector {
@@ -16,10 +17,10 @@ package import DoorReaders
         within limit: Milliseconds
     ) async throws(DoorLinkFailure) -> any DoorLink {
         let link: BlueZLink
-        do throws(SystemBus.Failure) {
+        do throws(ScannerFault) {
             link = BlueZLink(try SystemBus(address: address), device, adapter: adapter)
         } catch {
-            throw .failed("the D-Bus cannot be reached")
+            throw .failed(error.text)
         }
         do throws(DoorLinkFailure) {
             try await link.establish(within: limit)

@@ -30,11 +30,11 @@ struct BlueZDevice {
     ]
 
     /// Reads an `a{sv}`. Properties that the message does not contain stay, except for the signal strength.
-    mutating func read(_ message: BusMessage) throws(BusMessage.Malformed) {
+    mutating func read(_ message: BusMessage) throws(Malformed) {
         rssi = nil
         var copy = self
         var hasNewData = false
-        try message.properties(Self.types) { key throws(BusMessage.Malformed) in
+        try message.properties(Self.types) { key throws(Malformed) in
             switch key {
             case "Address": copy.address = try message.string()
             case "AddressType": copy.isRandom = try message.string() == "random"
@@ -48,15 +48,15 @@ struct BlueZDevice {
                 hasNewData = true
             case "UUIDs":
                 copy.uuids = []
-                try message.each("s") { () throws(BusMessage.Malformed) in
+                try message.each("s") { () throws(Malformed) in
                     let uuid = try message.string()
                     if copy.uuids.count < Self.maximumEntries { copy.uuids.append(uuid) }
                 }
                 hasNewData = true
             case "ManufacturerData":
                 copy.manufacturerData = []
-                try message.each("{qv}") { () throws(BusMessage.Malformed) in
-                    try message.enter("e", "qv") { () throws(BusMessage.Malformed) in
+                try message.each("{qv}") { () throws(Malformed) in
+                    try message.enter("e", "qv") { () throws(Malformed) in
                         let company = try message.number("q", as: UInt16.self)
                         guard let data = try Self.data(message) else { return }
                         if copy.manufacturerData.count < Self.maximumEntries {
@@ -67,8 +67,8 @@ struct BlueZDevice {
                 hasNewData = true
             case "ServiceData":
                 copy.serviceData = []
-                try message.each("{sv}") { () throws(BusMessage.Malformed) in
-                    try message.enter("e", "sv") { () throws(BusMessage.Malformed) in
+                try message.each("{sv}") { () throws(Malformed) in
+                    try message.enter("e", "sv") { () throws(Malformed) in
                         let uuid = try message.string()
                         guard let data = try Self.data(message) else { return }
                         if copy.serviceData.count < Self.maximumEntries { copy.serviceData.append((uuid, data)) }
@@ -83,13 +83,13 @@ struct BlueZDevice {
     }
 
     /// Reads the bytes in a variant; nil when the variant has another type.
-    private static func data(_ message: BusMessage) throws(BusMessage.Malformed) -> [UInt8]? {
+    private static func data(_ message: BusMessage) throws(Malformed) -> [UInt8]? {
         guard try message.variantType() == "ay" else {
             try message.skip("v")
             return nil
         }
         var data: [UInt8] = []
-        try message.enter("v", "ay") { () throws(BusMessage.Malformed) in data = try message.bytes() }
+        try message.enter("v", "ay") { () throws(Malformed) in data = try message.bytes() }
         return Array(data.prefix(maximumBytes))
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Scanners
+import Text
 
 /// Asks bluetoothd once for its adapters while no scan runs. This does not start bluetoothd.
 @Loop final class BlueZInspection {
@@ -27,12 +28,12 @@ import Scanners
 
     /// The connection and the alarm keep this object alive until `end`.
     private func begin(_ place: SystemBus.Place, _ timeout: Int64) {
-        do throws(SystemBus.Failure) {
+        do throws(ScannerFault) {
             let bus = try SystemBus(place)
             self.bus = bus
             bus.onEnd = { self.end(BlueZFault.noBus) }
         } catch {
-            return end(error == .noLibrary ? BlueZFault.noLibrary : BlueZFault.noBus)
+            return end(error)
         }
         alarm = Loop.Alarm {
             self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
@@ -49,8 +50,8 @@ import Scanners
     private func handleObjects(_ answer: BusMessage?) {
         guard let answer, answer.kind == .return else { return end(BlueZFault.refused(answer)) }
         var adapters: [BlueZAdapter] = []
-        do throws(BusMessage.Malformed) {
-            try answer.eachInterface { path, name throws(BusMessage.Malformed) in
+        do throws(Malformed) {
+            try answer.eachInterface { path, name throws(Malformed) in
                 guard name == BlueZName.adapter else { return try answer.skip("a{sv}") }
                 var adapter = BlueZAdapter(path: path)
                 try adapter.read(answer)

@@ -2,6 +2,7 @@
 import Concurrency
 import DoorOpening
 import DoorReaders
+import Text
 import Threads
 
 /// A connection to one reader: org.bluez.Device1 and org.bluez.GattCharacteristic1.
@@ -50,7 +51,7 @@ import Threads
             arguments: { $0.append(BlueZName.service) },
             until: deadline,
             refusal: "bluetoothd is not running"
-        ) { answer throws(BusMessage.Malformed) in try answer.string() }
+        ) { answer throws(Malformed) in try answer.string() }
         for rule in [
             "type='signal',sender='\(BlueZName.service)',path_namespace='\(devicePath)'",
             "type='signal',sender='\(BlueZName.service)',interface='\(BlueZName.objects)'",
@@ -102,9 +103,9 @@ import Threads
             .managedObjects,
             until: deadline,
             refusal: "bluetoothd does not list its objects"
-        ) { answer throws(BusMessage.Malformed) in
+        ) { answer throws(Malformed) in
             var gatt = BlueZGATT()
-            try answer.eachInterface { path, name throws(BusMessage.Malformed) in
+            try answer.eachInterface { path, name throws(Malformed) in
                 try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
             }
             return gatt
@@ -135,7 +136,7 @@ import Threads
             BusMethod(path, BlueZName.characteristic, "WriteValue"),
             arguments: write,
             until: Loop.now + limit
-        ) { [weak self] _ throws(BusMessage.Malformed) in
+        ) { [weak self] _ throws(Malformed) in
             // The next notification is new, even if its value is the same.
             self?.last = nil
         }
@@ -169,7 +170,7 @@ import Threads
         _ arguments: (BusMessage) -> Void = { _ in }
     ) async throws(DoorLinkFailure) {
         try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
-            _ throws(BusMessage.Malformed) in
+            _ throws(Malformed) in
         }
     }
 
@@ -179,7 +180,7 @@ import Threads
         arguments: (BusMessage) -> Void = { _ in },
         until deadline: Milliseconds,
         refusal: String? = nil,
-        read: @escaping @Loop (BusMessage) throws(BusMessage.Malformed) -> Result
+        read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
     ) async throws(DoorLinkFailure) -> Result {
         if let failure { throw failure }
         let answered = OneShot<Swift.Result<Result, DoorLinkFailure>>()
@@ -189,7 +190,7 @@ import Threads
                 answered.fill(.failure(Self.failure(method.member, answer.errorName, refusal)))
                 return
             }
-            do throws(BusMessage.Malformed) {
+            do throws(Malformed) {
                 answered.fill(.success(try read(answer)))
             } catch {
                 answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
@@ -247,7 +248,7 @@ import Threads
             return fail("bluetoothd has ended")
         }
         guard message.sender == owner else { return }
-        do throws(BusMessage.Malformed) {
+        do throws(Malformed) {
             switch message.member {
             case "InterfacesAdded": try handleAdded(message)
             case "PropertiesChanged" where message.path == devicePath: try handleDevice(message)
@@ -260,17 +261,17 @@ import Threads
         change?.fill(())
     }
 
-    private func handleAdded(_ message: BusMessage) throws(BusMessage.Malformed) {
+    private func handleAdded(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
         guard path == devicePath else { return }
-        try message.interfaces { name throws(BusMessage.Malformed) in
+        try message.interfaces { name throws(Malformed) in
             try gatt.read(message, path, name, adapter: adapterPath, device: devicePath)
         }
     }
 
-    private func handleDevice(_ message: BusMessage) throws(BusMessage.Malformed) {
+    private func handleDevice(_ message: BusMessage) throws(Malformed) {
         guard try message.string() == BlueZName.device else { return }
-        try message.properties(["Connected": "b", "ServicesResolved": "b"]) { key throws(BusMessage.Malformed) in
+        try message.properties(["Connected": "b", "ServicesResolved": "b"]) { key throws(Malformed) in
             let value = try message.bool()
             if key == "ServicesResolved" {
                 isResolved = value
@@ -280,9 +281,9 @@ import Threads
         }
     }
 
-    private func handleValue(_ message: BusMessage) throws(BusMessage.Malformed) {
+    private func handleValue(_ message: BusMessage) throws(Malformed) {
         guard try message.string() == BlueZName.characteristic else { return }
-        try message.properties(["Value": "ay"]) { _ throws(BusMessage.Malformed) in
+        try message.properties(["Value": "ay"]) { _ throws(Malformed) in
             let value = try message.bytes()
             // bluetoothd signals a notification once for each program that listens.
             if value == last { return }
@@ -326,17 +327,17 @@ struct BlueZGATT: Sendable {
         _ name: String,
         adapter: String,
         device: String
-    ) throws(BusMessage.Malformed) {
+    ) throws(Malformed) {
         switch name {
         case BlueZName.adapter where path == adapter:
             hasAdapter = true
-            try message.properties(["Powered": "b"]) { _ throws(BusMessage.Malformed) in
+            try message.properties(["Powered": "b"]) { _ throws(Malformed) in
                 isPowered = try message.bool()
             }
         case BlueZName.device where path == device:
             hasDevice = true
             try message.properties(["AddressType": "s", "ServicesResolved": "b", "Connected": "b"]) {
-                key throws(BusMessage.Malformed) in
+                key throws(Malformed) in
                 switch key {
                 case "AddressType": isRandom = try message.string() == "random"
                 case "Connected": isConnected = try message.bool()
@@ -344,7 +345,7 @@ struct BlueZGATT: Sendable {
                 }
             }
         case BlueZName.gattService where path.hasPrefix(device + "/"):
-            try message.properties(["UUID": "s"]) { _ throws(BusMessage.Malformed) in
+            try message.properties(["UUID": "s"]) { _ throws(Malformed) in
                 if PKOCService.services.contains(try message.string().lowercased()) { services.insert(path) }
             }
         case BlueZName.characteristic where path.hasPrefix(device + "/"):
@@ -353,19 +354,19 @@ struct BlueZGATT: Sendable {
         }
     }
 
-    private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(BusMessage.Malformed) {
+    private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(Malformed) {
         var found = Characteristic(path: path)
         let types = [
             "UUID": "s", "Service": "o", "Flags": "as", "MTU": "q", "Notifying": "b", "NotifyAcquired": "b",
         ]
-        try message.properties(types) { key throws(BusMessage.Malformed) in
+        try message.properties(types) { key throws(Malformed) in
             switch key {
             case "UUID": found.uuid = try message.string().lowercased()
             case "Service": found.service = try message.string("o")
             case "MTU": found.mtu = try message.number("q", as: UInt16.self)
             case "Notifying", "NotifyAcquired": if try message.bool() { found.isListenedTo = true }
             default:
-                try message.each("s") { () throws(BusMessage.Malformed) in found.flags.insert(try message.string()) }
+                try message.each("s") { () throws(Malformed) in found.flags.insert(try message.string()) }
             }
         }
         guard characteristics.count < Self.mostCharacteristics else { return }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Scanners
+import Text
 
 /// Switches the power of one adapter of bluetoothd: org.bluez.Adapter1. It has its own connection, because the
 /// connection of the scan ends with the scan.
@@ -47,9 +48,9 @@ import Scanners
     private static func hasConnection(
         _ message: BusMessage,
         below prefix: String
-    ) throws(BusMessage.Malformed) -> Bool {
+    ) throws(Malformed) -> Bool {
         var result = false
-        try message.eachInterface { path, name throws(BusMessage.Malformed) in
+        try message.eachInterface { path, name throws(Malformed) in
             guard name == BlueZName.device, path.hasPrefix(prefix) else { return try message.skip("a{sv}") }
             var device = BlueZDevice()
             try device.read(message)

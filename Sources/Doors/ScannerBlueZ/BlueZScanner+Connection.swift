@@ -2,13 +2,14 @@
 import Concurrency
 import DoorReaders
 import Scanners
+import Text
 
 /// The connection to the bus, and attempts to connect again.
 extension BlueZScanner {
     private static let longestPause: Int64 = 30_000
 
     func open() {
-        do throws(SystemBus.Failure) {
+        do throws(ScannerFault) {
             let bus = try SystemBus(place)
             bus.onMessage = { [weak self] message in self?.handle(message) }
             bus.onEnd = { [weak self] in self?.connectionLost() }
@@ -24,10 +25,7 @@ extension BlueZScanner {
             addMatch("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
             readObjects()
         } catch {
-            switch error {
-            case .noLibrary: fail(BlueZFault.noLibrary)
-            case .system: connectionLost()
-            }
+            if error.isPermanent { fail(error) } else { connectionLost() }
         }
     }
 
@@ -90,9 +88,9 @@ extension BlueZScanner {
             return retryLater()
         }
         (owner, failures, fault) = (answer.sender, 0, nil)
-        do throws(BusMessage.Malformed) {
-            try answer.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
-                try answer.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+        do throws(Malformed) {
+            try answer.each("{oa{sa{sv}}}") { () throws(Malformed) in
+                try answer.enter("e", "oa{sa{sv}}") { () throws(Malformed) in
                     try readInterfaces(of: try answer.string("o"), answer, isNew: false)
                 }
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 import Scanners
+import Text
 
 /// The objects and signals of bluetoothd.
 extension BlueZScanner {
@@ -11,7 +12,7 @@ extension BlueZScanner {
             monitors?.answer(message)
             return
         }
-        do throws(BusMessage.Malformed) {
+        do throws(Malformed) {
             switch (message.interface, message.member) {
             case (BlueZName.properties, "PropertiesChanged"): try propertiesChanged(message)
             case (BlueZName.objects, "InterfacesAdded"):
@@ -30,9 +31,9 @@ extension BlueZScanner {
     }
 
     /// Reads the interfaces of an object, an `a{sa{sv}}`. `isNew` is false for an object from GetManagedObjects.
-    func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(BusMessage.Malformed) {
+    func readInterfaces(of path: String, _ message: BusMessage, isNew: Bool) throws(Malformed) {
         var supportsMonitors = false
-        try message.interfaces { name throws(BusMessage.Malformed) in
+        try message.interfaces { name throws(Malformed) in
             switch name {
             case BlueZName.adapter:
                 var adapter = adapters[path] ?? BlueZAdapter(path: path)
@@ -54,7 +55,7 @@ extension BlueZScanner {
         if supportsMonitors, adapters[path] != nil, demand != nil { monitors?.register(path) }
     }
 
-    private func propertiesChanged(_ message: BusMessage) throws(BusMessage.Malformed) {
+    private func propertiesChanged(_ message: BusMessage) throws(Malformed) {
         let path = message.path
         switch try message.string() {
         case BlueZName.device:
@@ -78,9 +79,9 @@ extension BlueZScanner {
         }
     }
 
-    private func interfacesRemoved(_ message: BusMessage) throws(BusMessage.Malformed) {
+    private func interfacesRemoved(_ message: BusMessage) throws(Malformed) {
         let path = try message.string("o")
-        try message.each("s") { () throws(BusMessage.Malformed) in
+        try message.each("s") { () throws(Malformed) in
             switch try message.string() {
             case BlueZName.device: devices.remove(path)
             case BlueZName.adapter:

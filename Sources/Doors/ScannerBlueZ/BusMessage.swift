@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSystemd
+import Text
 
 /// A D-Bus message that is read from the beginning or written to the end. The C type is sd_bus_message.
 ///
@@ -12,8 +13,7 @@ final class BusMessage {
 
     deinit { csystemd_message_unref(raw) }
 
-    /// The message has another format than its interface defines.
-    struct Malformed: Error {}
+    private static let malformed = Malformed("another format than the interface defines")
 
     enum Kind { case call, `return`, error, signal }
 
@@ -44,7 +44,7 @@ final class BusMessage {
 
     // MARK: Reading
 
-    private func check(_ code: Int32) throws(Malformed) { if code < 0 { throw Malformed() } }
+    private func check(_ code: Int32) throws(Malformed) { if code < 0 { throw Self.malformed } }
 
     private func code(_ type: Character) -> CChar { CChar(type.asciiValue ?? 0) }
 
@@ -52,13 +52,13 @@ final class BusMessage {
     func string(_ type: Character = "s") throws(Malformed) -> String {
         var pointer: UnsafePointer<CChar>?
         // The result is 0 at the end of the container.
-        guard csystemd_message_read_basic(raw, code(type), &pointer) > 0, let pointer else { throw Malformed() }
+        guard csystemd_message_read_basic(raw, code(type), &pointer) > 0, let pointer else { throw Self.malformed }
         return String(cString: pointer)
     }
 
     func number<Number: FixedWidthInteger>(_ type: Character, as _: Number.Type) throws(Malformed) -> Number {
         var value = Number()
-        guard csystemd_message_read_basic(raw, code(type), &value) > 0 else { throw Malformed() }
+        guard csystemd_message_read_basic(raw, code(type), &value) > 0 else { throw Self.malformed }
         return value
     }
 
@@ -73,14 +73,14 @@ final class BusMessage {
 
     /// Enters a container and leaves it after `body`, which must read all of it.
     func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
-        guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Malformed() }
+        guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Self.malformed }
         try body()
         try check(csystemd_message_exit_container(raw))
     }
 
     /// Calls `body` for every element of an array to read it.
     func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
-        guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Malformed() }
+        guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Self.malformed }
         while try !isAtEnd() { try body() }
         try check(csystemd_message_exit_container(raw))
     }
@@ -118,7 +118,7 @@ final class BusMessage {
     func variantType() throws(Malformed) -> String {
         var (type, contents): (CChar, UnsafePointer<CChar>?) = (0, nil)
         guard csystemd_message_peek_type(raw, &type, &contents) > 0, type == code("v"), let contents else {
-            throw Malformed()
+            throw Self.malformed
         }
         return String(cString: contents)
     }

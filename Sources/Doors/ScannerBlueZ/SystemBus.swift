@@ -2,18 +2,13 @@
 import CSystemd
 import Concurrency
 import Glibc
+import Host
+import Scanners
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
 /// Callbacks of sd-bus are not used. This class assigns answers to calls by their cookies.
 @Loop final class SystemBus {
-    enum Failure: Error, Equatable {
-        /// libsystemd is not installed.
-        case noLibrary
-        /// errno.
-        case system(Int32)
-    }
-
     typealias Answer = @Loop (BusMessage?) -> Void
 
     /// Called with each call and signal.
@@ -41,14 +36,14 @@ import Glibc
         case connection(Int32)
     }
 
-    convenience init(address: String) throws(Failure) { try self.init(.address(address)) }
+    convenience init(address: String) throws(ScannerFault) { try self.init(.address(address)) }
 
-    init(_ place: Place) throws(Failure) {
-        guard csystemd_load() == 0 else { throw .noLibrary }
+    init(_ place: Place) throws(ScannerFault) {
+        guard csystemd_load() == 0 else { throw BlueZFault.noLibrary }
         var new: OpaquePointer?
-        guard csystemd_bus_new(&new) >= 0, let new else { throw .system(ENOMEM) }
+        guard csystemd_bus_new(&new) >= 0, let new else { throw BlueZFault.noBus }
         bus = new
-        do throws(Failure) {
+        do throws(ScannerFault) {
             switch place {
             case .address(let address): try Self.check(csystemd_bus_set_address(bus, address))
             case .connection(let descriptor): try Self.check(csystemd_bus_set_fd(bus, descriptor))
@@ -62,16 +57,13 @@ import Glibc
         }
     }
 
-    private static func check(_ code: Int32) throws(Failure) { if code < 0 { throw .system(-code) } }
+    private static func check(_ code: Int32) throws(ScannerFault) { if code < 0 { throw BlueZFault.noBus } }
 
     isolated deinit { close() }
 
-    private func watch() throws(Failure) {
-        do throws(SystemError) {
-            registration = try Loop.watch(csystemd_bus_get_fd(bus), .read) { [weak self] _ in self?.process() }
-        } catch {
-            throw .system(error.code)
-        }
+    private func watch() throws(ScannerFault) {
+        registration = try? Loop.watch(csystemd_bus_get_fd(bus), .read) { [weak self] _ in self?.process() }
+        guard registration != nil else { throw BlueZFault.noBus }
         alarm = Loop.Alarm { [weak self] in self?.process() }
         arm()
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
+import Host
 import Scanners
 
 /// Asks the kernel once for its adapters and their settings while no scan runs.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Host
 
 /// Reads the management socket in batches with pauses between them, because waking up costs more than processing a
 /// packet.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import DoorReaders
+import Host
 package import Scanners
 
 /// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short

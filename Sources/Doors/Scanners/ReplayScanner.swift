@@ -3,6 +3,7 @@ package import Concurrency
 import DoorReaders
 import Glibc
 import Host
+import Text
 
 /// Replays a capture file in a loop, at the speed of the recording: for demonstrations, and for tests of clients
 /// without a radio.
@@ -71,13 +72,14 @@ import Host
         }
         file = bytes
         events = []
-        do throws(BTSnoop.Fault) {
-            try BTSnoop.forEachEvent(in: file.span) { events.append(($0, $1, $2)) }
-        } catch {
+        do throws(Malformed) {
             // The complete records of a truncated capture are replayed.
-            guard error == .truncated else {
-                throw Self.configured("\(path) is not a capture file", advice: "badgectl capture creates one")
-            }
+            _ = try BTSnoop.forEachEvent(in: file.span) { events.append(($0, $1, $2)) }
+        } catch {
+            throw Self.configured(
+                "\(path) is not a capture file: \(error.text)",
+                advice: "badgectl capture creates one"
+            )
         }
         guard !events.isEmpty else {
             throw Self.configured(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 package import ISO7816
+import Text
 
 /// Lends cards to other devices. A reader belongs to one of them, to one workflow or to one reading.
 extension ReaderRegistry {
@@ -20,12 +21,8 @@ extension ReaderRegistry {
         guard let reader = self[name], let insertion = reader.insertion, reader.showsCard else { throw .removed }
         guard !reader.isHindered, reader.owner == nil, claim(reader, for: owner) else { throw .exclusive }
         reader.borrower = device
-        let attempt = Task { @Loop () -> Result<CardLease, CardError> in
-            do throws(CardError) {
-                return .success(try await CardLease(reader, insertion, self))
-            } catch {
-                return .failure(error)
-            }
+        let attempt = Task { @Loop in
+            await Result { () async throws(CardError) in try await CardLease(reader, insertion, self) }
         }
         // The other device gets an answer while another program holds the card.
         let watch = Task { @Loop in

@@ -3,6 +3,7 @@ package import Concurrency
 package import Host
 import ISO7816
 package import Readers
+package import Text
 
 /// Merges the readers of all backends, recognises each card once per insertion, and lends readers to workflows.
 @Loop package final class ReaderRegistry {
@@ -161,9 +162,9 @@ package import Readers
             guard let self, !Task.isCancelled, reader.insertion == insertion else { return }
             reader.recognition = nil
             switch recognition {
-            case .failure(let hindrance):
-                hinder(reader, insertion, hindrance.obstacle)
-            case .success(let (card, connection)):
+            case .hindered(let obstacle):
+                hinder(reader, insertion, obstacle)
+            case .card(let card, let connection):
                 (reader.card, reader.hindrance) = (card, nil)
                 if let kind = reader.countedKind { insertions.add(kind) }
                 let lease = connection.map { CardLease(reader, insertion, $0, self) }
@@ -174,18 +175,19 @@ package import Readers
         }
     }
 
-    /// The reason why a card cannot be recognised now.
-    private struct Hindered: Error { let obstacle: CardObstacle }
-
-    /// A card, and the connection to it if the card is to be read at once.
-    private typealias Recognition = (card: Reader.Card, connection: (any CardConnection)?)
+    private enum Recognition {
+        /// A card, and the connection to it if the card is to be read at once.
+        case card(Reader.Card, (any CardConnection)?)
+        /// The card cannot be recognised now.
+        case hindered(CardObstacle)
+    }
 
     /// Makes two attempts, because a card that is still moving often misses the first command.
-    private func recognizedCard(_ reader: Reader, _ insertion: Insertion) async -> Result<Recognition, Hindered> {
+    private func recognizedCard(_ reader: Reader, _ insertion: Insertion) async -> Recognition {
         var card = Reader.Card.none
         for attempt in 1...2 {
             do throws(CardError) {
-                return .success(try await recognize(reader, insertion))
+                return try await recognize(reader, insertion)
             } catch {
                 switch CardVerdict(error) {
                 case .cardFailed(let failure):
@@ -195,17 +197,17 @@ package import Readers
                     )
                     card = .unusable(failure)
                 case .hindered(let obstacle):
-                    if attempt == 2 || error != .reset { return .failure(Hindered(obstacle: obstacle)) }
+                    if attempt == 2 || error != .reset { return .hindered(obstacle) }
                 case .cardLeft:
                     log(.info, "card in '\(insertion.reader)' could not be recognised: \(error)")
-                    return .success((card, nil))
+                    return .card(card, nil)
                 case .ended:
                     // A recognition that is cancelled has no result; any other one is repeated.
-                    return .failure(Hindered(obstacle: .exclusive))
+                    return .hindered(.exclusive)
                 }
             }
         }
-        return .success((card, nil))
+        return .card(card, nil)
     }
 
     private func recognize(_ reader: Reader, _ insertion: Insertion) async throws(CardError) -> Recognition {
@@ -220,9 +222,11 @@ package import Readers
             throw error
         }
         // A new connection costs at least the time of one command.
-        if let profile, reader.owner == nil, reading?.wants(profile) == true { return (.known(profile), connection) }
+        if let profile, reader.owner == nil, reading?.wants(profile) == true {
+            return .card(.known(profile), connection)
+        }
         await connection.disconnect(reset: false)
-        return (profile.map { .known($0) } ?? .unknown, nil)
+        return .card(profile.map { .known($0) } ?? .unknown, nil)
     }
 
     // MARK: The order of workflows that wait for a card
@@ -321,25 +325,24 @@ package import Readers
     ///   - description: the new card; nil for the reader's own card.
     ///   - reader: a virtual reader.
     ///   - supplier: the workflow to which the card belongs. At its end the card is taken out.
-    /// - Throws: `VirtualReaderError`; then nothing has changed.
+    /// - Returns: false if a card is in the reader already; then nothing has changed.
+    /// - Throws: `Malformed` if the card cannot be made; then nothing has changed.
     package func insert(
         _ description: (any CardDescription)?,
         into reader: Reader,
         for supplier: ObjectIdentifier? = nil
-    ) async throws(VirtualReaderError) {
-        guard let backend = reader.backend as? any VirtualReaderBackend else { throw .unknownReader }
+    ) async throws(Malformed) -> Bool {
+        guard let backend = reader.backend as? any VirtualReaderBackend else { return false }
         if let insertion = reader.insertion, !reader.isLent, reader.hasUselessCard {
             await removeVirtualCard(from: reader, insertion)
         }
         // Before the insertion, because the card may be recognised before `insert` returns.
         let before = reader.supplier
         reader.supplier = supplier
-        do throws(VirtualReaderError) {
-            try await backend.insert(description, into: reader.name)
-        } catch {
-            reader.supplier = before
-            throw error
-        }
+        var isInserted = false
+        defer { if !isInserted { reader.supplier = before } }
+        isInserted = try await backend.insert(description, into: reader.name)
+        return isInserted
     }
 
     /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.

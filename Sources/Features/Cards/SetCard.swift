@@ -13,10 +13,13 @@ extension ReaderFeature {
         }
         let (reader, backend) = try virtualReader(call)
         let description = try description(call.arguments, backend)
-        do throws(VirtualReaderError) {
-            try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
+        let isInserted: Bool
+        do throws(Malformed) {
+            isInserted = try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
         } catch {
-            guard case .occupied = error else { throw Self.refused(error) }
+            throw Self.refused(error)
+        }
+        guard isInserted else {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
                 .notice,
@@ -31,7 +34,7 @@ extension ReaderFeature {
 
     private func virtualReader(_ call: Call) throws(Failure) -> (Reader, any VirtualReaderBackend) {
         let name = try call.arguments.sdk("name", .name, \.string) ?? ""
-        guard let reader = registry[name] else { throw Self.unknownReader }
+        guard let reader = registry[name] else { throw Failure(.wrongArgument, "Unknown reader name") }
         guard reader.description.takesCards, let backend = reader.backend as? any VirtualReaderBackend else {
             throw Failure(.wrongArgument, "Card is not insertable")
         }
@@ -42,8 +45,6 @@ extension ReaderFeature {
         return (reader, backend)
     }
 
-    private static let unknownReader = Failure(.wrongArgument, "Unknown reader name")
-
     /// The description of the new card; nil for the reader's own card.
     private func description(
         _ arguments: Arguments,
@@ -52,19 +53,16 @@ extension ReaderFeature {
         let simulator = try arguments.sdk("simulator", .simulator) { $0.members == nil ? nil : $0 }
         let card = try arguments.sdk("card", .card) { $0.members == nil ? nil : $0 }
         guard simulator != nil || card != nil else { return nil }
-        do throws(VirtualReaderError) {
+        do throws(Malformed) {
             return try backend.describe(simulator: simulator, card: card)
         } catch {
             throw Self.refused(error)
         }
     }
 
-    private static func refused(_ error: VirtualReaderError) -> Failure {
-        guard case .invalid(let text) = error else { return unknownReader }
+    private static func refused(_ error: Malformed) -> Failure {
         // The text names the wrong entry of `card` or of `simulator`.
-        return Failure(
-            .wrongArgument,
-            "Parameter '\(text.hasPrefix("card") ? "card" : "simulator")' is invalid: \(text)"
-        )
+        let name = error.text.hasPrefix("card") ? "card" : "simulator"
+        return Failure(.wrongArgument, "Parameter '\(name)' is invalid: \(error.text)")
     }
 }

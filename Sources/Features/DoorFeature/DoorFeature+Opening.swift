@@ -96,8 +96,8 @@ extension DoorFeature {
         let key = try call.arguments.optionalText("key", 1...256)
         guard let radio, let filter = scanFilter(of: call.session) else { return refused(Self.noScan, nil) }
         switch radio.tracker.closest(for: type, filter, at: radio.now) {
-        case .success(let reader): return try begin(call.session, reader, type, key)
-        case .failure(let absence):
+        case .reader(let reader): return try begin(call.session, reader, type, key)
+        case .none(let absence):
             let result =
                 switch absence {
                 case .none: OpeningResult(.outOfRange, reason: "no reader is received")

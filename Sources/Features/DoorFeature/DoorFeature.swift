@@ -175,8 +175,8 @@ import Wire
         guard filter.openingTypes.contains(type) else { return .none(ReaderTracker.Absence.notSupported.rawValue) }
         let now = radio.now
         switch radio.tracker.closest(for: type, filter, at: now) {
-        case .success(let reader): return .reader(DoorReaderState(reader, at: now, withHistory: true))
-        case .failure(let absence): return .none(absence.rawValue)
+        case .reader(let reader): return .reader(DoorReaderState(reader, at: now, withHistory: true))
+        case .none(let absence): return .none(absence.rawValue)
         }
     }
 }

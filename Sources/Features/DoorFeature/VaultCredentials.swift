@@ -27,18 +27,18 @@ package struct VaultCredentials: CredentialProvider {
     }
 
     private func site(_ site: Site) throws(Failure) -> DoorSite {
-        do {
-            return try DoorSite(
-                identifier: site.id,
-                siteKey: site.publicKey,
-                issuerKey: site.issuerKey,
-                locations: Set(site.readers),
-                isLegacy: site.isLegacy,
-                revocations: site.revocations
-            )
-        } catch {
+        let door = try? DoorSite(
+            identifier: site.id,
+            siteKey: site.publicKey,
+            issuerKey: site.issuerKey,
+            locations: Set(site.readers),
+            isLegacy: site.isLegacy,
+            revocations: site.revocations
+        )
+        guard let door else {
             throw Failure(.recordDamaged, "a site of the key is damaged", advice: "import it again with IMPORT_SITE")
         }
+        return door
     }
 
     package func used(uid: UInt32, keyID: String) async {

@@ -272,12 +272,8 @@ struct AuthenticationResult: Equatable {
         _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
     ) async throws(EServiceFailure) -> T {
         let service = service
-        let round = Task.immediate { @Loop () async -> Result<T, EServiceFailure> in
-            do throws(EServiceFailure) {
-                return .success(try await body(service))
-            } catch {
-                return .failure(error)
-            }
+        let round = Task.immediate { @Loop in
+            await Result { () async throws(EServiceFailure) in try await body(service) }
         }
         let watch = Task.immediate { @Loop in
             await card.lease.cardLeaves()

@@ -88,12 +88,7 @@ import Secrets
         _ request: KeypadPACERequest,
         on keypad: any KeypadConnection
     ) async throws(ChipError) -> PasswordResult {
-        let result: KeypadPACEResult
-        do throws(CardError) {
-            result = try await keypad.establishPACE(request)
-        } catch {
-            throw .card(error)
-        }
+        let result = try await answered { () async throws(CardError) in try await keypad.establishPACE(request) }
         switch result.outcome {
         case .established: return .established(PACEResult(result))
         case .wrongPassword: return .wrong
@@ -108,13 +103,7 @@ import Secrets
 
     /// Sends RESET RETRY COUNTER with the new PIN. The status is that of the card or, with a keypad, of the reader.
     func changePIN(to pin: SecretBox?) async throws(ChipError) -> StatusWord {
-        if let keypad {
-            do throws(CardError) {
-                return try await keypad.modifyPIN()
-            } catch {
-                throw .card(error)
-            }
-        }
+        if let keypad { return try await answered { () async throws(CardError) in try await keypad.modifyPIN() } }
         guard let pin = pin?.take() else { throw .protocolViolation("the new PIN was used already") }
         return try await card.changePIN(to: pin)
     }

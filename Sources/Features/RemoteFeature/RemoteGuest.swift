@@ -295,9 +295,7 @@ import Threads
         else { return tell(handle, KeypadPACEResult(outcome: .failed(0xD000_0002)), .failed(.unknownError)) }
         // A card that leaves ends the question.
         let task = Task { @Loop () -> KeypadAnswer in
-            do throws(CardError) {
-                return .success(try await keypad.establishPACE(request))
-            } catch { return .failure(error) }
+            await Result { () async throws(CardError) in try await keypad.establishPACE(request) }
         }
         question = (handle, task)
         let answer = await withTaskCancellationHandler {

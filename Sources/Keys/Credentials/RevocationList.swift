@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+package import Text
 
 /// The readers of a site that are no longer trusted. The encoding has version 1, the site, the time of issue, the
 /// number of entries, and the entries, each with a location and a time. The signature of the site's issuer over all of
 /// them follows. PKOC BLE 2.0.1.
 package struct RevocationList: Sendable, Equatable {
-    package enum Fault: Error, Sendable, Equatable {
-        case malformed
-        /// Another issuer has signed the list.
-        case wrongSignature
-    }
-
     /// The site identifier: 16 bytes.
     package let site: [UInt8]
     /// Seconds since 1970. Only a list with a later time replaces another one.
@@ -28,20 +23,20 @@ package struct RevocationList: Sendable, Equatable {
     package static let maximumCount = headCount + 1000 * entryCount + signatureCount
 
     /// Reads a list and checks its signature. `issuerKey` is the key of the site's issuer.
-    /// - Throws: `.malformed` for another form, `.wrongSignature` for a list of another issuer.
-    package init(_ bytes: [UInt8], issuerKey: ECPublicKey) throws(Fault) {
+    /// - Throws: `Malformed` for another form, or for a list of another issuer.
+    package init(_ bytes: [UInt8], issuerKey: ECPublicKey) throws(Malformed) {
         guard bytes.count >= Self.headCount + Self.signatureCount, bytes.count <= Self.maximumCount, bytes[0] == 1
-        else { throw .malformed }
+        else { throw Malformed("another form") }
         let number = Int(bytes[21]) << 8 | Int(bytes[22])
         let end = Self.headCount + number * Self.entryCount
-        guard bytes.count == end + Self.signatureCount else { throw .malformed }
+        guard bytes.count == end + Self.signatureCount else { throw Malformed("another form") }
         let isGenuine = try? ECDSA.verify(
             Array(bytes[end...]),
             of: Array(bytes[..<end]),
             with: issuerKey,
             digest: .sha256
         )
-        guard isGenuine == true else { throw .wrongSignature }
+        guard isGenuine == true else { throw Malformed("another issuer has signed it") }
         site = Array(bytes[1..<17])
         issued = UInt32(bigEndian: bytes[17..<21])
         locations = Set(

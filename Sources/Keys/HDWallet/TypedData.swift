@@ -21,10 +21,10 @@ package struct TypedData: Sendable, Equatable {
     private static let maximumValues = 4096
     private static let maximumBytes = 65_536
 
-    package init(_ json: JSON) throws(TypedDataError) {
+    package init(_ json: JSON) throws(Malformed) {
         guard json.members?.map(\.key).sorted() == ["domain", "message", "primaryType", "types"],
             let primary = json["primaryType"]?.string, let domain = json["domain"], let message = json["message"]
-        else { throw TypedDataError("the members must be types, primaryType, domain and message") }
+        else { throw Malformed("the members must be types, primaryType, domain and message") }
         var encoder = try Encoder(json["types"] ?? .null, domain)
         domainSeparator = try encoder.hash(domain, of: Encoder.domainType, 0)
         var digest: [UInt8] = [0x19, 0x01] + domainSeparator
@@ -54,13 +54,6 @@ package struct TypedData: Sendable, Equatable {
     }
 }
 
-/// Why data cannot be signed as typed data; the text is for people.
-package struct TypedDataError: Error, Sendable, Equatable {
-    package let text: String
-
-    init(_ text: String) { self.text = text }
-}
-
 extension TypedData {
     /// Hashes values by their types.
     private struct Encoder {
@@ -75,35 +68,35 @@ extension TypedData {
         private var typeHashes: [String: [UInt8]] = [:]
         private var values = 0
 
-        init(_ json: JSON, _ domain: JSON) throws(TypedDataError) {
+        init(_ json: JSON, _ domain: JSON) throws(Malformed) {
             guard let entries = json.members, entries.count <= TypedData.maximumTypes else {
-                throw TypedDataError("types is not an object, or has more than \(TypedData.maximumTypes) types")
+                throw Malformed("types is not an object, or has more than \(TypedData.maximumTypes) types")
             }
             for entry in entries {
                 guard Self.isName(entry.key), types[entry.key] == nil, Self.atomic(entry.key) == nil else {
-                    throw TypedDataError("a type has an invalid or repeated name")
+                    throw Malformed("a type has an invalid or repeated name")
                 }
                 types[entry.key] = try Self.members(entry.value)
             }
             if types[Self.domainType] == nil { types[Self.domainType] = try Self.domainMembers(domain) }
         }
 
-        private static func members(_ json: JSON) throws(TypedDataError) -> [Member] {
+        private static func members(_ json: JSON) throws(Malformed) -> [Member] {
             guard let list = json.array, list.count <= TypedData.maximumMembers else {
-                throw TypedDataError("a type is not an array, or has more than \(TypedData.maximumMembers) members")
+                throw Malformed("a type is not an array, or has more than \(TypedData.maximumMembers) members")
             }
             var members: [Member] = []
             for item in list {
                 guard item.members?.count == 2, let name = item["name"]?.string, let type = item["type"]?.string,
                     isName(name), !members.contains(where: { $0.name == name }), type.utf8.count <= 128
-                else { throw TypedDataError("a member of a type needs a unique name and a type") }
+                else { throw Malformed("a member of a type needs a unique name and a type") }
                 members.append(Member(name: name, type: type))
             }
             return members
         }
 
         /// The type of the domain if it is not given: its members in the order of EIP-712.
-        private static func domainMembers(_ domain: JSON) throws(TypedDataError) -> [Member] {
+        private static func domainMembers(_ domain: JSON) throws(Malformed) -> [Member] {
             let known = [
                 ("name", "string"), ("version", "string"), ("chainId", "uint256"), ("verifyingContract", "address"),
                 ("salt", "bytes32"),
@@ -157,24 +150,24 @@ extension TypedData {
         }
 
         /// Splits an array type such as `Person[2][]` at its last brackets; nil for another type.
-        private static func array(_ type: String) throws(TypedDataError) -> (element: String, count: Int?)? {
+        private static func array(_ type: String) throws(Malformed) -> (element: String, count: Int?)? {
             guard type.utf8.last == UInt8(ascii: "]") else { return nil }
-            guard let open = type.lastIndex(of: "[") else { throw TypedDataError("an array type has no [") }
+            guard let open = type.lastIndex(of: "[") else { throw Malformed("an array type has no [") }
             let digits = type[type.index(after: open)...].dropLast()
             if digits.isEmpty { return (String(type[..<open]), nil) }
             guard digits.utf8.count <= 4, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
                 let count = Int(digits)
-            else { throw TypedDataError("the length of an array type is not a number of 1 to 4 digits") }
+            else { throw Malformed("the length of an array type is not a number of 1 to 4 digits") }
             return (String(type[..<open]), count)
         }
 
         /// The name of a type and its members, then the types that it uses in alphabetical order. EIP-712, encodeType.
-        private mutating func typeHash(_ name: String) throws(TypedDataError) -> [UInt8] {
+        private mutating func typeHash(_ name: String) throws(Malformed) -> [UInt8] {
             if let hash = typeHashes[name] { return hash }
             var used: Set<String> = []
             var open = [name]
             while let next = open.popLast() {
-                guard let members = types[next] else { throw TypedDataError("a type is not defined") }
+                guard let members = types[next] else { throw Malformed("a type is not defined") }
                 for member in members {
                     var base = member.type
                     while let array = try Self.array(base) { base = array.element }
@@ -195,16 +188,16 @@ extension TypedData {
         // MARK: Values
 
         /// EIP-712, hashStruct.
-        mutating func hash(_ value: JSON, of type: String, _ depth: Int) throws(TypedDataError) -> [UInt8] {
-            guard depth < TypedData.maximumDepth else { throw TypedDataError("the message is nested too deeply") }
-            guard let members = types[type] else { throw TypedDataError("a type is not defined") }
+        mutating func hash(_ value: JSON, of type: String, _ depth: Int) throws(Malformed) -> [UInt8] {
+            guard depth < TypedData.maximumDepth else { throw Malformed("the message is nested too deeply") }
+            guard let members = types[type] else { throw Malformed("a type is not defined") }
             guard let found = value.members, found.count == members.count else {
-                throw TypedDataError("the members of a value do not match its type")
+                throw Malformed("the members of a value do not match its type")
             }
             var bytes = try typeHash(type)
             for member in members {
                 guard let value = value[member.name] else {
-                    throw TypedDataError("the members of a value do not match its type")
+                    throw Malformed("the members of a value do not match its type")
                 }
                 bytes += try word(value, member.type, depth)
             }
@@ -212,13 +205,13 @@ extension TypedData {
         }
 
         /// The 32 bytes of a value. EIP-712, encodeData.
-        private mutating func word(_ value: JSON, _ type: String, _ depth: Int) throws(TypedDataError) -> [UInt8] {
+        private mutating func word(_ value: JSON, _ type: String, _ depth: Int) throws(Malformed) -> [UInt8] {
             values += 1
-            guard values <= TypedData.maximumValues else { throw TypedDataError("the message has too many values") }
+            guard values <= TypedData.maximumValues else { throw Malformed("the message has too many values") }
             if let (element, count) = try Self.array(type) {
-                guard depth < TypedData.maximumDepth else { throw TypedDataError("the message is nested too deeply") }
+                guard depth < TypedData.maximumDepth else { throw Malformed("the message is nested too deeply") }
                 guard let items = value.array, count == nil || count == items.count else {
-                    throw TypedDataError("the length of an array does not match its type")
+                    throw Malformed("the length of an array does not match its type")
                 }
                 var bytes: [UInt8] = []
                 for item in items { bytes += try word(item, element, depth + 1) }
@@ -227,27 +220,27 @@ extension TypedData {
             if types[type] != nil { return try hash(value, of: type, depth + 1) }
             switch type {
             case "string":
-                guard let text = value.string else { throw TypedDataError("a value of type string is not a string") }
+                guard let text = value.string else { throw Malformed("a value of type string is not a string") }
                 return Keccak256.hash(text.utf8)
             case "bytes":
                 return Keccak256.hash(try Self.bytes(value, 0...TypedData.maximumBytes))
             default:
-                guard let atomic = Self.atomic(type) else { throw TypedDataError("a type is not known") }
+                guard let atomic = Self.atomic(type) else { throw Malformed("a type is not known") }
                 return try Self.word(value, atomic)
             }
         }
 
-        private static func word(_ value: JSON, _ type: Atomic) throws(TypedDataError) -> [UInt8] {
+        private static func word(_ value: JSON, _ type: Atomic) throws(Malformed) -> [UInt8] {
             switch type {
             case .bool:
-                guard let bool = value.bool else { throw TypedDataError("a bool is not true or false") }
+                guard let bool = value.bool else { throw Malformed("a bool is not true or false") }
                 return padding(31) + [bool ? 1 : 0]
             case .address: return padding(12) + (try bytes(value, 20...20))
             case .bytes(let count): return try bytes(value, count...count) + padding(32 - count)
             case .unsigned(let bits):
                 let (isNegative, magnitude) = try integer(value)
                 guard !isNegative, magnitude.prefix(32 - bits / 8).allSatisfy({ $0 == 0 }) else {
-                    throw TypedDataError("a number does not fit its type")
+                    throw Malformed("a number does not fit its type")
                 }
                 return magnitude
             case .signed(let bits):
@@ -256,7 +249,7 @@ extension TypedData {
                 let isSmall = magnitude.prefix(start).allSatisfy { $0 == 0 }
                 let isLowest = magnitude[start] == 0x80 && magnitude[(start + 1)...].allSatisfy { $0 == 0 }
                 guard isSmall, magnitude[start] < 0x80 || isNegative && isLowest else {
-                    throw TypedDataError("a number does not fit its type")
+                    throw Malformed("a number does not fit its type")
                 }
                 return isNegative ? negated(magnitude) : magnitude
             }
@@ -264,32 +257,32 @@ extension TypedData {
 
         private static func padding(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
-        private static func bytes(_ value: JSON, _ counts: ClosedRange<Int>) throws(TypedDataError) -> [UInt8] {
+        private static func bytes(_ value: JSON, _ counts: ClosedRange<Int>) throws(Malformed) -> [UInt8] {
             guard let text = value.string, text.hasPrefix("0x"),
                 let bytes = Hex.decode(text.dropFirst(2), limit: counts.upperBound), counts.contains(bytes.count)
-            else { throw TypedDataError("bytes are not 0x and the right number of hexadecimal digits") }
+            else { throw Malformed("bytes are not 0x and the right number of hexadecimal digits") }
             return bytes
         }
 
         /// Reads a whole number: a number, decimal digits, or `0x` and hexadecimal digits. The magnitude has 32 bytes.
-        private static func integer(_ value: JSON) throws(TypedDataError) -> (isNegative: Bool, magnitude: [UInt8]) {
+        private static func integer(_ value: JSON) throws(Malformed) -> (isNegative: Bool, magnitude: [UInt8]) {
             var text: Substring
             switch value {
             case .number(let digits): text = digits[...]
             case .string(let digits): text = digits[...]
-            case .null, .bool, .array, .object: throw TypedDataError("a value of a number type is not a number")
+            case .null, .bool, .array, .object: throw Malformed("a value of a number type is not a number")
             }
             let isNegative = text.hasPrefix("-")
             if isNegative { text = text.dropFirst() }
             let isHexadecimal = text.hasPrefix("0x")
             if isHexadecimal { text = text.dropFirst(2) }
             guard (1...80).contains(text.utf8.count) else {
-                throw TypedDataError("a value of a number type is not a number")
+                throw Malformed("a value of a number type is not a number")
             }
             var magnitude = padding(32)
             for byte in text.utf8 {
                 guard let digit = Hex.value(byte), isHexadecimal || digit < 10 else {
-                    throw TypedDataError("a value of a number type is not a number")
+                    throw Malformed("a value of a number type is not a number")
                 }
                 var carry = Int(digit)
                 for index in magnitude.indices.reversed() {
@@ -297,7 +290,7 @@ extension TypedData {
                     magnitude[index] = UInt8(truncatingIfNeeded: carry)
                     carry >>= 8
                 }
-                guard carry == 0 else { throw TypedDataError("a number does not fit its type") }
+                guard carry == 0 else { throw Malformed("a number does not fit its type") }
             }
             return (isNegative, magnitude)
         }

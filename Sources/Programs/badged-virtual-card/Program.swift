@@ -42,30 +42,27 @@ import VirtualPKOC
         guard let content = content(of: trustPoint) else {
             throw StartError("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
         }
-        do throws(VirtualReaderError) {
-            return try VirtualEIDKind(trustPoint: content)
-        } catch {
+        guard let kind = try? VirtualEIDKind(trustPoint: content) else {
             throw StartError("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
         }
+        return kind
     }
 
     /// The card of the card file; without a file the default card.
     private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(StartError) -> VirtualCard {
-        do throws(VirtualReaderError) {
+        do throws(Malformed) {
             return try kinds.describe(try path.map(document(in:)) ?? .object([])).makeCard()
         } catch {
-            guard case .invalid(let what) = error else { throw StartError("no such card", hint: "see --help") }
-            throw StartError("the card file is wrong: \(what)", hint: "see docs/protocol/readers.md, Virtual reader")
+            throw StartError(
+                "the card file is wrong: \(error.text)",
+                hint: "see docs/protocol/readers.md, Virtual reader"
+            )
         }
     }
 
-    private static func document(in path: String) throws(VirtualReaderError) -> JSON {
-        guard let content = Self.content(of: path) else { throw .invalid("\(path) cannot be read") }
-        do throws(JSONError) {
-            return try JSON(content)
-        } catch {
-            throw .invalid("\(path) is not JSON: \(error.message)")
-        }
+    private static func document(in path: String) throws(Malformed) -> JSON {
+        guard let content = Self.content(of: path) else { throw Malformed("\(path) cannot be read") }
+        return try Malformed.at("\(path) is not JSON") { () throws(Malformed) in try JSON(content) }
     }
 
     /// Reads a file of at most 16 MiB.

@@ -27,6 +27,7 @@ import ScannerMgmt
 import Scanners
 import Server
 import Store
+import Text
 import Vault
 import VirtualAliro
 import VirtualEID
@@ -84,7 +85,7 @@ import Wire
         anchors.read()
     }
 
-    private func eidCards() throws(VirtualReaderError) -> VirtualEIDKind {
+    private func eidCards() throws(Malformed) -> VirtualEIDKind {
         if let trustPoint = parts.trustPoint { try VirtualEIDKind(trustPoint: trustPoint) } else { VirtualEIDKind() }
     }
 
@@ -93,13 +94,6 @@ import Wire
         (parts.aliro.map { [AliroTapReader($0, store)] } ?? []) + [
             PKOCTapReader(parts.site, today: configuration.certificateDay)
         ]
-    }
-
-    private static func text(_ error: VirtualReaderError) -> String {
-        switch error {
-        case .invalid(let text): text
-        case .unknownReader, .occupied: "\(error)"
-        }
     }
 
     /// Applies the access rules of a configuration, and logs its warnings.
@@ -114,14 +108,14 @@ import Wire
         // A new driver is one line here and one target.
         let virtualReaders = configuration.isVirtualEnabled ? configuration.virtualReaders : 0
         if virtualReaders > 0 {
-            do throws(VirtualReaderError) {
+            do throws(Malformed) {
                 // A new kind of virtual card is one entry here and one target.
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                 ]
                 registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
             } catch {
-                Log.error("cannot make the virtual readers: \(Self.text(error))")
+                Log.error("cannot make the virtual readers: \(error.text)")
                 exit(1)
             }
         }

@@ -40,14 +40,7 @@ extension ProxySettings {
             proxies = ProxySettings(proxy)
         case .environment:
             let credentials = try credentials(configuration, environment)
-            do throws(Unusable) {
-                proxies = try ProxySettings(environment: environment, credentials)
-            } catch {
-                throw .inConfiguration(
-                    "the variable \(error.variable) names no proxy that badged can use",
-                    hint: "badged uses HTTP proxies: http://HOST:PORT; [eid] proxy reads this variable"
-                )
-            }
+            proxies = try ProxySettings(environment: environment, credentials)
         }
         if proxies.isEmpty {
             Log.warning("[eid] proxy is environment, and https_proxy is not set; hint: systemctl edit badged")

@@ -3,6 +3,7 @@ import CLinux
 import CMicroHTTPD
 package import Concurrency
 import Glibc
+import Host
 import Text
 
 /// Serves the browser port: HTTP for browsers, and WebSockets for programs that use the SDK protocol.

@@ -2,6 +2,7 @@
 import CLinux
 import Concurrency
 import Glibc
+import Host
 import Text
 
 /// A connection to the daemon for one connection at the browser port. Each link has its own session.

@@ -2,6 +2,7 @@
 import CMicroHTTPD
 import Concurrency
 import Glibc
+import Host
 import WebSocket
 
 /// A program at the browser port that uses a WebSocket: each text frame is a line for the daemon, and each line of the

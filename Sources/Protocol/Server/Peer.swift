@@ -2,6 +2,7 @@
 import CLinux
 import Concurrency
 import Glibc
+import Host
 
 /// The process at the other end of a connection, as the kernel reports it when the connection is accepted.
 package struct Peer: Sendable {

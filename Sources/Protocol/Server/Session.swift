@@ -73,10 +73,10 @@ package import Wire
     private func handle(_ line: UnsafeRawBufferPointer) {
         lineBytes = Self.workFactor * line.count
         let command: Command
-        do throws(JSONError) {
+        do throws(Malformed) {
             command = try Command(scanning: line)
         } catch {
-            return answer(Refusal.Invalid(error: error.message), nil)
+            return answer(Refusal.Invalid(error: error.text), nil)
         }
         guard let name = command.name else {
             return answer(Refusal.Invalid(error: "Command cannot be undefined"), to: command)

@@ -22,7 +22,7 @@ package struct Command {
     private let text: UnsafeRawBufferPointer
     private let members: [JSONMember]
 
-    package init(scanning text: UnsafeRawBufferPointer) throws(JSONError) {
+    package init(scanning text: UnsafeRawBufferPointer) throws(Malformed) {
         self.text = text
         members = try JSONScanner.members(of: text)
     }

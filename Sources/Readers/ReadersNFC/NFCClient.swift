@@ -3,6 +3,7 @@ import Concurrency
 import Host
 import ISO7816
 import Readers
+import Text
 import Threads
 
 /// Runs badged-nfc while a device of libnfc may be connected, and keeps the state of its readers.
@@ -152,17 +153,14 @@ import Threads
     }
 
     private func startProgram() {
-        do throws(NFCProgram.StartError) {
+        do throws(Failure) {
             program = try NFCProgram(
                 onReport: { [weak self] in self?.handle($0) },
                 onEnd: { [weak self] in self?.programEnded() }
             )
             startTime = .now
         } catch {
-            switch error {
-            case .notInstalled: report(fault: "the program badged-nfc is missing: install badged again")
-            case .system(let text): report(fault: "the program badged-nfc cannot be started: \(text)")
-            }
+            report(fault: error.message)
         }
     }
 

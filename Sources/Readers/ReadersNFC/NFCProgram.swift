@@ -2,15 +2,10 @@
 import Concurrency
 import Glibc
 import Host
+import Text
 
 /// One run of the program badged-nfc, at the other end of a socket pair.
 @Loop final class NFCProgram {
-    /// The reason why the program cannot be started.
-    enum StartError: Error {
-        case notInstalled
-        case system(String)
-    }
-
     let process: Int32
     private let socket: Int32
     private var registration: Loop.Registration?
@@ -24,23 +19,29 @@ import Host
     init(
         onReport: @escaping @Loop (NFCReport) -> Void,
         onEnd: @escaping @Loop () -> Void
-    ) throws(StartError) {
+    ) throws(Failure) {
         (self.onReport, self.onEnd) = (onReport, onEnd)
-        guard let path = ChildProcess.path(of: "badged-nfc") else { throw .notInstalled }
+        guard let path = ChildProcess.path(of: "badged-nfc") else {
+            throw Failure(.internalError, "the program badged-nfc is missing", advice: "install badged again")
+        }
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw .system(SystemError("socketpair").description) }
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw Self.failure("\(SystemError("socketpair"))") }
         socket = pair[0]
         defer { close(pair[1]) }
         guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
-            throw .system("\(path) cannot be started")
+            throw Self.failure("\(path) cannot be started")
         }
         self.process = process
         do throws(SystemError) {
             registration = try Loop.watch(socket, .read) { [weak self] events in self?.handle(events) }
         } catch {
-            throw .system(error.description)
+            throw Self.failure("\(error)")
         }
+    }
+
+    private static func failure(_ reason: String) -> Failure {
+        Failure(.internalError, "the program badged-nfc cannot be started: \(reason)")
     }
 
     isolated deinit {

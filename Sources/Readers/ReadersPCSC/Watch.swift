@@ -198,13 +198,13 @@ final class Watch: Sendable {
             guard !state.withLock({ $0.isStopped }) else { return }
             let before = socket.identity
             switch connect() {
-            case .success(let generation):
+            case .open(let generation):
                 let since = DispatchTime.now()
                 waitForEnd(of: generation, at: before ?? socket.identity, socketWatch)
                 // The back-off stays when pcscd ends at once.
                 if DispatchTime.now() > since + .seconds(2) { backoff = Backoff() }
-            case .failure(let seen):
-                let (fault, pause, isSure) = backoff.next(seen.fault)
+            case .failed(let seen):
+                let (fault, pause, isSure) = backoff.next(seen)
                 if isSure {
                     publish { state in
                         state.health = PCSCHealth(fault: fault)
@@ -244,14 +244,17 @@ final class Watch: Sendable {
         }
     }
 
-    private struct Fault: Error { let fault: PCSCFault }
+    private enum Connection {
+        case open(generation: UInt64)
+        case failed(PCSCFault)
+    }
 
-    private func connect() -> Result<UInt64, Fault> {
+    private func connect() -> Connection {
         let context: PCSCContext
         do throws(PCSCCode) {
             context = try PCSCContext()
         } catch {
-            return .failure(Fault(fault: PCSCFault(error, errno: socket.tryConnect())))
+            return .failed(PCSCFault(error, errno: socket.tryConnect()))
         }
         let generation = state.withLock { state in
             state.generation += 1
@@ -261,13 +264,13 @@ final class Watch: Sendable {
         let watchThread = WatchThread(watch: self, context: context, generation: generation)
         guard startThread("pcsc-watch", { watchThread.run() }) else {
             disconnected(generation)
-            return .failure(Fault(fault: .other(.noMemory)))
+            return .failed(.other(.noMemory))
         }
         publish { state in
             state.health = PCSCHealth()
             return []
         }
-        return .success(generation)
+        return .open(generation: generation)
     }
 
     /// Blocks until this connection ends, or until the socket file is another one.

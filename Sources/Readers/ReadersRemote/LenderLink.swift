@@ -4,6 +4,7 @@ import ISO7816
 import Readers
 import RemoteIFD
 import Synchronization
+import Text
 import Threads
 
 /// The connection to one device that lends readers: its context, its slots, and one request at a time.
@@ -368,10 +369,10 @@ final class LenderKeypadConnection: KeypadConnection {
         let handle = connection.slotHandle
         let input = PINModification().bytes
         let connection = connection
-        let answer = await Task { () async -> Result<IFDMessage, CardError> in
-            do throws(CardError) {
-                return .success(try await connection.request(.modifyPIN(handle: handle, input: input), asksUser: true))
-            } catch { return .failure(error) }
+        let answer = await Task {
+            await Result { () async throws(CardError) in
+                try await connection.request(.modifyPIN(handle: handle, input: input), asksUser: true)
+            }
         }.value
         let message = try answer.get()
         guard case .modifyPINResponse(handle, let output, let result) = message else { throw LenderLink.error(message) }

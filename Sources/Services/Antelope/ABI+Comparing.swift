@@ -6,13 +6,13 @@ extension ABI {
     ///
     /// Only the notation may differ: numbers as text or number, the case of hexadecimal digits, zeros in front of a
     /// number, zeros at the end of a time, an older form of a key.
-    /// - Throws: `AntelopeError` with the place of the first difference.
-    func compare(_ found: JSON, with asked: JSON, as type: String) throws(AntelopeError) {
+    /// - Throws: `Malformed` with the place of the first difference.
+    func compare(_ found: JSON, with asked: JSON, as type: String) throws(Malformed) {
         switch try meaning(of: type) {
         case .builtIn(let type):
             guard try Self.isSame(found, asked, type) else {
                 let text = String(decoding: found.bytes.prefix(64), as: UTF8.self)
-                throw AntelopeError("the value cannot be packed as it is: it would become \(text)")
+                throw Malformed("the value cannot be packed as it is: it would become \(text)")
             }
         case .structure(let fields):
             let names = Set(fields.map(\.name))
@@ -43,14 +43,12 @@ extension ABI {
         }
     }
 
-    private static let difference = AntelopeError("the packed data are not what was asked for")
+    private static let difference = Malformed("the packed data are not what was asked for")
 
-    private func compare(_ found: JSON?, with asked: JSON?, as type: String, at place: String) throws(AntelopeError) {
-        do throws(AntelopeError) {
+    private func compare(_ found: JSON?, with asked: JSON?, as type: String, at place: String) throws(Malformed) {
+        try Malformed.at(place) { () throws(Malformed) in
             guard let found, let asked else { throw Self.difference }
             try compare(found, with: asked, as: type)
-        } catch {
-            throw error.at(place)
         }
     }
 
@@ -63,7 +61,7 @@ extension ABI {
         }
     }
 
-    private static func isSame(_ found: JSON, _ asked: JSON, _ type: BuiltIn) throws(AntelopeError) -> Bool {
+    private static func isSame(_ found: JSON, _ asked: JSON, _ type: BuiltIn) throws(Malformed) -> Bool {
         if case .extendedAsset = type {
             guard let quantity = found["quantity"], let other = asked["quantity"],
                 let contract = found["contract"]?.string

@@ -6,17 +6,17 @@ extension ABI {
     ///
     /// A field that the type does not have is an error, because the packed value would not contain it. A binary
     /// extension may be left out only if nothing follows it in the packed value.
-    /// - Throws: `AntelopeError` with the place of the fault, such as `quantity` or `items: [2]`.
-    package func pack(_ value: JSON, as type: String) throws(AntelopeError) -> [UInt8] {
+    /// - Throws: `Malformed` with the place of the fault, such as `quantity` or `items: [2]`.
+    package func pack(_ value: JSON, as type: String) throws(Malformed) -> [UInt8] {
         var packer = Packer(abi: self)
-        do throws(AntelopeError) {
+        do throws(Malformed) {
             try packer.write(value, type, depth: 0)
         } catch {
             throw packer.path.reversed().reduce(error) { $0.at($1) }
         }
         let bytes = packer.writer.bytes
         if let omission = packer.omission, omission.position < bytes.count {
-            let error = AntelopeError("only fields at the end of the data may be left out")
+            let error = Malformed("only fields at the end of the data may be left out")
             throw omission.path.reversed().reduce(error) { $0.at($1) }
         }
         try compare(try unpack(bytes, as: type), with: value, as: type)
@@ -39,11 +39,11 @@ private struct Packer {
 
     init(abi: ABI) { self.abi = abi }
 
-    mutating func write(_ value: JSON, _ type: String, depth: Int) throws(AntelopeError) {
+    mutating func write(_ value: JSON, _ type: String, depth: Int) throws(Malformed) {
         values += 1
-        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is nested too deeply") }
+        guard depth <= ABI.maximumDepth else { throw Malformed("the value is nested too deeply") }
         guard values <= ABI.maximumValues, writer.bytes.count <= PackWriter.maximumCount else {
-            throw AntelopeError("the value is too large")
+            throw Malformed("the value is too large")
         }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): try write(value, type)
@@ -53,18 +53,18 @@ private struct Packer {
             writer.number(UInt8(value == .null ? 0 : 1))
             if value != .null { try write(value, inner, depth: depth + 1) }
         case .array(let inner):
-            guard let items = value.array else { throw AntelopeError("expected an array") }
+            guard let items = value.array else { throw Malformed("expected an array") }
             writer.varuint(UInt32(truncatingIfNeeded: items.count))
             try write(items, inner, depth)
         case .fixedArray(let inner, let count):
             guard let items = value.array, items.count == Int(count) else {
-                throw AntelopeError("expected an array with \(count) elements")
+                throw Malformed("expected an array with \(count) elements")
             }
             try write(items, inner, depth)
         }
     }
 
-    private mutating func write(_ items: [JSON], _ type: String, _ depth: Int) throws(AntelopeError) {
+    private mutating func write(_ items: [JSON], _ type: String, _ depth: Int) throws(Malformed) {
         for (index, item) in items.enumerated() {
             path.append("[\(index)]")
             try write(item, type, depth: depth + 1)
@@ -72,17 +72,17 @@ private struct Packer {
         }
     }
 
-    private mutating func writeFields(_ value: JSON, _ fields: [ABI.Field], _ depth: Int) throws(AntelopeError) {
-        guard let members = value.members else { throw AntelopeError("expected an object") }
+    private mutating func writeFields(_ value: JSON, _ fields: [ABI.Field], _ depth: Int) throws(Malformed) {
+        guard let members = value.members else { throw Malformed("expected an object") }
         var byName: [String: JSON] = [:]
         for member in members {
             guard byName.updateValue(member.value, forKey: member.key) == nil else {
-                throw AntelopeError("the field '\(member.key.prefix(64))' occurs twice")
+                throw Malformed("the field '\(member.key.prefix(64))' occurs twice")
             }
         }
         for field in fields {
             guard let value = byName[field.name] else {
-                guard field.isExtension else { throw AntelopeError("the field '\(field.name)' is missing") }
+                guard field.isExtension else { throw Malformed("the field '\(field.name)' is missing") }
                 omission = omission ?? (path + [field.name], writer.bytes.count)
                 continue
             }
@@ -91,28 +91,28 @@ private struct Packer {
             path.removeLast()
         }
         for field in fields { byName[field.name] = nil }
-        if let extra = byName.keys.min() { throw AntelopeError("there is no field '\(extra.prefix(64))'") }
+        if let extra = byName.keys.min() { throw Malformed("there is no field '\(extra.prefix(64))'") }
     }
 
-    private mutating func writeVariant(_ value: JSON, _ types: [String], _ depth: Int) throws(AntelopeError) {
+    private mutating func writeVariant(_ value: JSON, _ types: [String], _ depth: Int) throws(Malformed) {
         guard let pair = value.array, pair.count == 2, let name = pair[0].string else {
-            throw AntelopeError("expected a variant: [\"type\", value]")
+            throw Malformed("expected a variant: [\"type\", value]")
         }
         guard let index = types.firstIndex(of: name) else {
-            throw AntelopeError("'\(name.prefix(64))' is not a type of this variant")
+            throw Malformed("'\(name.prefix(64))' is not a type of this variant")
         }
         writer.varuint(UInt32(truncatingIfNeeded: index))
         try write(pair[1], types[index], depth: depth + 1)
     }
 
-    private mutating func write(_ value: JSON, _ type: BuiltIn) throws(AntelopeError) {
+    private mutating func write(_ value: JSON, _ type: BuiltIn) throws(Malformed) {
         switch type {
         case .bool:
             switch value {
             case .bool(let flag): writer.number(UInt8(flag ? 1 : 0))
             case .number("0"): writer.number(UInt8(0))
             case .number("1"): writer.number(UInt8(1))
-            default: throw AntelopeError("expected true or false")
+            default: throw Malformed("expected true or false")
             }
         case .int8: writer.number(try number(value) as Int8)
         case .int16: writer.number(try number(value) as Int16)
@@ -148,14 +148,14 @@ private struct Packer {
         case .extendedAsset:
             guard let quantity = value["quantity"]?.string, let contract = value["contract"]?.string,
                 value.members?.count == 2
-            else { throw AntelopeError("expected an object with quantity and contract") }
+            else { throw Malformed("expected an object with quantity and contract") }
             write(try Asset(quantity))
             writer.number(try AccountName(contract).value)
         case .bitset:
             // The last character is the lowest bit of the first byte.
             let bits = Array(try text(value).utf8.reversed())
             guard bits.count <= PackWriter.maximumCount, bits.allSatisfy({ $0 == 0x30 || $0 == 0x31 }) else {
-                throw AntelopeError("expected binary digits")
+                throw Malformed("expected binary digits")
             }
             writer.varuint(UInt32(bits.count))
             for start in stride(from: 0, to: bits.count, by: 8) {
@@ -169,39 +169,39 @@ private struct Packer {
         writer.number(asset.symbol.value)
     }
 
-    private func text(_ value: JSON) throws(AntelopeError) -> String {
-        guard let text = value.string else { throw AntelopeError("expected a string") }
+    private func text(_ value: JSON) throws(Malformed) -> String {
+        guard let text = value.string else { throw Malformed("expected a string") }
         return text
     }
 
     /// A whole number, as a number or as a text.
-    private func number<Number: FixedWidthInteger>(_ value: JSON) throws(AntelopeError) -> Number {
+    private func number<Number: FixedWidthInteger>(_ value: JSON) throws(Malformed) -> Number {
         let digits: String
         switch value {
         case .number(let text), .string(let text): digits = text
-        default: throw AntelopeError("expected a number")
+        default: throw Malformed("expected a number")
         }
         guard digits.utf8.count <= 64, !digits.hasPrefix("+"), let number = Number(digits) else {
-            throw AntelopeError("'\(digits.prefix(64))' is not a whole number from \(Number.min) to \(Number.max)")
+            throw Malformed("'\(digits.prefix(64))' is not a whole number from \(Number.min) to \(Number.max)")
         }
         return number
     }
 
-    private func real(_ value: JSON) throws(AntelopeError) -> Double {
+    private func real(_ value: JSON) throws(Malformed) -> Double {
         switch value {
         case .number(let text), .string(let text):
             guard text.utf8.count <= 64, let number = Double(text), number.isFinite else { break }
             return number
         default: break
         }
-        throw AntelopeError("expected a number")
+        throw Malformed("expected a number")
     }
 
-    private func bytes(_ value: JSON, count: Int?) throws(AntelopeError) -> [UInt8] {
+    private func bytes(_ value: JSON, count: Int?) throws(Malformed) -> [UInt8] {
         guard let bytes = Hex.decode(try text(value), limit: PackWriter.maximumCount) else {
-            throw AntelopeError("expected hexadecimal digits")
+            throw Malformed("expected hexadecimal digits")
         }
-        if let count, count != bytes.count { throw AntelopeError("expected \(count) bytes") }
+        if let count, count != bytes.count { throw Malformed("expected \(count) bytes") }
         return bytes
     }
 }

@@ -5,12 +5,12 @@ extension ABI {
     /// Unpacks a value of a type.
     ///
     /// Numbers of 64 and 128 bits are texts, since many readers of JSON would round them.
-    /// - Throws: `AntelopeError`, also for bytes after the value.
-    package func unpack(_ bytes: [UInt8], as type: String) throws(AntelopeError) -> JSON {
-        guard bytes.count <= PackWriter.maximumCount else { throw AntelopeError("the value is too large") }
+    /// - Throws: `Malformed`, also for bytes after the value.
+    package func unpack(_ bytes: [UInt8], as type: String) throws(Malformed) -> JSON {
+        guard bytes.count <= PackWriter.maximumCount else { throw Malformed("the value is too large") }
         var unpacker = Unpacker(abi: self, reader: PackReader(bytes))
         let value = try unpacker.read(type, depth: 0)
-        guard unpacker.reader.isAtEnd else { throw AntelopeError("there are bytes after the value") }
+        guard unpacker.reader.isAtEnd else { throw Malformed("there are bytes after the value") }
         return value
     }
 }
@@ -23,66 +23,60 @@ private struct Unpacker {
 
     init(abi: ABI, reader: PackReader) { (self.abi, self.reader) = (abi, reader) }
 
-    mutating func read(_ type: String, depth: Int) throws(AntelopeError) -> JSON {
+    mutating func read(_ type: String, depth: Int) throws(Malformed) -> JSON {
         values += 1
-        guard depth <= ABI.maximumDepth else { throw AntelopeError("the value is nested too deeply") }
-        guard values <= ABI.maximumValues else { throw AntelopeError("the value is too large") }
+        guard depth <= ABI.maximumDepth else { throw Malformed("the value is nested too deeply") }
+        guard values <= ABI.maximumValues else { throw Malformed("the value is too large") }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): return try read(type)
         case .structure(let fields): return try readFields(fields, depth)
         case .variant(let types):
             let index = try reader.varuint()
-            guard index < UInt32(types.count) else { throw AntelopeError("the variant has no type \(index)") }
+            guard index < UInt32(types.count) else { throw Malformed("the variant has no type \(index)") }
             let name = types[Int(index)]
             return .array([.string(name), try read(name, depth: depth + 1)])
         case .optional(let inner):
             switch try reader.number(UInt8.self) {
             case 0: return .null
             case 1: return try read(inner, depth: depth + 1)
-            default: throw AntelopeError("an optional value begins with neither 0 nor 1")
+            default: throw Malformed("an optional value begins with neither 0 nor 1")
             }
         case .array(let inner): return .array(try read(try reader.varuint(), inner, depth))
         case .fixedArray(let inner, let count): return .array(try read(count, inner, depth))
         }
     }
 
-    private mutating func read(_ count: UInt32, _ type: String, _ depth: Int) throws(AntelopeError) -> [JSON] {
+    private mutating func read(_ count: UInt32, _ type: String, _ depth: Int) throws(Malformed) -> [JSON] {
         var items: [JSON] = []
         for index in 0..<count {
-            do throws(AntelopeError) {
-                items.append(try read(type, depth: depth + 1))
-            } catch {
-                throw error.at("[\(index)]")
-            }
+            items.append(try Malformed.at("[\(index)]") { () throws(Malformed) in try read(type, depth: depth + 1) })
         }
         return items
     }
 
-    private mutating func readFields(_ fields: [ABI.Field], _ depth: Int) throws(AntelopeError) -> JSON {
+    private mutating func readFields(_ fields: [ABI.Field], _ depth: Int) throws(Malformed) -> JSON {
         var members: [JSON.Member] = []
         for field in fields where !(field.isExtension && reader.isAtEnd) {
-            do throws(AntelopeError) {
+            try Malformed.at(field.name) { () throws(Malformed) in
                 let value = try read(field.type, depth: depth + 1)
                 // Nodes accept a struct that has a field twice, and give both the same value.
                 if let first = members.first(where: { $0.key == field.name }) {
-                    guard first.value == value else { throw AntelopeError("the field occurs twice") }
+                    guard first.value == value else { throw Malformed("the field occurs twice") }
                 } else {
                     members.append(JSON.Member(field.name, value))
                 }
-            } catch {
-                throw error.at(field.name)
             }
         }
         return .object(members)
     }
 
-    private mutating func read(_ type: BuiltIn) throws(AntelopeError) -> JSON {
+    private mutating func read(_ type: BuiltIn) throws(Malformed) -> JSON {
         switch type {
         case .bool:
             switch try reader.number(UInt8.self) {
             case 0: return .bool(false)
             case 1: return .bool(true)
-            default: throw AntelopeError("a bool is neither 0 nor 1")
+            default: throw Malformed("a bool is neither 0 nor 1")
             }
         case .int8: return .number(String(try reader.number(Int8.self)))
         case .int16: return .number(String(try reader.number(Int16.self)))
@@ -130,7 +124,7 @@ private struct Unpacker {
         }
     }
 
-    private mutating func readAsset() throws(AntelopeError) -> Asset {
+    private mutating func readAsset() throws(Malformed) -> Asset {
         let amount = try reader.number(Int64.self)
         return try Asset(amount: amount, symbol: TokenSymbol(value: try reader.number()))
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The description of a contract: its types and actions. Only what packing needs is kept.
 package struct ABI: Sendable {
@@ -49,15 +50,15 @@ package struct ABI: Sendable {
     private var repeatedActions: Set<AccountName> = []
 
     /// Takes the parts of an ABI. A fault in a type is an error only where the type is used.
-    init(_ parts: Parts) throws(AntelopeError) {
+    init(_ parts: Parts) throws(Malformed) {
         guard parts.version.hasPrefix("eosio::abi/1.") else {
-            throw AntelopeError("the version '\(parts.version.prefix(32))' of the ABI is unknown")
+            throw Malformed("the version '\(parts.version.prefix(32))' of the ABI is unknown")
         }
         let fields =
             parts.structures.reduce(0) { $0 + $1.fields.count } + parts.variants.reduce(0) { $0 + $1.types.count }
         let types = parts.aliases.count + parts.structures.count + parts.variants.count
         guard fields + types + parts.actions.count <= Self.maximumEntries else {
-            throw AntelopeError("the ABI has too many entries")
+            throw Malformed("the ABI has too many entries")
         }
         for structure in parts.structures where Self.isName(structure.name) {
             let new = Structure(base: structure.base, fields: structure.fields)
@@ -79,8 +80,8 @@ package struct ABI: Sendable {
     private static func isName(_ name: String) -> Bool { (1...maximumNameCount).contains(name.utf8.count) }
 
     /// The type of an action's data; nil if the contract has no such action.
-    package func type(of action: AccountName) throws(AntelopeError) -> String? {
-        guard !repeatedActions.contains(action) else { throw AntelopeError("the ABI has the action '\(action)' twice") }
+    package func type(of action: AccountName) throws(Malformed) -> String? {
+        guard !repeatedActions.contains(action) else { throw Malformed("the ABI has the action '\(action)' twice") }
         return actions[action]
     }
 
@@ -101,32 +102,32 @@ package struct ABI: Sendable {
     ///
     /// The order is that of nodes: a built-in type comes before a variant or a struct with its name. The C++ functions
     /// are abi_serializer::resolve_type and _variant_to_binary.
-    func meaning(of type: String) throws(AntelopeError) -> Meaning {
+    func meaning(of type: String) throws(Malformed) -> Meaning {
         let name = try resolve(type)
         if name.hasSuffix("?") { return .optional(String(name.dropLast())) }
         if let array = Self.array(name) { return array }
         if let type = BuiltIn(rawValue: name) { return .builtIn(type) }
         if let types = variants[name] {
             guard (1...255).contains(types.count) else {
-                throw AntelopeError("the variant '\(name.prefix(64))' of the ABI has no types, or too many types")
+                throw Malformed("the variant '\(name.prefix(64))' of the ABI has no types, or too many types")
             }
             return .variant(types)
         }
-        guard structures[name] != nil else { throw AntelopeError("the ABI has no type '\(name.prefix(64))'") }
+        guard structures[name] != nil else { throw Malformed("the ABI has no type '\(name.prefix(64))'") }
         return .structure(try fields(of: name))
     }
 
     /// Follows the aliases of a type.
-    private func resolve(_ type: String) throws(AntelopeError) -> String {
+    private func resolve(_ type: String) throws(Malformed) -> String {
         var name = type
         for _ in 0..<Self.maximumDepth {
             guard !contradictions.contains(name) else {
-                throw AntelopeError("the ABI has the type '\(name.prefix(64))' twice")
+                throw Malformed("the ABI has the type '\(name.prefix(64))' twice")
             }
             guard let next = aliases[name] else { return name }
             name = next
         }
-        throw AntelopeError("the type '\(type.prefix(64))' of the ABI forms a cycle, or is nested too deeply")
+        throw Malformed("the type '\(type.prefix(64))' of the ABI forms a cycle, or is nested too deeply")
     }
 
     /// Reads a name such as `T[]` or `T[3]`; nil for another one.
@@ -139,18 +140,18 @@ package struct ABI: Sendable {
     }
 
     /// The fields of a struct, those of its bases first. A base may be an alias of a struct.
-    private func fields(of name: String) throws(AntelopeError) -> [Field] {
+    private func fields(of name: String) throws(Malformed) -> [Field] {
         var all: [Field] = []
         var next = name
         for _ in 0..<Self.maximumDepth {
             guard let structure = structures[next] else {
-                throw AntelopeError("the base '\(next.prefix(64))' of '\(name.prefix(64))' is not a struct of the ABI")
+                throw Malformed("the base '\(next.prefix(64))' of '\(name.prefix(64))' is not a struct of the ABI")
             }
             all = structure.fields + all
             if structure.base.isEmpty { return all }
             next = try resolve(structure.base)
         }
-        throw AntelopeError("the bases of '\(name.prefix(64))' form a cycle, or are nested too deeply")
+        throw Malformed("the bases of '\(name.prefix(64))' form a cycle, or are nested too deeply")
     }
 }
 

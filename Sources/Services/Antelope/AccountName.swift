@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// A name of an account, an action or a permission: up to 12 characters of `.12345a-z`, and a thirteenth of `.1-5a-j`.
 package struct AccountName: Sendable, Hashable, CustomStringConvertible {
@@ -8,7 +9,7 @@ package struct AccountName: Sendable, Hashable, CustomStringConvertible {
     package init(value: UInt64) { self.value = value }
 
     /// Reads a name. Only the canonical text is accepted: no dots at the end.
-    package init(_ text: String) throws(AntelopeError) {
+    package init(_ text: String) throws(Malformed) {
         var value: UInt64 = 0
         let characters = Array(text.utf8)
         guard characters.count <= 13, characters.last != UInt8(ascii: ".") else { throw Self.failure }
@@ -19,7 +20,7 @@ package struct AccountName: Sendable, Hashable, CustomStringConvertible {
         self.value = value
     }
 
-    private static let failure = AntelopeError(
+    private static let failure = Malformed(
         "a name has 1 to 12 of the characters a-z, 1-5 and '.', and no '.' at its end"
     )
 

@@ -56,7 +56,7 @@ package struct AntelopeNode: Sendable {
     /// Requests the state of the chain.
     /// - Throws: `.wrongChain` if the node belongs to another chain.
     package func info() async throws(NodeFailure) -> NodeInfo {
-        let info = try Self.read(try await call("get_info", .object([]))) { bytes throws(AntelopeError) in
+        let info = try Self.read(try await call("get_info", .object([]))) { bytes throws(Malformed) in
             try NodeInfo(bytes)
         }
         guard info.chain == chain else { throw .wrongChain(info.chain) }
@@ -65,37 +65,31 @@ package struct AntelopeNode: Sendable {
 
     package func account(_ name: AccountName) async throws(NodeFailure) -> NodeAccount {
         let bytes = try await call("get_account", Self.object([("account_name", "\(name)")]))
-        return try Self.read(bytes) { bytes throws(AntelopeError) in try NodeAccount(bytes) }
+        return try Self.read(bytes) { bytes throws(Malformed) in try NodeAccount(bytes) }
     }
 
     /// Requests the ABI of a contract in the packed form, and in JSON from nodes that do not support the packed form.
     package func abi(of contract: AccountName) async throws(NodeFailure) -> ABI {
         let question = Self.object([("account_name", "\(contract)")])
         do throws(NodeFailure) {
-            let packed = try Self.read(try await call("get_raw_abi", question)) { bytes throws(AntelopeError) in
+            let packed = try Self.read(try await call("get_raw_abi", question)) { bytes throws(Malformed) in
                 try NodeAnswer.rawABI(bytes)
             }
-            return try Self.usable { () throws(AntelopeError) in try ABI(packed: packed) }
+            return try Self.read(packed, orElse: NodeFailure.unusableABI) { bytes throws(Malformed) in
+                try ABI(packed: bytes)
+            }
         } catch {
             guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
         }
-        let json = try Self.read(try await call("get_abi", question)) { bytes throws(AntelopeError) in
+        let json = try Self.read(try await call("get_abi", question)) { bytes throws(Malformed) in
             try NodeAnswer.abi(bytes)
         }
-        return try Self.usable { () throws(AntelopeError) in try ABI(json) }
-    }
-
-    private static func usable(_ body: () throws(AntelopeError) -> ABI) throws(NodeFailure) -> ABI {
-        do throws(AntelopeError) {
-            return try body()
-        } catch {
-            throw .unusableABI(error.text)
-        }
+        return try Self.read(json, orElse: NodeFailure.unusableABI) { json throws(Malformed) in try ABI(json) }
     }
 
     package func stats(of code: SymbolCode, at contract: AccountName) async throws(NodeFailure) -> CurrencyStats {
         let bytes = try await call("get_currency_stats", Self.object([("code", "\(contract)"), ("symbol", "\(code)")]))
-        return try Self.read(bytes) { bytes throws(AntelopeError) in try CurrencyStats(bytes, of: code) }
+        return try Self.read(bytes) { bytes throws(Malformed) in try CurrencyStats(bytes, of: code) }
     }
 
     package func balance(
@@ -105,7 +99,7 @@ package struct AntelopeNode: Sendable {
     ) async throws(NodeFailure) -> CurrencyBalance {
         let question = Self.object([("code", "\(contract)"), ("account", "\(account)"), ("symbol", "\(code)")])
         let bytes = try await call("get_currency_balance", question)
-        return try Self.read(bytes) { bytes throws(AntelopeError) in try CurrencyBalance(bytes, of: code) }
+        return try Self.read(bytes) { bytes throws(Malformed) in try CurrencyBalance(bytes, of: code) }
     }
 
     /// Sends a signed transaction, once.
@@ -119,7 +113,7 @@ package struct AntelopeNode: Sendable {
         ])
         do throws(NodeFailure) {
             let bytes = try await call("push_transaction", body)
-            switch try Self.read(bytes, { bytes throws(AntelopeError) in try PushAnswer(bytes, id: id) }) {
+            switch try Self.read(bytes, { bytes throws(Malformed) in try PushAnswer(bytes, id: id) }) {
             case .executed: return .executed
             case .failed(let words): return .refused(NodeRefusal(status: 200, code: nil, text: words))
             }
@@ -141,14 +135,15 @@ package struct AntelopeNode: Sendable {
         .object(members.map { JSON.Member($0.0, .string($0.1)) })
     }
 
-    private static func read<T>(
-        _ bytes: [UInt8],
-        _ body: ([UInt8]) throws(AntelopeError) -> T
-    ) throws(NodeFailure) -> T {
-        do throws(AntelopeError) {
-            return try body(bytes)
+    private static func read<Answer, Value>(
+        _ answer: Answer,
+        orElse failure: (String) -> NodeFailure = NodeFailure.malformed,
+        _ body: (Answer) throws(Malformed) -> Value
+    ) throws(NodeFailure) -> Value {
+        do throws(Malformed) {
+            return try body(answer)
         } catch {
-            throw .malformed(error.text)
+            throw failure(error.text)
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// A time in UTC, in microseconds since 1970.
 package struct AntelopeTime: Sendable, Hashable {
@@ -13,10 +14,10 @@ package struct AntelopeTime: Sendable, Hashable {
     private static let year2000: Int64 = 946_684_800_000_000
 
     /// Reads a text such as `2018-06-15T19:17:47.000`; the zone `Z` may be written.
-    package init(_ text: String) throws(AntelopeError) {
-        let failure = AntelopeError("expected a time such as 2018-06-15T19:17:47.000")
+    package init(_ text: String) throws(Malformed) {
+        let failure = Malformed("expected a time such as 2018-06-15T19:17:47.000")
         let bytes = Array(text.utf8)
-        func number(_ range: Range<Int>) throws(AntelopeError) -> Int64 {
+        func number(_ range: Range<Int>) throws(Malformed) -> Int64 {
             guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) else {
                 throw failure
             }
@@ -46,9 +47,9 @@ package struct AntelopeTime: Sendable, Hashable {
 
     /// Whole seconds.
     package var seconds: UInt32 {
-        get throws(AntelopeError) {
+        get throws(Malformed) {
             guard let seconds = UInt32(exactly: microseconds / 1_000_000) else {
-                throw AntelopeError("the time is after 2106")
+                throw Malformed("the time is after 2106")
             }
             return seconds
         }
@@ -56,9 +57,9 @@ package struct AntelopeTime: Sendable, Hashable {
 
     /// Half seconds since 2000.
     var slot: UInt32 {
-        get throws(AntelopeError) {
+        get throws(Malformed) {
             guard let slot = UInt32(exactly: (microseconds - Self.year2000) / 500_000), microseconds >= Self.year2000
-            else { throw AntelopeError("the time is not a block time") }
+            else { throw Malformed("the time is not a block time") }
             return slot
         }
     }

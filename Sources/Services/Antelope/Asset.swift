@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The name of a token: 1 to 7 capital letters.
 package struct SymbolCode: Sendable, Hashable, CustomStringConvertible {
     /// The letters, the first one in the lowest byte.
     package let value: UInt64
 
-    package init(_ text: some StringProtocol) throws(AntelopeError) {
+    package init(_ text: some StringProtocol) throws(Malformed) {
         let letters = Array(text.utf8)
         guard (1...7).contains(letters.count), letters.allSatisfy({ (0x41...0x5A).contains($0) }) else {
-            throw AntelopeError("a symbol has 1 to 7 capital letters")
+            throw Malformed("a symbol has 1 to 7 capital letters")
         }
         value = letters.reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// - Throws: `AntelopeError` unless the bytes are capital letters followed by zeros.
-    package init(value: UInt64) throws(AntelopeError) {
+    /// - Throws: `Malformed` unless the bytes are capital letters followed by zeros.
+    package init(value: UInt64) throws(Malformed) {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * $0)) }
         let letters = bytes.prefix { $0 != 0 }
         guard bytes[letters.count...].allSatisfy({ $0 == 0 }) else {
-            throw AntelopeError("a symbol has bytes after its letters")
+            throw Malformed("a symbol has bytes after its letters")
         }
         try self.init(String(decoding: letters, as: UTF8.self))
     }
@@ -38,22 +39,22 @@ package struct TokenSymbol: Sendable, Hashable, CustomStringConvertible {
 
     package static let maximumPrecision = 18
 
-    package init(precision: Int, code: SymbolCode) throws(AntelopeError) {
+    package init(precision: Int, code: SymbolCode) throws(Malformed) {
         guard (0...Self.maximumPrecision).contains(precision) else {
-            throw AntelopeError("a token has 0 to 18 decimals")
+            throw Malformed("a token has 0 to 18 decimals")
         }
         (self.precision, self.code) = (precision, code)
     }
 
     /// Reads a text such as `4,EOS`.
-    package init(_ text: String) throws(AntelopeError) {
+    package init(_ text: String) throws(Malformed) {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let precision = Int(parts[0])
-        else { throw AntelopeError("a symbol is written like 4,EOS") }
+        else { throw Malformed("a symbol is written like 4,EOS") }
         try self.init(precision: precision, code: SymbolCode(parts[1]))
     }
 
-    package init(value: UInt64) throws(AntelopeError) {
+    package init(value: UInt64) throws(Malformed) {
         try self.init(precision: Int(value & 0xFF), code: SymbolCode(value: value >> 8))
     }
 
@@ -70,23 +71,23 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
     /// The largest amount of a token. The C++ constant is asset::max_amount.
     package static let maximumAmount: Int64 = (1 << 62) - 1
 
-    package init(amount: Int64, symbol: TokenSymbol) throws(AntelopeError) {
+    package init(amount: Int64, symbol: TokenSymbol) throws(Malformed) {
         guard (-Self.maximumAmount...Self.maximumAmount).contains(amount) else {
-            throw AntelopeError("the amount is too large")
+            throw Malformed("the amount is too large")
         }
         (self.amount, self.symbol) = (amount, symbol)
     }
 
     /// Reads a text such as `1.0000 EOS`; the number of decimals is the precision.
-    package init(_ text: String) throws(AntelopeError) {
+    package init(_ text: String) throws(Malformed) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 2 else { throw AntelopeError("an amount is written like 1.0000 EOS") }
+        guard parts.count == 2 else { throw Malformed("an amount is written like 1.0000 EOS") }
         try self.init(decimal: parts[0], code: SymbolCode(parts[1]), precision: nil)
     }
 
     /// Reads a decimal number. If there are fewer decimals than `precision`, zeros are added; more decimals are
     /// refused. If `precision` is nil, it is the number of decimals in the text.
-    package init(decimal text: some StringProtocol, code: SymbolCode, precision: Int?) throws(AntelopeError) {
+    package init(decimal text: some StringProtocol, code: SymbolCode, precision: Int?) throws(Malformed) {
         let isNegative = text.hasPrefix("-")
         let parts = text.utf8.dropFirst(isNegative ? 1 : 0).split(
             separator: UInt8(ascii: "."),
@@ -94,18 +95,18 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
         )
         guard (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty && $0.count <= 20 }),
             parts.joined().allSatisfy({ (0x30...0x39).contains($0) })
-        else { throw AntelopeError("'\(text.prefix(64))' is not a decimal number") }
+        else { throw Malformed("'\(text.prefix(64))' is not a decimal number") }
         let decimals = parts.count == 2 ? parts[1].count : 0
         let precision = precision ?? decimals
         guard decimals <= precision else {
-            throw AntelopeError("'\(text.prefix(64))' has more than \(precision) decimals")
+            throw Malformed("'\(text.prefix(64))' has more than \(precision) decimals")
         }
         let symbol = try TokenSymbol(precision: precision, code: code)
         var amount: Int64 = 0
         for digit in parts.joined() + [UInt8](repeating: 0x30, count: precision - decimals) {
             let (product, isTooLarge) = amount.multipliedReportingOverflow(by: 10)
             let (sum, overflows) = product.addingReportingOverflow(Int64(digit - 0x30))
-            guard !isTooLarge, !overflows else { throw AntelopeError("the amount is too large") }
+            guard !isTooLarge, !overflows else { throw Malformed("the amount is too large") }
             amount = sum
         }
         try self.init(amount: isNegative ? -amount : amount, symbol: symbol)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import Secp256k1
+package import Text
 
 /// A public key or a signature with its type: the packed form and the text.
 package struct KeyText: Sendable, Hashable, CustomStringConvertible {
@@ -34,8 +35,8 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     package init(_ key: PublicKey) { self.init(.publicKey, .k1, key.compressed) }
 
     /// Reads a text such as `PUB_K1_...`, `SIG_K1_...` or `EOS...`.
-    package init(_ text: String, _ kind: Kind) throws(AntelopeError) {
-        let failure = AntelopeError(kind == .publicKey ? "this is not a public key" : "this is not a signature")
+    package init(_ text: String, _ kind: Kind) throws(Malformed) {
+        let failure = Malformed(kind == .publicKey ? "this is not a public key" : "this is not a signature")
         let parts = text.split(separator: "_", maxSplits: 2, omittingEmptySubsequences: false)
         let curve: Curve
         let suffix: [UInt8]
@@ -50,7 +51,7 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
         guard let bytes = Base58.decode(digits), bytes.count > 4 else { throw failure }
         let content = Array(bytes.dropLast(4))
         guard try Self.checksum(content, suffix) == Array(bytes.suffix(4)) else {
-            throw AntelopeError("the checksum of the key or signature is wrong")
+            throw Malformed("the checksum of the key or signature is wrong")
         }
         var reader = PackReader([UInt8(Curve.allCases.firstIndex(of: curve) ?? 0)] + content)
         let read = try Self.read(&reader, kind)
@@ -59,9 +60,9 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Reads the packed form: the number of the curve and the content.
-    package static func read(_ reader: inout PackReader, _ kind: Kind) throws(AntelopeError) -> KeyText {
+    package static func read(_ reader: inout PackReader, _ kind: Kind) throws(Malformed) -> KeyText {
         let number = try reader.number(UInt8.self)
-        guard Int(number) < Curve.allCases.count else { throw AntelopeError("the curve \(number) is unknown") }
+        guard Int(number) < Curve.allCases.count else { throw Malformed("the curve \(number) is unknown") }
         let curve = Curve.allCases[Int(number)]
         var content = PackWriter()
         content.raw(try reader.raw(kind == .publicKey ? 33 : 65))
@@ -94,11 +95,11 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
         return Self.legacyPrefix + Base58.encode(content + sum)
     }
 
-    private static func checksum(_ content: [UInt8], _ suffix: [UInt8]) throws(AntelopeError) -> [UInt8] {
+    private static func checksum(_ content: [UInt8], _ suffix: [UInt8]) throws(Malformed) -> [UInt8] {
         do throws(CryptoError) {
             return Array(try RIPEMD160.hash(content + suffix).prefix(4))
         } catch {
-            throw AntelopeError("RIPEMD-160 is not available: \(error)")
+            throw Malformed("RIPEMD-160 is not available: \(error)")
         }
     }
 }

@@ -2,27 +2,23 @@
 import Crypto
 package import Text
 
-/// Reads the answers of a node. Anything but the expected form is an `AntelopeError`.
+/// Reads the answers of a node. Anything but the expected form is `Malformed`.
 package enum NodeAnswer {
     /// The maximum number of bytes of each answer.
     package static let maximumCount = 1024 * 1024
 
-    static func json(_ bytes: [UInt8]) throws(AntelopeError) -> JSON {
-        do throws(JSONError) {
-            return try JSON(bytes)
-        } catch {
-            throw AntelopeError("the answer is not JSON: \(error.message)")
-        }
+    static func json(_ bytes: [UInt8]) throws(Malformed) -> JSON {
+        try Malformed.at("the answer is not JSON") { () throws(Malformed) in try JSON(bytes) }
     }
 
-    fileprivate static func text(_ json: JSON, _ name: String) throws(AntelopeError) -> String {
-        guard let text = json[name]?.string else { throw AntelopeError("the answer has no string '\(name)'") }
+    fileprivate static func text(_ json: JSON, _ name: String) throws(Malformed) -> String {
+        guard let text = json[name]?.string else { throw Malformed("the answer has no string '\(name)'") }
         return text
     }
 
-    fileprivate static func hash(_ json: JSON, _ name: String) throws(AntelopeError) -> [UInt8] {
+    fileprivate static func hash(_ json: JSON, _ name: String) throws(Malformed) -> [UInt8] {
         guard let bytes = Hex.decode(try text(json, name), limit: 32), bytes.count == 32 else {
-            throw AntelopeError("'\(name)' of the answer is not a hash")
+            throw Malformed("'\(name)' of the answer is not a hash")
         }
         return bytes
     }
@@ -36,11 +32,11 @@ package struct NodeInfo: Sendable, Equatable {
     /// The last block that cannot be undone.
     package let reference: BlockReference
 
-    package init(_ bytes: [UInt8]) throws(AntelopeError) {
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         let json = try NodeAnswer.json(bytes)
         guard let chain = ChainID(try NodeAnswer.hash(json, "chain_id")),
             let reference = BlockReference(blockID: try NodeAnswer.hash(json, "last_irreversible_block_id"))
-        else { throw AntelopeError("the answer has no hashes") }
+        else { throw Malformed("the answer has no hashes") }
         (self.chain, self.reference) = (chain, reference)
         time = try AntelopeTime(try NodeAnswer.text(json, "head_block_time"))
     }
@@ -61,21 +57,21 @@ package struct NodeAccount: Sendable, Equatable {
 
     package let permissions: [Permission]
 
-    package init(_ bytes: [UInt8]) throws(AntelopeError) {
+    package init(_ bytes: [UInt8]) throws(Malformed) {
         let json = try NodeAnswer.json(bytes)
         _ = try NodeAnswer.text(json, "account_name")
         guard let items = json["permissions"]?.array, items.count <= 1024 else {
-            throw AntelopeError("the answer has no permissions")
+            throw Malformed("the answer has no permissions")
         }
         var permissions: [Permission] = []
         for item in items {
             guard let authority = item["required_auth"], let threshold = authority["threshold"]?.int,
                 let entries = authority["keys"]?.array, entries.count <= 1024
-            else { throw AntelopeError("a permission of the answer has no keys") }
+            else { throw Malformed("a permission of the answer has no keys") }
             var keys: [Key] = []
             for entry in entries {
                 guard let text = entry["key"]?.string, let weight = entry["weight"]?.int else {
-                    throw AntelopeError("a key of the answer has no weight")
+                    throw Malformed("a key of the answer has no weight")
                 }
                 // A chain may write keys with a prefix of its own. No card has such a key.
                 guard let key = try? KeyText(text, .publicKey) else { continue }
@@ -108,20 +104,20 @@ package struct NodeAccount: Sendable, Equatable {
 extension NodeAnswer {
     /// Reads the answer to get_raw_abi: the packed ABI, which is compared with its hash. An account without a contract
     /// has no bytes.
-    package static func rawABI(_ bytes: [UInt8]) throws(AntelopeError) -> [UInt8] {
+    package static func rawABI(_ bytes: [UInt8]) throws(Malformed) -> [UInt8] {
         let json = try json(bytes)
         guard let packed = Base64.standard.decode(ignoringPadding: try text(json, "abi")) else {
-            throw AntelopeError("the ABI is not base 64")
+            throw Malformed("the ABI is not base 64")
         }
         if !packed.isEmpty, let expected = json["abi_hash"], expected != .null {
             let sum = try? DigestAlgorithm.sha256.hash(packed)
-            guard try sum == hash(json, "abi_hash") else { throw AntelopeError("the ABI does not match its hash") }
+            guard try sum == hash(json, "abi_hash") else { throw Malformed("the ABI does not match its hash") }
         }
         return packed
     }
 
     /// Reads the answer to get_abi: the ABI. An account without a contract has null.
-    package static func abi(_ bytes: [UInt8]) throws(AntelopeError) -> JSON { try json(bytes)["abi"] ?? .null }
+    package static func abi(_ bytes: [UInt8]) throws(Malformed) -> JSON { try json(bytes)["abi"] ?? .null }
 }
 
 /// The answer to get_currency_stats: the tokens of a contract by their names.
@@ -129,15 +125,15 @@ package struct CurrencyStats: Sendable, Equatable {
     /// nil if the contract has no such token.
     package let symbol: TokenSymbol?
 
-    package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
+    package init(_ bytes: [UInt8], of code: SymbolCode) throws(Malformed) {
         let json = try NodeAnswer.json(bytes)
-        guard json.members != nil else { throw AntelopeError("the answer is not an object") }
+        guard json.members != nil else { throw Malformed("the answer is not an object") }
         guard let token = json[code.description] else {
             symbol = nil
             return
         }
         let supply = try Asset(try NodeAnswer.text(token, "supply"))
-        guard supply.symbol.code == code else { throw AntelopeError("the answer is about another token") }
+        guard supply.symbol.code == code else { throw Malformed("the answer is about another token") }
         symbol = supply.symbol
     }
 }
@@ -147,13 +143,13 @@ package struct CurrencyBalance: Sendable, Equatable {
     /// nil if the account has none.
     package let balance: Asset?
 
-    package init(_ bytes: [UInt8], of code: SymbolCode) throws(AntelopeError) {
+    package init(_ bytes: [UInt8], of code: SymbolCode) throws(Malformed) {
         guard let items = try NodeAnswer.json(bytes).array, items.count <= 1024 else {
-            throw AntelopeError("the answer is not a list of balances")
+            throw Malformed("the answer is not a list of balances")
         }
         var found: Asset?
         for item in items {
-            guard let text = item.string else { throw AntelopeError("a balance of the answer is not a string") }
+            guard let text = item.string else { throw Malformed("a balance of the answer is not a string") }
             let asset = try Asset(text)
             if asset.symbol.code == code { found = asset }
         }
@@ -162,7 +158,7 @@ package struct CurrencyBalance: Sendable, Equatable {
 }
 
 /// An error that a node reports.
-package struct NodeRefusal: Error, Sendable, Equatable {
+package struct NodeRefusal: Sendable, Equatable {
     /// The HTTP status.
     package let status: Int
     /// The code of the exception, such as 3050003; nil if there is none.
@@ -178,9 +174,9 @@ package struct NodeRefusal: Error, Sendable, Equatable {
     package init(status: Int, code: Int?, text: String) { (self.status, self.code, self.text) = (status, code, text) }
 
     /// Reads an answer such as `{"code":500,"message":"...","error":{"code":3050003,"what":"...","details":[...]}}`.
-    package init(status: Int, _ bytes: [UInt8]) throws(AntelopeError) {
+    package init(status: Int, _ bytes: [UInt8]) throws(Malformed) {
         let json = try NodeAnswer.json(bytes)
-        guard let message = json["message"]?.string else { throw AntelopeError("the answer has no message") }
+        guard let message = json["message"]?.string else { throw Malformed("the answer has no message") }
         let error = json["error"]
         let details = (error?["details"]?.array ?? []).prefix(8).compactMap { $0["message"]?.string }
         let words = [details.first, error?["what"]?.string, message].compactMap { $0 }.first { !$0.isEmpty }
@@ -197,10 +193,10 @@ package enum PushAnswer: Sendable, Equatable {
     /// The transaction is in a block, but has failed.
     case failed(String)
 
-    package init(_ bytes: [UInt8], id: [UInt8]) throws(AntelopeError) {
+    package init(_ bytes: [UInt8], id: [UInt8]) throws(Malformed) {
         let json = try NodeAnswer.json(bytes)
         guard try NodeAnswer.hash(json, "transaction_id") == id else {
-            throw AntelopeError("the answer is about another transaction")
+            throw Malformed("the answer is about another transaction")
         }
         let status = json["processed"]?["receipt"]?["status"]?.string ?? "executed"
         self = status == "executed" ? .executed : .failed("the chain reports '\(status.prefix(64))'")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// Writes values in the packed form of Antelope: numbers are little-endian, lengths are varuint32.
 package struct PackWriter {
@@ -41,15 +42,15 @@ package struct PackReader {
     /// The number of bytes that are left.
     package var count: Int { rest.count }
 
-    private static let ended = AntelopeError("the bytes end too early")
+    private static let ended = Malformed("the bytes end too early")
 
-    package mutating func raw(_ count: Int) throws(AntelopeError) -> [UInt8] {
+    package mutating func raw(_ count: Int) throws(Malformed) -> [UInt8] {
         guard count >= 0, count <= rest.count else { throw Self.ended }
         defer { rest = rest.dropFirst(count) }
         return Array(rest.prefix(count))
     }
 
-    package mutating func number<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(AntelopeError)
+    package mutating func number<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(Malformed)
         -> Number
     {
         var value: Number = 0
@@ -60,7 +61,7 @@ package struct PackReader {
     }
 
     /// Reads a varuint32. More bytes than necessary are accepted, as nodes do; a value of more than 32 bits is not.
-    package mutating func varuint() throws(AntelopeError) -> UInt32 {
+    package mutating func varuint() throws(Malformed) -> UInt32 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 35, by: 7) {
             guard let byte = rest.popFirst() else { throw Self.ended }
@@ -70,31 +71,21 @@ package struct PackReader {
                 return whole
             }
         }
-        throw AntelopeError("a varuint32 is too large")
+        throw Malformed("a varuint32 is too large")
     }
 
     /// Reads a length and as many bytes.
-    package mutating func counted() throws(AntelopeError) -> [UInt8] {
+    package mutating func counted() throws(Malformed) -> [UInt8] {
         let count = try varuint()
         guard count <= UInt32(clamping: rest.count) else { throw Self.ended }
         return try raw(Int(count))
     }
 
     /// Reads a length and UTF-8.
-    package mutating func string() throws(AntelopeError) -> String {
+    package mutating func string() throws(Malformed) -> String {
         guard let text = String(validating: try counted(), as: UTF8.self) else {
-            throw AntelopeError("a string is not UTF-8")
+            throw Malformed("a string is not UTF-8")
         }
         return text
     }
-}
-
-/// What is wrong with a value, an ABI or packed bytes. The text is for people and names the place of the fault.
-package struct AntelopeError: Error, Sendable, Equatable {
-    package let text: String
-
-    package init(_ text: String) { self.text = text }
-
-    /// The same error, at a place inside of something else.
-    func at(_ place: String) -> AntelopeError { AntelopeError("\(place): \(text)") }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+package import Text
 
 /// Who authorizes an action.
 package struct PermissionLevel: Sendable, Hashable {
@@ -102,24 +103,24 @@ package struct Transaction: Sendable, Hashable {
     }
 
     /// Reads a packed transaction.
-    /// - Throws: `AntelopeError`, also for one with limits, a delay, context-free actions or extensions.
-    package init(packed bytes: [UInt8]) throws(AntelopeError) {
-        guard bytes.count <= Self.maximumCount else { throw AntelopeError("the transaction is too large") }
+    /// - Throws: `Malformed`, also for one with limits, a delay, context-free actions or extensions.
+    package init(packed bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumCount else { throw Malformed("the transaction is too large") }
         var reader = PackReader(bytes)
         expiration = try reader.number()
         reference = BlockReference(number: try reader.number(), prefix: try reader.number())
         let limits = (try reader.varuint(), try reader.number(UInt8.self), try reader.varuint())
-        guard limits == (0, 0, 0) else { throw AntelopeError("the transaction has limits or a delay") }
-        guard try reader.varuint() == 0 else { throw AntelopeError("the transaction has context-free actions") }
+        guard limits == (0, 0, 0) else { throw Malformed("the transaction has limits or a delay") }
+        guard try reader.varuint() == 0 else { throw Malformed("the transaction has context-free actions") }
         let count = try reader.varuint()
         guard (1...UInt32(Self.maximumActions)).contains(count) else {
-            throw AntelopeError("the transaction has no actions, or too many actions")
+            throw Malformed("the transaction has no actions, or too many actions")
         }
         var actions: [Action] = []
         for _ in 0..<count {
             let (account, name) = (AccountName(value: try reader.number()), AccountName(value: try reader.number()))
             let levels = try reader.varuint()
-            guard levels <= 32 else { throw AntelopeError("an action has too many authorizations") }
+            guard levels <= 32 else { throw Malformed("an action has too many authorizations") }
             var authorization: [PermissionLevel] = []
             for _ in 0..<levels {
                 let actor = AccountName(value: try reader.number())
@@ -130,7 +131,7 @@ package struct Transaction: Sendable, Hashable {
             actions.append(Action(account: account, name: name, authorization: authorization, data: data))
         }
         guard try reader.varuint() == 0, reader.isAtEnd else {
-            throw AntelopeError("the transaction has extensions, or bytes after its end")
+            throw Malformed("the transaction has extensions, or bytes after its end")
         }
         self.actions = actions
     }

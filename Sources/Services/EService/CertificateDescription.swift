@@ -3,7 +3,7 @@ import ChipAccess
 import Crypto
 package import EID
 import ISO7816
-import Text
+package import Text
 
 /// The description of a service, bound to its terminal certificate by a hash. TR-03110-4, 2.2.6.
 package struct CertificateDescription: Sendable, Equatable {
@@ -39,34 +39,34 @@ package struct CertificateDescription: Sendable, Equatable {
     package static let maximumLength = 192 * 1024
 
     /// Reads the encoding.
-    /// - Throws: `CVCertificateError.malformed`.
-    package init(_ bytes: [UInt8]) throws(CVCertificateError) {
-        guard bytes.count <= Self.maximumLength else { throw .malformed("certificate description too long") }
-        let fields = try CVCertificateError.reading(Self.name) { () throws(BERError) in
+    /// - Throws: `Malformed`.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumLength else { throw Malformed("certificate description too long") }
+        let fields = try Malformed.at(Self.name) { () throws(Malformed) in
             let outer = try BERTLV(bytes)
             return outer.tag == 0x30 ? try outer.children : []
         }
         guard let type = fields.first, type.tag == 0x06, type.value.dropLast() == Kind.family[...],
             let kind = type.value.last.flatMap(Kind.init(rawValue:))
-        else { throw .malformed("certificate description of no known kind") }
+        else { throw Malformed("certificate description of no known kind") }
         let tagged = fields.dropFirst()
         guard zip(tagged, tagged.dropFirst()).allSatisfy({ $0.tag < $1.tag }),
             tagged.allSatisfy({ (0xA1...0xA7) ~= $0.tag })
-        else { throw .malformed("certificate description with unexpected fields") }
-        func content(_ number: UInt32) throws(CVCertificateError) -> BERTLV? {
+        else { throw Malformed("certificate description with unexpected fields") }
+        func content(_ number: UInt32) throws(Malformed) -> BERTLV? {
             guard let field = tagged.first(where: { $0.tag == 0xA0 | number }) else { return nil }
-            return try CVCertificateError.reading(Self.name) { () throws(BERError) in try BERTLV(field.value) }
+            return try Malformed.at(Self.name) { () throws(Malformed) in try BERTLV(field.value) }
         }
-        func text(_ number: UInt32, _ tag: UInt32) throws(CVCertificateError) -> String? {
+        func text(_ number: UInt32, _ tag: UInt32) throws(Malformed) -> String? {
             guard let object = try content(number) else { return nil }
             guard object.tag == tag, let text = Self.text(object.value) else {
-                throw .malformed("certificate description with a field that is not a text")
+                throw Malformed("certificate description with a field that is not a text")
             }
             return text
         }
         guard let issuerName = try text(1, Self.utf8), let subjectName = try text(3, Self.utf8),
             let terms = try content(5)
-        else { throw .malformed("certificate description without a mandatory field") }
+        else { throw Malformed("certificate description without a mandatory field") }
         (self.kind, self.issuerName, self.subjectName) = (kind, issuerName, subjectName)
         issuerURL = try text(2, Self.printable)
         subjectURL = try text(4, Self.printable)
@@ -86,7 +86,7 @@ package struct CertificateDescription: Sendable, Equatable {
         String(validating: bytes.filter { $0 >= 0x20 || [0x09, 0x0A, 0x0D].contains($0) }, as: UTF8.self)
     }
 
-    private static func terms(_ object: BERTLV, _ kind: Kind) throws(CVCertificateError) -> String {
+    private static func terms(_ object: BERTLV, _ kind: Kind) throws(Malformed) -> String {
         switch (kind, object.tag) {
         case (.pdf, 0x04):
             return Hex.encode(object.value).uppercased()
@@ -94,15 +94,15 @@ package struct CertificateDescription: Sendable, Equatable {
             guard let text = text(object.value) else { fallthrough }
             return text
         default:
-            throw .malformed("terms of usage of another type than the description has")
+            throw Malformed("terms of usage of another type than the description has")
         }
     }
 
-    private static func hashes(_ set: BERTLV?) throws(CVCertificateError) -> [[UInt8]] {
+    private static func hashes(_ set: BERTLV?) throws(Malformed) -> [[UInt8]] {
         guard let set else { return [] }
-        let members = try CVCertificateError.reading(name) { () throws(BERError) in try set.children }
+        let members = try Malformed.at(name) { () throws(Malformed) in try set.children }
         guard set.tag == 0x31, members.allSatisfy({ $0.tag == 0x04 }) else {
-            throw .malformed("communication certificates that are not a set of hashes")
+            throw Malformed("communication certificates that are not a set of hashes")
         }
         return members.map(\.value)
     }

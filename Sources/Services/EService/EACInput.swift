@@ -4,6 +4,7 @@ import Crypto
 package import EID
 import HTTP
 import ISO7816
+import Text
 
 /// What the server sends for EAC1, read but not checked. TR-03112-7, 3.6.4.1.
 package struct EAC1Input: Sendable, Equatable {
@@ -20,7 +21,7 @@ package struct EAC1Input: Sendable, Equatable {
     /// The maximum number of bytes of TransactionInfo.
     package static let maximumInfo = 64 * 1024
 
-    init(_ data: XMLElement) throws(FieldError) {
+    init(_ data: XMLElement) throws(Malformed) {
         // An unreadable certificate is ignored: RequestCheck refuses when the terminal's or its issuer's is missing.
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)
             .compactMap { try? CVCertificate($0) }
@@ -29,36 +30,36 @@ package struct EAC1Input: Sendable, Equatable {
         optionalCHAT = try Self.chat(try data.hex("OptionalCHAT"))
         auxiliaryData = try data.hex("AuthenticatedAuxiliaryData").flatMap(Self.auxiliaryData)
         let infos = data.all("TransactionInfo")
-        guard infos.count <= 1 else { throw FieldError(words: "TransactionInfo is repeated") }
+        guard infos.count <= 1 else { throw Malformed("TransactionInfo is repeated") }
         transactionInfo = infos.first.map(\.collapsed).flatMap { $0.isEmpty ? nil : $0 }
         guard transactionInfo.map({ $0.utf8.count <= Self.maximumInfo }) != false else {
-            throw FieldError(words: "TransactionInfo is too long")
+            throw Malformed("TransactionInfo is too long")
         }
-        let types = try data.all("AcceptedEIDType").map { element throws(FieldError) in
+        let types = try data.all("AcceptedEIDType").map { element throws(Malformed) in
             guard let type = EIDType(rawValue: element.trimmed) else {
-                throw FieldError(words: "AcceptedEIDType is unknown")
+                throw Malformed("AcceptedEIDType is unknown")
             }
             return type
         }
         acceptedEIDTypes = types.isEmpty ? EIDType.defaults : Set(types)
     }
 
-    private static func chat(_ bytes: [UInt8]?) throws(FieldError) -> CHAT? {
+    private static func chat(_ bytes: [UInt8]?) throws(Malformed) -> CHAT? {
         guard let bytes else { return nil }
         guard let object = try? BERTLV(bytes), let chat = try? CHAT(object),
             chat.terminalType == .authenticationTerminal, chat.role == .terminal
-        else { throw FieldError(words: "RequiredCHAT or OptionalCHAT is not the template of a terminal") }
+        else { throw Malformed("RequiredCHAT or OptionalCHAT is not the template of a terminal") }
         return chat
     }
 
     /// Reads the object 67. Only the kinds that can be shown to a user are accepted, each once and in its own form.
-    private static func auxiliaryData(_ bytes: [UInt8]) throws(FieldError) -> AuxiliaryData? {
+    private static func auxiliaryData(_ bytes: [UInt8]) throws(Malformed) -> AuxiliaryData? {
         if bytes.isEmpty { return nil }
         guard let object = try? BERTLV(bytes), let entries = try? object.children,
             let data = try? AuxiliaryData(object),
             data.values.count == entries.count
         else {
-            throw FieldError(words: "AuthenticatedAuxiliaryData cannot be read, or has an unknown or repeated entry")
+            throw Malformed("AuthenticatedAuxiliaryData cannot be read, or has an unknown or repeated entry")
         }
         for (kind, value) in data.values {
             let isValid =
@@ -66,7 +67,7 @@ package struct EAC1Input: Sendable, Equatable {
                 case .dateOfBirth, .dateOfExpiry: isDate(value)
                 case .communityID: (1...16).contains(value.count)
                 }
-            guard isValid else { throw FieldError(words: "AuthenticatedAuxiliaryData has an entry of a wrong form") }
+            guard isValid else { throw Malformed("AuthenticatedAuxiliaryData has an entry of a wrong form") }
         }
         return data
     }
@@ -89,9 +90,9 @@ package struct EAC2Input: Sendable, Equatable {
     /// Bytes of an uncompressed point on a curve of 521 bits.
     private static let maximumKeyLength = 133
 
-    init(_ data: XMLElement) throws(FieldError) {
+    init(_ data: XMLElement) throws(Malformed) {
         guard let key = try data.hex("EphemeralPublicKey").flatMap(Self.uncompressedPoint) else {
-            throw FieldError(words: "EphemeralPublicKey is missing or not an uncompressed point")
+            throw Malformed("EphemeralPublicKey is missing or not an uncompressed point")
         }
         ephemeralPublicKey = key
         certificates = try data.allHex("Certificate").prefix(CVCertificatePool.maximumCount)

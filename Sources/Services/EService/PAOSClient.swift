@@ -84,7 +84,7 @@ final class PAOSClient {
     }
 
     /// An answer of white space.
-    private static let noDocument = Result<XMLElement, XMLError>.failure(.malformed("no element found"))
+    private static let noDocument = Result<XMLElement, Malformed>.failure(Malformed("no element found"))
 
     private func send(_ body: PAOSEnvelope.Body, _ limit: Duration) async throws(HTTPFault) -> HTTPResponse {
         var request = HTTPRequest(method: .post, address: address)

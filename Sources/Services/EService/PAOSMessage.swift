@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import HTTP
-import Text
+package import Text
 
 /// A message of the eID-Server: the answer to our HTTP request, which holds the next command. TR-03112-7, 2.6 and 3.6.
 ///
@@ -55,17 +55,17 @@ package struct PAOSMessage: Sendable, Equatable {
         }
     }
 
-    package init(_ document: Result<XMLElement, XMLError>) throws(Failure) {
+    package init(_ document: Result<XMLElement, Malformed>) throws(Failure) {
         let envelope: XMLElement
         var message: XMLElement?
-        do throws(XMLError) {
+        do throws(Malformed) {
             envelope = try document.get()
             let header = try envelope.only("Header")
             messageID = Self.identifier(try header?.only("MessageID"))
             relatesTo = Self.identifier(try header?.only("RelatesTo"))
             message = try envelope.only("Body")?.children.first
         } catch {
-            throw .unknown("cannot be read: \(error)")
+            throw .unknown("cannot be read: \(error.text)")
         }
         guard envelope.name == "Envelope", let message else { throw .unknown("no SOAP envelope with a body") }
         switch message.name {
@@ -74,7 +74,7 @@ package struct PAOSMessage: Sendable, Equatable {
         case "DIDAuthenticate":
             content = try Self.didAuthenticate(message, messageID)
         case "Transmit":
-            content = try Self.reading(.transmitResponse, messageID) { () throws(FieldError) in
+            content = try Self.reading(.transmitResponse, messageID) { () throws(Malformed) in
                 .transmit(try Self.commands(message))
             }
         case "StartPAOSResponse":
@@ -95,20 +95,20 @@ package struct PAOSMessage: Sendable, Equatable {
             message.all("AuthenticationProtocolData").count == 1, let type = data.attributes["type"]
         else { throw .unknown("DIDAuthenticate without typed data") }
         if type.hasSuffix("EAC1InputType") {
-            return try reading(.didAuthenticateResponse(.eac1), messageID) { () throws(FieldError) in
+            return try reading(.didAuthenticateResponse(.eac1), messageID) { () throws(Malformed) in
                 .eac1(try EAC1Input(data))
             }
         }
         if type.hasSuffix("EAC2InputType") {
-            return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(FieldError) in
+            return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(Malformed) in
                 .eac2(try EAC2Input(data))
             }
         }
         guard type.hasSuffix("EACAdditionalInputType") else {
             throw .unknown("DIDAuthenticate with data of an unknown type")
         }
-        return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(FieldError) in
-            guard let signature = try data.hex("Signature") else { throw FieldError(words: "Signature is missing") }
+        return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(Malformed) in
+            guard let signature = try data.hex("Signature") else { throw Malformed("Signature is missing") }
             return .eacAdditional(signature)
         }
     }
@@ -116,28 +116,28 @@ package struct PAOSMessage: Sendable, Equatable {
     private static func reading(
         _ pending: Pending,
         _ messageID: String?,
-        _ body: () throws(FieldError) -> Content
+        _ body: () throws(Malformed) -> Content
     ) throws(Failure) -> Content {
-        do throws(FieldError) {
+        do throws(Malformed) {
             return try body()
         } catch {
-            throw .invalid(pending, messageID: messageID, error.words)
+            throw .invalid(pending, messageID: messageID, error.text)
         }
     }
 
-    private static func commands(_ message: XMLElement) throws(FieldError) -> [InputAPDU] {
+    private static func commands(_ message: XMLElement) throws(Malformed) -> [InputAPDU] {
         var commands: [InputAPDU] = []
         for info in message.all("InputAPDUInfo") {
             guard let command = try info.hex("InputAPDU"), command.count >= 4 else {
-                throw FieldError(words: "InputAPDU is missing or too short")
+                throw Malformed("InputAPDU is missing or too short")
             }
             let codes = try info.allHex("AcceptableStatusCode")
             guard codes.allSatisfy({ (1...2).contains($0.count) }) else {
-                throw FieldError(words: "AcceptableStatusCode has a wrong length")
+                throw Malformed("AcceptableStatusCode has a wrong length")
             }
             commands.append(InputAPDU(command: command, acceptableStatusCodes: codes))
         }
-        guard !commands.isEmpty else { throw FieldError(words: "Transmit without a command") }
+        guard !commands.isEmpty else { throw Malformed("Transmit without a command") }
         return commands
     }
 
@@ -158,24 +158,19 @@ package struct PAOSMessage: Sendable, Equatable {
     }
 }
 
-/// A field of a message has a wrong form.
-struct FieldError: Error {
-    let words: String
-}
-
 extension XMLElement {
     /// The bytes of the child with that name; nil when there is none.
-    func hex(_ name: String) throws(FieldError) -> [UInt8]? {
+    func hex(_ name: String) throws(Malformed) -> [UInt8]? {
         let values = try allHex(name)
-        guard values.count <= 1 else { throw FieldError(words: "\(name) is repeated") }
+        guard values.count <= 1 else { throw Malformed("\(name) is repeated") }
         return values.first
     }
 
     /// The bytes of all children with that name.
-    func allHex(_ name: String) throws(FieldError) -> [[UInt8]] {
-        try all(name).map { element throws(FieldError) in
+    func allHex(_ name: String) throws(Malformed) -> [[UInt8]] {
+        try all(name).map { element throws(Malformed) in
             guard let bytes = Hex.decode(element.trimmed) else {
-                throw FieldError(words: "\(name) is not hexBinary")
+                throw Malformed("\(name) is not hexBinary")
             }
             return bytes
         }

@@ -2,6 +2,7 @@
 import CountryAuthorities
 import EID
 import HTTP
+import Text
 
 /// Checks EAC1, as far as a service can be checked without a card. TR-03124-1, 2.7.3.
 struct RequestCheck {
@@ -126,7 +127,7 @@ struct RequestCheck {
             throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription)
         }
         let description: CertificateDescription
-        do throws(CVCertificateError) {
+        do throws(Malformed) {
             description = try CertificateDescription(bytes)
         } catch {
             throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: "\(error)")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import HTTP
-import Text
+package import Text
 
 /// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.
 package struct TcToken: Sendable, Equatable {
@@ -29,12 +29,12 @@ package struct TcToken: Sendable, Equatable {
 
     /// Reads and checks the document. Developer mode sets `allowsHTTP`: the browser may return to an http address.
     /// - Throws: `Refusal`.
-    package init(_ document: Result<XMLElement, XMLError>, allowsHTTP: Bool = false) throws(Refusal) {
+    package init(_ document: Result<XMLElement, Malformed>, allowsHTTP: Bool = false) throws(Refusal) {
         let fields: Fields
-        do throws(XMLError) {
+        do throws(Malformed) {
             fields = try Fields(document.get())
         } catch {
-            throw Refusal(words: "the TcToken cannot be read: \(error)")
+            throw Refusal(words: "the TcToken cannot be read: \(error.text)")
         }
         var refusal = Refusal(words: "")
         func isAllowed(_ address: WebAddress) -> Bool { address.isSecure || allowsHTTP }
@@ -76,8 +76,8 @@ package struct TcToken: Sendable, Equatable {
         let serverAddress, sessionIdentifier, refreshAddress, communicationErrorAddress: String?
         let binding, pathSecurityProtocol, preSharedKey: String?
 
-        init(_ root: XMLElement) throws(XMLError) {
-            func text(_ name: String) throws(XMLError) -> String? { try root.only(name)?.trimmed }
+        init(_ root: XMLElement) throws(Malformed) {
+            func text(_ name: String) throws(Malformed) -> String? { try root.only(name)?.trimmed }
             serverAddress = try text("ServerAddress")
             sessionIdentifier = try text("SessionIdentifier")
             refreshAddress = try text("RefreshAddress")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// A request. Redirects are answers like any other.
 package struct HTTPRequest: Sendable {
@@ -56,7 +57,7 @@ package struct HTTPResponse: Sendable, Equatable {
     package let headers: [(name: String, value: String)]
     package let body: [UInt8]
     /// The document instead of the body, if the request asked for it and there is one.
-    package var document: Result<XMLElement, XMLError>?
+    package var document: Result<XMLElement, Malformed>?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
         (self.status, self.headers, self.body) = (status, headers, body)

@@ -283,7 +283,7 @@ extension NetworkReport {
                 root.write(to: &writer)
             case .failure(let error):
                 writer.append(UInt8(2))
-                error.write(to: &writer)
+                writer.append(text: error.text)
             }
         case .failure(let fault):
             let (code, words, number) = fault.parts
@@ -336,9 +336,9 @@ extension HTTPResponse {
             self.init(status: Int(status), headers: headers)
             document = .success(root)
         case 2:
-            guard let error = XMLError(&reader) else { return nil }
+            guard let words = reader.text() else { return nil }
             self.init(status: Int(status), headers: headers)
-            document = .failure(error)
+            document = .failure(Malformed(words))
         default: return nil
         }
     }
@@ -464,30 +464,5 @@ extension XMLElement {
         self.init(name: name)
         (self.text, self.children) = (text, children)
         self.attributes = Dictionary(attributes) { first, _ in first }
-    }
-}
-
-extension XMLError {
-    fileprivate func write(to writer: inout MessageWriter) {
-        let (code, words): (UInt8, String) =
-            switch self {
-            case .malformed(let words): (1, words)
-            case .doctype: (2, "")
-            case .tooLarge: (3, "")
-            case .duplicate(let name): (4, name)
-            }
-        writer.append(code)
-        writer.append(text: words)
-    }
-
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let code = reader.number(UInt8.self), let words = reader.text() else { return nil }
-        switch code {
-        case 1: self = .malformed(words)
-        case 2: self = .doctype
-        case 3: self = .tooLarge
-        case 4: self = .duplicate(words)
-        default: return nil
-        }
     }
 }

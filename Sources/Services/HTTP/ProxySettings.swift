@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Host
 import Secrets
 import Text
 
@@ -79,21 +80,22 @@ package struct ProxySettings: Sendable {
     /// One proxy for everything.
     package init(_ proxy: Proxy) { (secure, plain, exceptions) = (proxy, proxy, []) }
 
-    /// An environment variable whose proxy badged cannot use.
-    package struct Unusable: Error, Equatable {
-        package let variable: String
-    }
-
     /// Reads `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in lower case or else in upper case, as curl does.
     /// A name and a password may be in the address; others come from `credentials`.
+    /// - Throws: `StartError`. A proxy that cannot be used never means a direct connection.
     package init(
         environment: (String) -> String?,
         _ credentials: Proxy.Credentials?
-    ) throws(Unusable) {
-        func proxy(_ names: String...) throws(Unusable) -> Proxy? {
+    ) throws(StartError) {
+        func proxy(_ names: String...) throws(StartError) -> Proxy? {
             for name in names {
                 guard let text = environment(name), !text.isEmpty else { continue }
-                guard let proxy = Self.proxy(text, credentials) else { throw Unusable(variable: name) }
+                guard let proxy = Self.proxy(text, credentials) else {
+                    throw .inConfiguration(
+                        "the variable \(name) names no proxy that badged can use",
+                        hint: "badged uses HTTP proxies: http://HOST:PORT; [eid] proxy reads this variable"
+                    )
+                }
                 return proxy
             }
             return nil
@@ -137,7 +139,7 @@ package struct ProxySettings: Sendable {
 }
 
 /// Why a proxy opens no tunnel.
-package enum ProxyFault: Error, Sendable, Equatable {
+package enum ProxyFault: Sendable, Equatable {
     /// It cannot be reached, does not answer, or answers something that is not HTTP.
     case unreachable
     /// It requires a name and a password, or rejects those that were sent.

@@ -112,7 +112,7 @@ package struct TLSConditions: Sendable, Equatable {
 }
 
 /// The rule that a connection broke, other than those that libssl enforces.
-package enum TLSFault: Error, Sendable, Equatable {
+package enum TLSFault: Sendable, Equatable {
     /// The certificate or its chain is invalid; words for the log.
     case certificate(String)
     case certificateKeyTooShort(bits: Int)

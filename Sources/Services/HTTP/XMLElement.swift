@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// One element of a document. Names are local names, since eID-Servers use different prefixes and namespaces.
 package struct XMLElement: Sendable, Equatable {
@@ -28,22 +29,10 @@ package struct XMLElement: Sendable, Equatable {
     package func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
 
     /// The child with that name; nil when there is none.
-    /// - Throws: `.duplicate` when there are several.
-    package func only(_ name: String) throws(XMLError) -> XMLElement? {
+    /// - Throws: `Malformed` when there are several.
+    package func only(_ name: String) throws(Malformed) -> XMLElement? {
         let found = all(name)
-        guard found.count <= 1 else { throw .duplicate(name) }
+        guard found.count <= 1 else { throw Malformed("\(name) is repeated") }
         return found.first
     }
-}
-
-/// What is wrong with a document.
-package enum XMLError: Error, Sendable, Equatable {
-    /// The document is not well-formed; words of expat.
-    case malformed(String)
-    /// The document has a document type declaration, which could define entities. A TcToken and PAOS have none.
-    case doctype
-    /// The document is larger or deeper than any message of the protocol.
-    case tooLarge
-    /// An element that is allowed only once is repeated.
-    case duplicate(String)
 }

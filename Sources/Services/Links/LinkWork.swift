@@ -93,16 +93,16 @@ final class LinkWork {
             }
             for message in messages { try transport.write(frame(writer, .text, message)) }
             if let code { return leave(writer, code, .closed(code)) }
-            while let event = nextEvent(&reader) {
+            while let event = reader.next() {
                 switch event {
-                case .success(.text(let message)):
+                case .text(let message):
                     lastMessage = transport.now
                     try link.yield(.message(message))
-                case .success(.binary): break
-                case .success(.ping(let payload)): try transport.write(frame(writer, .pong, payload))
-                case .success(.pong): (pingTime, pongLimit) = (transport.now + times.ping, nil)
-                case .success(.close(let code)): return leave(writer, code == 1005 ? 1000 : code, .closed(code))
-                case .failure(let error): return leave(writer, error.code, .violation)
+                case .binary: break
+                case .ping(let payload): try transport.write(frame(writer, .pong, payload))
+                case .pong: (pingTime, pongLimit) = (transport.now + times.ping, nil)
+                case .close(let code): return leave(writer, code == 1005 ? 1000 : code, .closed(code))
+                case .violation(let code): return leave(writer, code, .violation)
                 }
             }
             if let bytes = try transport.receive() {
@@ -116,15 +116,6 @@ final class LinkWork {
                 pongLimit = time + times.pong
             }
             transport.poll(Int32(POLLIN), max((pongLimit ?? pingTime) - transport.now, 0))
-        }
-    }
-
-    /// The next event as a result, because two kinds of errors end the exchange.
-    private func nextEvent(_ reader: inout WebSocketReader) -> Result<WebSocketEvent, WebSocketError>? {
-        do throws(WebSocketError) {
-            return try reader.next().map { .success($0) }
-        } catch {
-            return .failure(error)
         }
     }
 

@@ -2,6 +2,7 @@
 import CLinux
 package import Concurrency
 import Glibc
+package import Host
 package import RemoteIFD
 
 /// Restricts a socket to one network interface.

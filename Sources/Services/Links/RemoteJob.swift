@@ -2,6 +2,7 @@
 package import Concurrency
 import Glibc
 import HTTP
+package import Host
 import RemoteIFD
 import Secrets
 

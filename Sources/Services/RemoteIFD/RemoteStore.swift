@@ -59,12 +59,10 @@ package actor RemoteStore {
         let store = try await store.required()
         let key = try await store.value("key", in: Self.own)?.take()
         let certificate = try await store.value("certificate", in: Self.own)?.take()
-        do throws(CryptoError) {
-            if let key, let certificate {
-                return try RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
-            }
-        } catch {
-            throw .storeDamaged("key")
+        if let key, let certificate {
+            let known = try? RemoteIdentity(key: key, certificate: certificate.withBytes { Array($0) })
+            guard let known else { throw .storeDamaged("key") }
+            return known
         }
         let new: RemoteIdentity
         let encodedKey: SecretBox

@@ -4,6 +4,7 @@ import CLinux
 import Glibc
 import HTTP
 import Host
+import Text
 
 /// The work of badged-network: runs transfers for badged, one after the other, until badged closes the socket.
 package final class TransferJob {
@@ -73,7 +74,7 @@ package final class TransferJob {
             return response
         }
         var read = HTTPResponse(status: response.status, headers: response.headers)
-        read.document = Result { () throws(XMLError) in
+        read.document = Result { () throws(Malformed) in
             try XMLReader.read(response.body, maximumLength: request.maximumLength)
         }
         return read

@@ -2,6 +2,7 @@
 import CExpat
 import Glibc
 package import HTTP
+package import Text
 
 /// Reads a document with expat, which opens no file and no connection. No other file calls expat.
 ///
@@ -12,10 +13,10 @@ package enum XMLReader {
 
     /// Reads a document of at most `maximumLength` bytes.
     /// - Returns: the root element.
-    /// - Throws: `XMLError`.
-    package static func read(_ bytes: [UInt8], maximumLength: Int) throws(XMLError) -> XMLElement {
-        guard bytes.count <= maximumLength, let count = Int32(exactly: bytes.count) else { throw .tooLarge }
-        guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: separator)) else { throw .tooLarge }
+    /// - Throws: `Malformed`.
+    package static func read(_ bytes: [UInt8], maximumLength: Int) throws(Malformed) -> XMLElement {
+        guard bytes.count <= maximumLength, let count = Int32(exactly: bytes.count) else { throw tooLarge }
+        guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: separator)) else { throw tooLarge }
         defer { XML_ParserFree(parser) }
         let builder = Builder(parser)
         // The builder exists until the end of this function, which is longer than the parser uses it.
@@ -26,17 +27,22 @@ package enum XMLReader {
             { user, _ in Builder.of(user)?.end() }
         )
         XML_SetCharacterDataHandler(parser) { user, text, count in Builder.of(user)?.add(text, count) }
-        XML_SetStartDoctypeDeclHandler(parser) { user, _, _, _, _ in Builder.of(user)?.stop(.doctype) }
+        XML_SetStartDoctypeDeclHandler(parser) { user, _, _, _, _ in
+            Builder.of(user)?.stop(Malformed("a document type"))
+        }
         let status = bytes.withUnsafeBufferPointer { buffer in
             buffer.withMemoryRebound(to: CChar.self) { XML_Parse(parser, $0.baseAddress, count, 1) }
         }
         let code = XML_GetErrorCode(parser)
         if let error = builder.error { throw error }
         guard status == XML_STATUS_OK, let root = builder.root else {
-            throw .malformed(XML_ErrorString(code).map { String(cString: $0) } ?? "unknown error")
+            throw Malformed(XML_ErrorString(code).map { String(cString: $0) } ?? "unknown error")
         }
         return root
     }
+
+    /// The document is larger or deeper than any message of the protocol.
+    private static let tooLarge = Malformed("too large")
 
     /// Separates namespace and name; no URI and no name contains this character.
     private static let separator: UInt8 = 0x0A
@@ -49,7 +55,7 @@ package enum XMLReader {
         private var texts: [[UInt8]] = []
         private var count = 0
         private(set) var root: XMLElement?
-        private(set) var error: XMLError?
+        private(set) var error: Malformed?
 
         init(_ parser: XML_Parser) { self.parser = parser }
 
@@ -57,7 +63,7 @@ package enum XMLReader {
             user.map { Unmanaged<Builder>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        func stop(_ error: XMLError) {
+        func stop(_ error: Malformed) {
             if self.error == nil { self.error = error }
             XML_StopParser(parser, XML_Bool(0))
         }
@@ -66,13 +72,13 @@ package enum XMLReader {
             guard error == nil else { return }
             count += 1
             guard count <= XMLElement.maximumElements, open.count < XMLElement.maximumDepth, let name = Self.local(name)
-            else { return stop(.tooLarge) }
+            else { return stop(XMLReader.tooLarge) }
             var element = XMLElement(name: name)
             // Pairs of name and value; a null pointer ends the list.
             var index = 0
             while let attributes, let key = attributes[index], let value = attributes[index + 1] {
                 guard index / 2 < XMLElement.maximumAttributes, let name = Self.local(key) else {
-                    return stop(.tooLarge)
+                    return stop(XMLReader.tooLarge)
                 }
                 element.attributes[name] = String(cString: value)
                 index += 2

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-package import Readers
 package import Secrets
 package import Text
 
-/// One entry of `simulator` or `card` in SET_CARD. Each function throws `VirtualReaderError.invalid` with the name of
+/// One entry of `simulator` or `card` in SET_CARD. Each function throws `Malformed` with the name of
 /// the entry and what is wrong with it.
 package struct CardEntry: Sendable {
     /// The maximum length of an array, and of a string in bytes.
@@ -28,7 +27,7 @@ package struct CardEntry: Sendable {
     }
 
     /// The objects of an array; none if the entry is missing.
-    package func objects() throws(VirtualReaderError) -> [CardEntry] {
+    package func objects() throws(Malformed) -> [CardEntry] {
         guard let json else { return [] }
         guard let elements = json.array else { throw wrong("is not an array") }
         guard elements.count <= Self.maximumEntries else {
@@ -40,7 +39,7 @@ package struct CardEntry: Sendable {
     }
 
     /// Hexadecimal digits as bytes; with `count`, exactly that many.
-    package func bytes(_ count: Int? = nil) throws(VirtualReaderError) -> [UInt8] {
+    package func bytes(_ count: Int? = nil) throws(Malformed) -> [UInt8] {
         guard let json else { throw wrong("is missing") }
         guard let text = json.string else { throw wrong("is not a string") }
         guard text.utf8.count.isMultiple(of: 2) else { throw wrong("has an odd number of digits") }
@@ -55,14 +54,14 @@ package struct CardEntry: Sendable {
     }
 
     /// A secret of decimal digits.
-    package func digits(_ count: Int) throws(VirtualReaderError) -> SecretBox {
+    package func digits(_ count: Int) throws(Malformed) -> SecretBox {
         guard let text = json?.string, text.utf8.count == count, text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         else { throw wrong("is not a string of \(count) digits") }
         return SecretBox(Secret(text.utf8))
     }
 
     /// A whole number in the range.
-    package func int(_ range: ClosedRange<Int>) throws(VirtualReaderError) -> Int {
+    package func int(_ range: ClosedRange<Int>) throws(Malformed) -> Int {
         guard let json else { throw wrong("is missing") }
         guard let value = json.int, range.contains(value) else {
             throw wrong("is not a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -70,11 +69,11 @@ package struct CardEntry: Sendable {
         return value
     }
 
-    package func bool() throws(VirtualReaderError) -> Bool {
+    package func bool() throws(Malformed) -> Bool {
         guard let value = json?.bool else { throw wrong("is not true or false") }
         return value
     }
 
     /// The error for this entry.
-    package func wrong(_ what: String) -> VirtualReaderError { .invalid("\(name) \(what)") }
+    package func wrong(_ what: String) -> Malformed { Malformed("\(name) \(what)") }
 }

@@ -52,13 +52,13 @@ package actor VirtualCard {
     ///   - options: latency and faults.
     ///   - random: the bytes of the fault `garbage`.
     ///   - keypad: for a card whose reader has a keypad.
-    /// - Throws: `VirtualReaderError.invalid`, which names the wrong option.
+    /// - Throws: `Malformed`, which names the wrong option.
     package init(
         _ software: sending any VirtualCardSoftware,
         _ options: VirtualCardOptions = .init(),
         random: CardRandom = .system,
         keypad: Keypad? = nil
-    ) throws(VirtualReaderError) {
+    ) throws(Malformed) {
         try options.check()
         historicalBytes = software.historicalBytes
         (self.software, self.random, self.keypad) = (software, random, keypad)

@@ -10,15 +10,15 @@ package protocol VirtualCardKind: Sendable {
     var name: String { get }
 
     /// Parses the objects `simulator` and `card` of SET_CARD. Without both it describes the default card of this kind.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
-    func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription
+    /// - Throws: `Malformed`, which names the entry and what is wrong with it.
+    func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription
 }
 
 /// The description of a new virtual card.
 package protocol VirtualCardDescription: CardDescription {
     /// Makes the card. May take the secrets out of the description.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
-    func makeCard() throws(VirtualReaderError) -> VirtualCard
+    /// - Throws: `Malformed`, which names the entry and what is wrong with it.
+    func makeCard() throws(Malformed) -> VirtualCard
 }
 
 /// The kinds of virtual cards that a program offers.
@@ -29,29 +29,29 @@ package struct VirtualCardKinds: Sendable {
     package init(_ kinds: [any VirtualCardKind]) { self.kinds = kinds }
 
     /// Parses the objects `simulator` and `card` of SET_CARD. `card.kind` chooses the kind.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
+    /// - Throws: `Malformed`, which names the entry and what is wrong with it.
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
         try kind(card?["kind"]).describe(simulator: simulator, card: card)
     }
 
     /// Parses a document `{"simulator": {...}, "card": {...}}` with the objects of SET_CARD, both optional.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry and what is wrong with it.
-    package func describe(_ document: JSON) throws(VirtualReaderError) -> any VirtualCardDescription {
-        guard let members = document.members else { throw .invalid("the document is not an object") }
+    /// - Throws: `Malformed`, which names the entry and what is wrong with it.
+    package func describe(_ document: JSON) throws(Malformed) -> any VirtualCardDescription {
+        guard let members = document.members else { throw Malformed("the document is not an object") }
         for key in ["simulator", "card"] where members.contains(where: { $0.key == key }) {
-            guard document[key]?.members != nil else { throw .invalid("\(key) is not an object") }
+            guard document[key]?.members != nil else { throw Malformed("\(key) is not an object") }
         }
         return try describe(simulator: document["simulator"], card: document["card"])
     }
 
-    private func kind(_ json: JSON?) throws(VirtualReaderError) -> any VirtualCardKind {
+    private func kind(_ json: JSON?) throws(Malformed) -> any VirtualCardKind {
         let names = kinds.map(\.name).joined(separator: ", ")
         guard let json else {
-            guard let kind = kinds.first else { throw .invalid("there are no virtual cards") }
+            guard let kind = kinds.first else { throw Malformed("there are no virtual cards") }
             return kind
         }
         guard let kind = kinds.first(where: { .string($0.name) == json }) else {
-            throw .invalid("card.kind is not one of \(names)")
+            throw Malformed("card.kind is not one of \(names)")
         }
         return kind
     }

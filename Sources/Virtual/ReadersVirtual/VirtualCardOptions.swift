@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
-package import Readers
 package import Text
 
 /// What happens once instead of an answer of the card.
@@ -46,7 +45,7 @@ package struct VirtualCardOptions: Sendable, Equatable {
     package init() {}
 
     /// Reads `latencyMs` and `faults` of the object `card`.
-    package init(card: JSON?) throws(VirtualReaderError) {
+    package init(card: JSON?) throws(Malformed) {
         let card = CardEntry("card", card)
         if card["latencyMs"].json != nil { latency = try card["latencyMs"].int(Self.latencies) }
         for entry in try card["faults"].objects() {
@@ -91,10 +90,10 @@ package struct VirtualCardOptions: Sendable, Equatable {
     }
 
     /// Checks values that a program has set.
-    func check() throws(VirtualReaderError) {
-        guard Self.latencies.contains(latency) else { throw .invalid("card.latencyMs is not from 0 to 60000") }
+    func check() throws(Malformed) {
+        guard Self.latencies.contains(latency) else { throw Malformed("card.latencyMs is not from 0 to 60000") }
         for (index, fault) in faults.enumerated() where fault.afterAPDU < 0 {
-            throw .invalid("card.faults[\(index)].afterApdu is below 0")
+            throw Malformed("card.faults[\(index)].afterApdu is below 0")
         }
     }
 }

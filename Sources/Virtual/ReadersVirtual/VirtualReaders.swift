@@ -40,13 +40,12 @@ package actor VirtualReaders: VirtualReaderBackend {
         ReaderDescription(name: reader, hasKeypad: hasKeypad, takesCards: true)
     }
 
-    package nonisolated func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any CardDescription {
+    package nonisolated func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any CardDescription {
         try kinds.describe(simulator: simulator, card: card)
     }
 
-    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(VirtualReaderError) {
-        guard let slot = slots[reader] else { throw .unknownReader }
-        guard slot.insertion == nil else { throw .occupied }
+    package func insert(_ description: (any CardDescription)?, into reader: String) async throws(Malformed) -> Bool {
+        guard let slot = slots[reader], slot.insertion == nil else { return false }
         let card = try card(description, or: slot.card)
         if card.hasKeypad != slot.card?.hasKeypad ?? false {
             continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
@@ -56,19 +55,20 @@ package actor VirtualReaders: VirtualReaderBackend {
         slots[reader] = Slot(card: card, insertion: insertion)
         continuation.yield(.inserted(insertion, answerToReset: card.answerToReset))
         await card.enterReader(insertion: insertion.number)
+        return true
     }
 
     /// The card of the description, or else the card of the reader, or else the default card.
     private func card(
         _ description: (any CardDescription)?,
         or present: VirtualCard?
-    ) throws(VirtualReaderError) -> VirtualCard {
+    ) throws(Malformed) -> VirtualCard {
         guard let description else {
             if let present { return present }
             return try kinds.describe(simulator: nil, card: nil).makeCard()
         }
         guard let description = description as? any VirtualCardDescription else {
-            throw .invalid("the description is not of a virtual card")
+            throw Malformed("the description is not of a virtual card")
         }
         return try description.makeCard()
     }

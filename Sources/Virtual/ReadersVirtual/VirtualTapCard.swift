@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Readers
 package import Secrets
 package import Text
 
@@ -27,7 +26,7 @@ package struct VirtualTapOptions: Sendable {
     package init() {}
 
     /// Parses an entry if it is one of these; ignores other entries.
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) {
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) {
         switch name {
         case "key": key = SecretBox(Secret(try entry.bytes(32)))
         case "versions":
@@ -48,14 +47,14 @@ package struct VirtualTapOptions: Sendable {
     }
 
     /// The key of the card. Without the entry `key`, all cards with the same label have the same key.
-    package func makeKey(label: String) throws(VirtualReaderError) -> ECPrivateKey {
+    package func makeKey(label: String) throws(Malformed) -> ECPrivateKey {
         do throws(CryptoError) {
             let group = try Curve.secp256r1.group
             if let key = key?.take() { return try ECPrivateKey(key, on: group) }
             let standard = try DigestAlgorithm.sha256.hash(Array(label.utf8))
             return try ECPrivateKey(Secret(standard), on: group)
         } catch {
-            throw .invalid("card.key is not a private key of P-256")
+            throw Malformed("card.key is not a private key of P-256")
         }
     }
 }
@@ -69,7 +68,7 @@ package protocol VirtualTapDescription: VirtualCardDescription {
     init()
 
     /// Parses an entry that only this kind has; false for other entries.
-    mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) -> Bool
+    mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool
 }
 
 /// A kind of virtual cards for door readers. docs/protocol/credentials.md.
@@ -78,8 +77,8 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
-        guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
+        guard simulator == nil else { throw Malformed("simulator is only for eID cards") }
         var description = Description()
         description.options = try VirtualCardOptions(card: card)
         for (key, entry) in CardEntry("card", card).members where try !description.take(key, entry) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-package import Readers
 package import ReadersVirtual
+package import Text
 
 package typealias VirtualAliroKind = VirtualTapKind<VirtualAliroDescription>
 
@@ -21,7 +21,7 @@ package struct VirtualAliroDescription: VirtualTapDescription {
 
     package init() {}
 
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) -> Bool {
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
         switch name {
         case "reader": reader = try entry.bytes(33)
         case "group": group = try entry.bytes(16)
@@ -32,12 +32,12 @@ package struct VirtualAliroDescription: VirtualTapDescription {
         return true
     }
 
-    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
+    package func makeCard() throws(Malformed) -> VirtualCard {
         let key = try tap.makeKey(label: "badged: key of virtual Aliro cards")
         var known: ECPublicKey?
         if let reader {
             guard let key = try? ECPublicKey(compressedPoint: reader, on: .secp256r1) else {
-                throw .invalid("card.reader is not a compressed public key of P-256")
+                throw Malformed("card.reader is not a compressed public key of P-256")
             }
             known = key
         }

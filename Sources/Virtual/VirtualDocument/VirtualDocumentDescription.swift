@@ -2,7 +2,6 @@
 package import ChipAccess
 package import Crypto
 import Document
-package import Readers
 package import ReadersVirtual
 package import Secrets
 package import Text
@@ -59,7 +58,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
+    package func makeCard() throws(Malformed) -> VirtualCard {
         var made: [String: DocumentKey] = [:]
         for (name, key) in keys {
             do throws(CryptoError) {
@@ -67,7 +66,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
                 let isCloned = cloned.map { name.hasPrefix($0) } ?? false
                 made[name] = isCloned ? try DocumentKey(other: right) : right
             } catch {
-                throw .invalid("card.keys.\(name) cannot be used")
+                throw Malformed("card.keys.\(name) cannot be used")
             }
         }
         return try VirtualCard(VirtualDocumentCard(self, keys: made), options)
@@ -75,7 +74,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
 
     /// Reads the entries of the folder form: `mrzKey`, `can`, `access`, `keys`, `caCiphers`, `aaHash`, `locked`, `cloned`
     /// and `files` with hexadecimal contents.
-    package init(card: JSON?) throws(VirtualReaderError) {
+    package init(card: JSON?) throws(Malformed) {
         self.init()
         options = try VirtualCardOptions(card: card)
         let card = CardEntry("card", card)
@@ -120,7 +119,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         return PACEParameters(mapping: mapping, domain: domain, cipher: cipher)
     }
 
-    private static func key(_ entry: CardEntry) throws(VirtualReaderError) -> Key {
+    private static func key(_ entry: CardEntry) throws(Malformed) -> Key {
         let d = SecretBox(Secret(try number(entry["d"])))
         switch entry["kind"].json?.string {
         case "rsa": return .rsa(try number(entry["n"]), d)
@@ -135,7 +134,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
     }
 
     /// A number in hexadecimal digits, of which there may be an odd number.
-    private static func number(_ entry: CardEntry) throws(VirtualReaderError) -> [UInt8] {
+    private static func number(_ entry: CardEntry) throws(Malformed) -> [UInt8] {
         let text = entry.json?.string ?? ""
         guard let bytes = Hex.decode(text.utf8.count % 2 == 0 ? text : "0" + text, limit: 4096), !bytes.isEmpty else {
             throw entry.wrong("is not hexadecimal")
@@ -180,8 +179,8 @@ package struct VirtualDocumentKind: VirtualCardKind {
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
-        guard simulator == nil else { throw .invalid("simulator is only for eID cards") }
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
+        guard simulator == nil else { throw Malformed("simulator is only for eID cards") }
         return try VirtualDocumentDescription(card: card)
     }
 }

@@ -13,40 +13,42 @@ struct CardContent {
     let trustPoint: Authority
 
     /// Checks the description and makes the content.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry.
-    init(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
+    /// - Throws: `Malformed`, which names the entry.
+    init(_ description: VirtualEIDDescription) throws(Malformed) {
         files = try Self.files(description.files)
         if description.files == nil, description.keys == nil {
             keys = try Self.defaultKeys.get()
         } else {
             for (index, key) in (description.keys ?? []).enumerated() {
-                guard let content = key.content.take() else { throw .invalid("keys[\(index)].content was used before") }
-                guard (1...255).contains(key.id) else { throw .invalid("keys[\(index)].id is not from 1 to 255") }
+                guard let content = key.content.take() else {
+                    throw Malformed("keys[\(index)].content was used before")
+                }
+                guard (1...255).contains(key.id) else { throw Malformed("keys[\(index)].id is not from 1 to 255") }
                 keys[key.id] = try Self.key(key.id, content, "keys[\(index)].content")
             }
         }
         algorithms = CardAlgorithms(files)
-        do throws(CVCertificateError) {
+        do throws(Malformed) {
             trustPoint =
                 if let given = description.trustPoint { try Authority(trustPoint: given) } else {
                     try Self.defaultTrustPoint.get()
                 }
         } catch {
-            throw .invalid("the trust point is not a self-signed CV certificate: \(error)")
+            throw Malformed("the trust point is not a self-signed CV certificate: \(error)")
         }
         try Self.check(description)
     }
 
-    private static func files(_ given: [VirtualEIDDescription.File]?) throws(VirtualReaderError) -> CardFileSystem {
+    private static func files(_ given: [VirtualEIDDescription.File]?) throws(Malformed) -> CardFileSystem {
         guard let given else { return defaultFiles }
         var files = mandatoryFiles
         for (index, file) in given.enumerated() {
             guard (1...30).contains(file.shortFileID) else {
-                throw .invalid("files[\(index)].shortFileId is not from 01 to 1E")
+                throw Malformed("files[\(index)].shortFileId is not from 01 to 1E")
             }
             // READ BINARY has no larger offsets.
             guard file.content.count <= 0xFFFF else {
-                throw .invalid("files[\(index)].content is longer than 65535 bytes")
+                throw Malformed("files[\(index)].content is longer than 65535 bytes")
             }
             files.add(file)
         }
@@ -64,12 +66,12 @@ struct CardContent {
     }()
 
     /// The trust point of the default card. Its signature is verified once.
-    private static let defaultTrustPoint = Result<Authority, CVCertificateError> { () throws(CVCertificateError) in
+    private static let defaultTrustPoint = Result<Authority, Malformed> { () throws(Malformed) in
         try Authority(trustPoint: Hex.decode(DefaultCard.cvca) ?? [])
     }
 
     /// The keys of the default card. Parsing a key takes as long as using it.
-    private static let defaultKeys = Result<[Int: CardKey], VirtualReaderError> { () throws(VirtualReaderError) in
+    private static let defaultKeys = Result<[Int: CardKey], Malformed> { () throws(Malformed) in
         var keys: [Int: CardKey] = [:]
         for entry in DefaultCard.keys { keys[entry.id] = try key(entry.id, Secret(digits: entry.content), "key") }
         return keys
@@ -79,19 +81,18 @@ struct CardContent {
         _ id: Int,
         _ content: borrowing Secret,
         _ name: String
-    ) throws(VirtualReaderError) -> CardKey {
-        do throws(CryptoError) {
-            return CardKey(id: id, key: try ECPrivateKey(pkcs8: content))
-        } catch {
-            throw .invalid("\(name) is not a PKCS#8 key on a standardized elliptic curve")
+    ) throws(Malformed) -> CardKey {
+        guard let key = try? ECPrivateKey(pkcs8: content) else {
+            throw Malformed("\(name) is not a PKCS#8 key on a standardized elliptic curve")
         }
+        return CardKey(id: id, key: key)
     }
 
-    private static func check(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
+    private static func check(_ description: VirtualEIDDescription) throws(Malformed) {
         guard (0...CardPasswords.tries).contains(description.retryCounter) else {
-            throw .invalid("card.retryCounter is not from 0 to 3")
+            throw Malformed("card.retryCounter is not from 0 to 3")
         }
-        guard (0...10).contains(description.pukCounter) else { throw .invalid("card.pukCounter is not from 0 to 10") }
+        guard (0...10).contains(description.pukCounter) else { throw Malformed("card.pukCounter is not from 0 to 10") }
     }
 }
 
@@ -102,7 +103,7 @@ extension CardPasswords {
     private static let pukLength = 10
 
     /// Takes the passwords out of a description; a missing password has its default value.
-    init(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
+    init(_ description: VirtualEIDDescription) throws(Malformed) {
         let transport = description.transportPIN
         let pin =
             transport == nil
@@ -125,11 +126,11 @@ extension CardPasswords {
         default text: StaticString,
         _ count: Int,
         _ name: String
-    ) throws(VirtualReaderError) -> Secret {
+    ) throws(Malformed) -> Secret {
         guard let box else { return Secret(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) }
-        guard let secret = box.take() else { throw .invalid("\(name) was used before") }
+        guard let secret = box.take() else { throw Malformed("\(name) was used before") }
         guard secret.count == count, secret.withBytes({ $0.allSatisfy { (0x30...0x39).contains($0) } }) else {
-            throw .invalid("\(name) is not \(count) digits")
+            throw Malformed("\(name) is not \(count) digits")
         }
         return secret
     }

@@ -32,7 +32,7 @@ final class CardOperatingSystem: VirtualCardSoftware {
     var currentFile: UInt8?
 
     /// Takes the secrets out of `description`.
-    init(_ description: VirtualEIDDescription) throws(VirtualReaderError) {
+    init(_ description: VirtualEIDDescription) throws(Malformed) {
         let content = try CardContent(description)
         (files, keys, algorithms) = (content.files, content.keys, content.algorithms)
         trustPoints = [content.trustPoint]

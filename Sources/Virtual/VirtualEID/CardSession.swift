@@ -2,6 +2,7 @@
 import ChipAccess
 import Crypto
 import EID
+import Text
 
 /// The state of authentication with one terminal. It ends with the secure channel.
 struct CardSession {
@@ -69,20 +70,20 @@ struct Authority {
     let isAccurate: Bool
 
     /// Makes a trust point from a self-signed certificate with domain parameters.
-    init(trustPoint bytes: [UInt8]) throws(CVCertificateError) {
+    init(trustPoint bytes: [UInt8]) throws(Malformed) {
         certificate = try CVCertificate(bytes)
         guard certificate.chat.role == .cvca, certificate.authorityReference == certificate.holderReference,
             let digest = certificate.digest
-        else { throw .malformed("not a self-signed certificate of a CVCA") }
+        else { throw Malformed("not a self-signed certificate of a CVCA") }
         key = try certificate.publicKey.key()
-        guard try certificate.isSigned(by: key, digest) else { throw .malformed("signature is wrong") }
+        guard try certificate.isSigned(by: key, digest) else { throw Malformed("signature is wrong") }
         (self.digest, issuerDigest) = (digest, digest)
         rights = certificate.chat.rights
         isAccurate = true
     }
 
     /// Makes the holder of a certificate whose signature by `issuer` is verified.
-    init(_ certificate: CVCertificate, issuedBy issuer: Authority) throws(CVCertificateError) {
+    init(_ certificate: CVCertificate, issuedBy issuer: Authority) throws(Malformed) {
         guard let digest = certificate.digest else { throw .unsupported }
         self.certificate = certificate
         key = try certificate.publicKey.key(inheriting: issuer.key.curve)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 import EID
-package import Readers
 package import ReadersVirtual
 package import Secrets
+package import Text
 
 /// The state of a virtual eID card that tests can read; never a password.
 package struct VirtualEIDState: Sendable, Equatable {
@@ -27,8 +27,8 @@ extension VirtualEIDDescription {
 
 extension VirtualCard {
     /// Makes a virtual eID card. Takes the secrets out of `description`.
-    /// - Throws: `VirtualReaderError.invalid`, which names the entry.
-    package init(_ description: VirtualEIDDescription = .init()) throws(VirtualReaderError) {
+    /// - Throws: `Malformed`, which names the entry.
+    package init(_ description: VirtualEIDDescription = .init()) throws(Malformed) {
         let software = try CardOperatingSystem(description)
         let keypad: Keypad = { VirtualKeypadConnection($0, to: $1) }
         try self.init(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
-package import Readers
 package import ReadersVirtual
 package import Secrets
+package import Text
 
 /// What a virtual eID card is made of: the `simulator` object of the SDK and the `card` object of badged.
 /// docs/protocol/readers.md, Virtual reader.
@@ -55,5 +55,5 @@ package struct VirtualEIDDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(VirtualReaderError) -> VirtualCard { try VirtualCard(self) }
+    package func makeCard() throws(Malformed) -> VirtualCard { try VirtualCard(self) }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Readers
 package import ReadersVirtual
 import Secrets
 package import Text
@@ -13,14 +12,14 @@ package struct VirtualEIDKind: VirtualCardKind {
     package init() { trustPoint = nil }
 
     /// - Parameter trustPoint: a self-signed CV certificate of the authority that the cards trust, DER.
-    /// - Throws: `VirtualReaderError.invalid` for other bytes.
-    package init(trustPoint: [UInt8]) throws(VirtualReaderError) {
+    /// - Throws: `Malformed` for other bytes.
+    package init(trustPoint: [UInt8]) throws(Malformed) {
         self.trustPoint = trustPoint
         _ = try describe(simulator: nil, card: nil).makeCard()
     }
 
     /// An empty `simulator` means the files and keys of the default card.
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
         var description = VirtualEIDDescription()
         description.trustPoint = trustPoint
         if let simulator, simulator.members?.isEmpty == false {
@@ -32,8 +31,8 @@ package struct VirtualEIDKind: VirtualCardKind {
         return description
     }
 
-    private static func files(_ files: CardEntry) throws(VirtualReaderError) -> [VirtualEIDDescription.File] {
-        try files.objects().map { file throws(VirtualReaderError) in
+    private static func files(_ files: CardEntry) throws(Malformed) -> [VirtualEIDDescription.File] {
+        try files.objects().map { file throws(Malformed) in
             let id = try file["fileId"].bytes(2)
             let short = try file["shortFileId"].bytes(1)
             let content = try file["content"].bytes()
@@ -41,8 +40,8 @@ package struct VirtualEIDKind: VirtualCardKind {
         }
     }
 
-    private static func keys(_ keys: CardEntry) throws(VirtualReaderError) -> [VirtualEIDDescription.Key] {
-        try keys.objects().map { key throws(VirtualReaderError) in
+    private static func keys(_ keys: CardEntry) throws(Malformed) -> [VirtualEIDDescription.Key] {
+        try keys.objects().map { key throws(Malformed) in
             guard let id = key["id"].json?.int, id > 0, id <= Int32.max else {
                 throw key["id"].wrong("is not a whole number above 0")
             }
@@ -53,7 +52,7 @@ package struct VirtualEIDKind: VirtualCardKind {
     private static func read(
         _ card: CardEntry,
         into description: inout VirtualEIDDescription
-    ) throws(VirtualReaderError) {
+    ) throws(Malformed) {
         for (key, entry) in card.members {
             switch key {
             case "pin": description.pin = try entry.digits(6)

@@ -2,7 +2,6 @@
 package import Crypto
 import HDWallet
 package import Keycard
-package import Readers
 package import ReadersVirtual
 package import Secp256k1
 package import Secrets
@@ -14,7 +13,7 @@ package struct VirtualKeycardKind: VirtualCardKind {
 
     package init() {}
 
-    package func describe(simulator: JSON?, card: JSON?) throws(VirtualReaderError) -> any VirtualCardDescription {
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
         var description = VirtualKeycardDescription()
         description.options = try VirtualCardOptions(card: card)
         for (key, entry) in CardEntry("card", card).members {
@@ -42,7 +41,7 @@ package struct VirtualKeycardKind: VirtualCardKind {
         return description
     }
 
-    private static func text(_ entry: CardEntry, _ counts: ClosedRange<Int>) throws(VirtualReaderError) -> SecretBox {
+    private static func text(_ entry: CardEntry, _ counts: ClosedRange<Int>) throws(Malformed) -> SecretBox {
         guard let text = entry.json?.string, counts.contains(text.utf8.count), text.utf8.allSatisfy({ $0 < 0x80 })
         else {
             throw entry.wrong("is not a string of \(counts.lowerBound) to \(counts.upperBound) ASCII characters")
@@ -73,20 +72,20 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
 
     package init() {}
 
-    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
+    package func makeCard() throws(Malformed) -> VirtualCard {
         let applet: VirtualApplet
         do throws(CryptoError) {
             let identity = version == .v4_0 ? try AppletIdentity(signedBy: try Self.authority()) : nil
             applet = try VirtualApplet(version, identity: identity, sources: sources)
         } catch {
-            throw .invalid("card cannot be made: \(error)")
+            throw Malformed("card cannot be made: \(error)")
         }
         if isInitialized { try personalize(applet) }
         return try VirtualCard(applet, options)
     }
 
     /// Does what INIT and LOAD KEY do, and sets the counters.
-    private func personalize(_ applet: VirtualApplet) throws(VirtualReaderError) {
+    private func personalize(_ applet: VirtualApplet) throws(Malformed) {
         let pin = try secret(pin, "123456", "pin")
         let puk = try secret(puk, "987654321098", "puk")
         let duress = try secret(duressPIN, "111111", "duressPin")
@@ -97,7 +96,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
             do throws(MnemonicError) {
                 mnemonic = try Mnemonic(words: text)
             } catch {
-                throw .invalid("card.words are not BIP-39 words: \(Self.text(error))")
+                throw Malformed("card.words are not BIP-39 words: \(Self.text(error))")
             }
         }
         do {
@@ -115,7 +114,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
                 wallet
             )
         } catch {
-            throw .invalid("card cannot be made: \(error)")
+            throw Malformed("card cannot be made: \(error)")
         }
     }
 
@@ -123,9 +122,9 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         _ box: SecretBox?,
         _ standard: String,
         _ name: String
-    ) throws(VirtualReaderError) -> Secret {
+    ) throws(Malformed) -> Secret {
         guard let box else { return Secret(standard.utf8) }
-        guard let secret = box.take() else { throw .invalid("card.\(name) was used before") }
+        guard let secret = box.take() else { throw Malformed("card.\(name) was used before") }
         return secret
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Readers
 package import ReadersVirtual
+package import Text
 
 package typealias VirtualPKOCKind = VirtualTapKind<VirtualPKOCDescription>
 
@@ -16,7 +16,7 @@ package struct VirtualPKOCDescription: VirtualTapDescription {
 
     package init() {}
 
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(VirtualReaderError) -> Bool {
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
         switch name {
         case "certificate": certificate = try entry.bytes()
         case "phone": isPhone = try entry.bool()
@@ -25,7 +25,7 @@ package struct VirtualPKOCDescription: VirtualTapDescription {
         return true
     }
 
-    package func makeCard() throws(VirtualReaderError) -> VirtualCard {
+    package func makeCard() throws(Malformed) -> VirtualCard {
         let key = try tap.makeKey(label: "badged: key of virtual PKOC cards")
         return try VirtualCard(VirtualPKOCCard(self, key), options)
     }

@@ -274,7 +274,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         #expect(await peer.received().contains { $0.contains(#""adverts":"\#(addresses)""#) })
         let file = Array(try Data(contentsOf: URL(filePath: path)))
         var reports: [AdvertisingReport] = []
-        try BTSnoop.forEachEvent(in: file.span) { _, _, place in
+        _ = try BTSnoop.forEachEvent(in: file.span) { _, _, place in
             HCIEvent.forEachReport(in: Array(file[place]).span) { report, _ in reports.append(report) }
         }
         let report = AdvertisingReport(address: DeviceAddress(bits: 0xC000_0000_0001, isRandom: true), rssi: -60)

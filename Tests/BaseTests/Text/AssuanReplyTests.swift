@@ -7,9 +7,9 @@ import Text
     /// Reads lines up to the result: "ok DATA", "ok", "error CODE", "open" for an unfinished answer, or the fault.
     private static func read(_ lines: [String]) -> String {
         var reply = AssuanReply()
-        do throws(AssuanReply.Fault) {
+        do throws(Malformed) {
             for line in lines {
-                let result = try Secret(line.utf8).withBytes { bytes throws(AssuanReply.Fault) in
+                let result = try Secret(line.utf8).withBytes { bytes throws(Malformed) in
                     try reply.take(bytes)
                 }
                 switch result {
@@ -22,7 +22,7 @@ import Text
             }
             return "open"
         } catch {
-            return "\(error)"
+            return error.text
         }
     }
 
@@ -39,19 +39,19 @@ import Text
     func answers(lines: [String], expected: String) { #expect(Self.read(lines) == expected) }
 
     @Test("another line is a fault", arguments: ["INQUIRE QUALITY", "OKAY", "D12", "hello", "\u{0}"])
-    func unknown(line: String) { #expect(Self.read([line, "OK"]) == "unknownLine") }
+    func unknown(line: String) { #expect(Self.read([line, "OK"]) == "an unknown line") }
 
     @Test("lines and data are bounded")
     func bounds() {
         let longest = "# " + String(repeating: "x", count: AssuanReply.longestLine - 2)
         #expect(Self.read([longest, "OK"]) == "ok")
-        #expect(Self.read([longest + "x", "OK"]) == "tooLong")
+        #expect(Self.read([longest + "x", "OK"]) == "too long")
         let many = Array(repeating: "#", count: AssuanReply.maximumLines)
         #expect(Self.read(many.dropLast() + ["OK"]) == "ok")
-        #expect(Self.read(many + ["OK"]) == "tooLong")
+        #expect(Self.read(many + ["OK"]) == "too long")
         let data = Array(repeating: "D " + String(repeating: "7", count: 512), count: AssuanReply.maximumData / 512)
         #expect(Self.read(data + ["OK"]).count == "ok ".count + AssuanReply.maximumData)
-        #expect(Self.read(data + ["D 7", "OK"]) == "tooLong")
+        #expect(Self.read(data + ["D 7", "OK"]) == "too long")
     }
 
     @Test(

@@ -7,8 +7,8 @@ private func complaint(_ text: [UInt8]) -> String? {
     do {
         _ = try text.withUnsafeBytes { try JSONScanner.members(of: $0) }
         return nil
-    } catch let error as JSONError {
-        return error.message
+    } catch let error as Malformed {
+        return error.text
     } catch {
         return "another error: \(error)"
     }

@@ -145,19 +145,19 @@ struct VirtualCardTests {
         ]
     )
     func wrongDescription(entry: String, error: String) throws {
-        #expect(throws: VirtualReaderError.invalid(error)) { try Self.card(entry, knowsReader: false) }
+        #expect(throws: Malformed(error)) { try Self.card(entry, knowsReader: false) }
     }
 
     @Test("an invalid key is refused")
     func wrongKeys() throws {
         let zeros = String(repeating: "0", count: 64)
-        #expect(throws: VirtualReaderError.invalid("card.key is not a private key of P-256")) {
+        #expect(throws: Malformed("card.key is not a private key of P-256")) {
             try Self.card(#""key":"\#(zeros)""#)
         }
-        #expect(throws: VirtualReaderError.invalid("card.reader is not a compressed public key of P-256")) {
+        #expect(throws: Malformed("card.reader is not a compressed public key of P-256")) {
             try Self.card(#""reader":"00\#(zeros)""#, knowsReader: false)
         }
-        #expect(throws: VirtualReaderError.invalid("simulator is only for eID cards")) {
+        #expect(throws: Malformed("simulator is only for eID cards")) {
             try VirtualAliroKind().describe(simulator: .object([]), card: nil)
         }
     }

@@ -2,6 +2,7 @@
 import CountryAuthorities
 import EID
 import Glibc
+import Host
 import TestSupport
 import Testing
 
@@ -164,14 +165,14 @@ import Testing
     func notWritten() throws {
         let folder = try TemporaryFolder()
         try folder.write("test", [])
-        let fault = #expect(throws: AnchorWriter.Fault.self) {
+        let fault = #expect(throws: SystemError.self) {
             try AnchorWriter(folder: folder.path).write([
                 (Self.certificate("cvca"), .productive), (Self.certificate("cvca-next"), .test),
             ])
         }
         #expect(fault?.code == ENOTDIR)
         #expect(TrustAnchors(folder: folder.path).productive.isEmpty)
-        #expect(throws: AnchorWriter.Fault.self) {
+        #expect(throws: SystemError.self) {
             try AnchorWriter(folder: "/proc/nowhere").write([(Self.certificate("cvca"), .productive)])
         }
     }

@@ -3,6 +3,7 @@ import Document
 import ISO7816
 import TestSupport
 import Testing
+import Text
 
 @Suite("Data groups", .timeLimit(.minutes(5)))
 struct DataGroupTests {
@@ -95,10 +96,10 @@ struct DataGroupTests {
             #expect(images.first?.width == 360)
         }
         #expect(try FaceImages(faces(length: 0, block: 0, count: 0xFFFF, image: image)).images.count >= 1)
-        #expect(throws: BERError.self) {
+        #expect(throws: Malformed.self) {
             try FaceImages(faces(length: 0, block: 0, count: 1, points: 0xFFFF, image: image))
         }
-        #expect(throws: BERError.self) { try FaceImages(faces(length: 0, block: 0, count: 1, image: [])) }
+        #expect(throws: Malformed.self) { try FaceImages(faces(length: 0, block: 0, count: 1, image: [])) }
     }
 
     @Test(
@@ -131,11 +132,11 @@ struct DataGroupTests {
             let part = Array(file.prefix(count))
             switch group {
             case 1: #expect(MachineReadableZone(group: part) == nil)
-            case 2: #expect(throws: BERError.self) { try FaceImages(part) }
-            case 7: #expect(throws: BERError.self) { try SignatureImages(part) }
-            case 11: #expect(throws: BERError.self) { try PersonalDetails(part) }
-            case 12: #expect(throws: BERError.self) { try IssuanceDetails(part) }
-            default: #expect(throws: BERError.self) { try PersonsToNotify(part) }
+            case 2: #expect(throws: Malformed.self) { try FaceImages(part) }
+            case 7: #expect(throws: Malformed.self) { try SignatureImages(part) }
+            case 11: #expect(throws: Malformed.self) { try PersonalDetails(part) }
+            case 12: #expect(throws: Malformed.self) { try IssuanceDetails(part) }
+            default: #expect(throws: Malformed.self) { try PersonsToNotify(part) }
             }
         }
     }

@@ -5,6 +5,7 @@ import EID
 import ISO7816
 import TestSupport
 import Testing
+import Text
 
 /// EF.CardAccess of a card with one PACE variant, terminal and chip authentication.
 let exampleCardAccess = hex(
@@ -142,9 +143,9 @@ struct SecurityInfosTests {
 
     @Test("a file with a wrong outer structure is refused; bytes behind the structure are not")
     func outer() throws {
-        #expect(throws: BERError.truncated) { try SecurityInfos([UInt8]()) }
-        #expect(throws: BERError.invalidTag) { try SecurityInfos([0x30] + exampleCardAccess.dropFirst()) }
-        #expect(throws: BERError.truncated) { try SecurityInfos(exampleCardAccess.dropLast()) }
+        #expect(throws: Malformed.truncated) { try SecurityInfos([UInt8]()) }
+        #expect(throws: Malformed.invalidTag) { try SecurityInfos([0x30] + exampleCardAccess.dropFirst()) }
+        #expect(throws: Malformed.truncated) { try SecurityInfos(exampleCardAccess.dropLast()) }
         for padding in paddings {
             let padded = try #require(try CardAccess(exampleCardAccess + padding))
             #expect(try padded == CardAccess(exampleCardAccess), "\(padding)")
@@ -209,8 +210,8 @@ struct SecurityInfosTests {
         }
         #expect(try ApplicationDirectory(hex("4F02AABB 5000 610550034F01FF")).applicationIDs == [[0xAA, 0xBB]])
         #expect(try ApplicationDirectory([]).applicationIDs.isEmpty)
-        #expect(throws: BERError.truncated) { try ApplicationDirectory(content.dropLast()) }
-        #expect(throws: BERError.truncated) { try ApplicationDirectory(hex("61034F09E8")) }
+        #expect(throws: Malformed.truncated) { try ApplicationDirectory(content.dropLast()) }
+        #expect(throws: Malformed.truncated) { try ApplicationDirectory(hex("61034F09E8")) }
     }
 
     @Test(

@@ -2,6 +2,7 @@
 import ISO7816
 import TestSupport
 import Testing
+import Text
 
 @Suite("BER-TLV", .timeLimit(.minutes(5)))
 struct BERTLVTests {
@@ -18,7 +19,7 @@ struct BERTLVTests {
     )
     func object(encoding: String, tag: UInt32, value: String?) throws {
         guard let value else {  // a tag of four bytes
-            #expect(throws: BERError.invalidTag) { try BERTLV(hex(encoding)) }
+            #expect(throws: Malformed.invalidTag) { try BERTLV(hex(encoding)) }
             return
         }
         let object = try BERTLV(hex(encoding))
@@ -47,7 +48,7 @@ struct BERTLVTests {
     @Test(
         "bytes that are not one complete object are refused",
         arguments: [
-            ("", BERError.truncated),
+            ("", Malformed.truncated),
             ("87", .truncated),
             ("8702AA", .truncated),
             ("5F", .truncated),
@@ -65,7 +66,7 @@ struct BERTLVTests {
             ("8701AA00", .leftOver),
         ]
     )
-    func malformed(encoding: String, error: BERError) {
+    func malformed(encoding: String, error: Malformed) {
         #expect(throws: error) { try BERTLV(hex(encoding)) }
     }
 
@@ -78,7 +79,7 @@ struct BERTLVTests {
     func sequence() throws {
         #expect(try BERTLV.sequence(hex("8001AA 8100")) == [BERTLV(0x80, [0xAA]), BERTLV(0x81, [UInt8]())])
         #expect(try BERTLV.sequence([UInt8]()).isEmpty)
-        #expect(throws: BERError.truncated) { try BERTLV.sequence(hex("8001AA 81")) }
+        #expect(throws: Malformed.truncated) { try BERTLV.sequence(hex("8001AA 81")) }
     }
 
     @Test("the children of a constructed object are read")
@@ -88,7 +89,7 @@ struct BERTLVTests {
         #expect(object.isConstructed)
         #expect(try object.children == inner)
         #expect(!BERTLV(0x5F20, [UInt8]()).isConstructed)
-        #expect(throws: BERError.truncated) { try BERTLV(0x30, [0x02, 0x05] as [UInt8]).children }
+        #expect(throws: Malformed.truncated) { try BERTLV(0x30, [0x02, 0x05] as [UInt8]).children }
     }
 
     @Test("100 000 nested objects need no stack")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
+import Text
 
 @testable import ISODEP
 
@@ -41,7 +42,7 @@ struct ActivationTests {
         arguments: [[], [0x00], [0x02], [0x05, 0x78], [0x02, 0x70], [0x04, 0x70, 0, 0], [0xFF, 0x70]] as [[UInt8]]
     )
     func badATS(bytes: [UInt8]) {
-        #expect(throws: MalformedAnswer.self) { try ATS(bytes) }
+        #expect(throws: Malformed.self) { try ATS(bytes) }
     }
 
     @Test("a short or extended ATQB gives the contents of ATTRIB and the ATR")
@@ -67,7 +68,7 @@ struct ActivationTests {
             + [[0x51] + [UInt8](repeating: 0, count: 11)]
     )
     func badATQB(bytes: [UInt8]) {
-        #expect(throws: MalformedAnswer.self) { try ATQB(bytes) }
+        #expect(throws: Malformed.self) { try ATQB(bytes) }
     }
 
     @Test("a card without ISO/IEC 14443-4 and a card with another CID are recognised")
@@ -75,8 +76,8 @@ struct ActivationTests {
         let other = try ATQB([0x50, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0x80, 0])
         #expect(!other.hasBlockProtocol)
         #expect(try ATQB.bufferLength([0x30]) == 3)
-        #expect(throws: MalformedAnswer.self) { try ATQB.bufferLength([]) }
-        #expect(throws: MalformedAnswer.self) { try ATQB.bufferLength([0x31]) }
+        #expect(throws: Malformed.self) { try ATQB.bufferLength([]) }
+        #expect(throws: Malformed.self) { try ATQB.bufferLength([0x31]) }
     }
 
     @Test("an ATR has at most fifteen historical bytes")

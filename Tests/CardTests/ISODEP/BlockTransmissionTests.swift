@@ -5,6 +5,8 @@ import Testing
 
 @testable import ISODEP
 
+extension BlockError: Error {}
+
 /// The reader's and the card's side of the block protocol, with a radio field between them that loses and damages frames.
 @Suite("ISO/IEC 14443-4 blocks", .timeLimit(.minutes(5)))
 struct BlockTransmissionTests {

@@ -86,7 +86,7 @@ struct VirtualKeycardKindTests {
         ]
     )
     func wrongMember(text: String, message: String) {
-        #expect(throws: VirtualReaderError.invalid(message)) { _ = try self.channel(text) }
+        #expect(throws: Malformed(message)) { _ = try self.channel(text) }
     }
 
     @Test("hostile commands get a status word, and change nothing", arguments: ["3.1", "4.0"])

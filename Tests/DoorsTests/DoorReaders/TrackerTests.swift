@@ -190,7 +190,7 @@ import Testing
         let (tracker, recorder) = (ReaderTracker(), Recorder())
         recorder.attach(tracker)
         func isClosest(at now: Milliseconds) -> Bool {
-            if case .success = tracker.closest(for: .motion, any, at: now) { true } else { false }
+            if case .reader = tracker.closest(for: .motion, any, at: now) { true } else { false }
         }
         func sweep(until end: Milliseconds) {
             while let due = tracker.nextSweep, due <= end { tracker.sweep(at: due) }
@@ -245,8 +245,8 @@ import Testing
         let tracker = ReaderTracker()
         func reason(_ type: OpeningType, at now: Milliseconds) -> String {
             switch tracker.closest(for: type, any, at: now) {
-            case .success(let reader): reader.id
-            case .failure(let absence): absence.rawValue
+            case .reader(let reader): reader.id
+            case .none(let absence): absence.rawValue
             }
         }
         #expect(reason(.motion, at: 0) == "none")

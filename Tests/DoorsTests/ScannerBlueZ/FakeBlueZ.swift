@@ -2,6 +2,7 @@
 import Concurrency
 import Glibc
 import TestSupport
+import Text
 
 @testable import ScannerBlueZ
 
@@ -135,17 +136,17 @@ import TestSupport
             return bus.refuse(call, "org.freedesktop.DBus.Error.UnknownObject")
         }
         _ = try? (call.string(), call.string())
-        try? call.enter("v", "b") { () throws(BusMessage.Malformed) in power(call.path, try call.bool()) }
+        try? call.enter("v", "b") { () throws(Malformed) in power(call.path, try call.bool()) }
         if held.contains("Set") { answers.append { [self] in bus.reply(to: call) } } else { bus.reply(to: call) }
     }
 
-    private static func filter(_ call: BusMessage) throws(BusMessage.Malformed) -> [String: String] {
+    private static func filter(_ call: BusMessage) throws(Malformed) -> [String: String] {
         var filter: [String: String] = [:]
-        try call.each("{sv}") { () throws(BusMessage.Malformed) in
-            try call.enter("e", "sv") { () throws(BusMessage.Malformed) in
+        try call.each("{sv}") { () throws(Malformed) in
+            try call.enter("e", "sv") { () throws(Malformed) in
                 let key = try call.string()
                 let type = try call.variantType()
-                try call.enter("v", type) { () throws(BusMessage.Malformed) in
+                try call.enter("v", type) { () throws(Malformed) in
                     switch type {
                     case "s": filter[key] = try call.string()
                     case "n": filter[key] = "\(try call.number("n", as: Int16.self))"
@@ -158,16 +159,16 @@ import TestSupport
         return filter
     }
 
-    private static func countPatterns(_ message: BusMessage) throws(BusMessage.Malformed) -> [String: Int] {
+    private static func countPatterns(_ message: BusMessage) throws(Malformed) -> [String: Int] {
         var counts: [String: Int] = [:]
-        try message.each("{oa{sa{sv}}}") { () throws(BusMessage.Malformed) in
-            try message.enter("e", "oa{sa{sv}}") { () throws(BusMessage.Malformed) in
+        try message.each("{oa{sa{sv}}}") { () throws(Malformed) in
+            try message.enter("e", "oa{sa{sv}}") { () throws(Malformed) in
                 let path = try message.string("o")
-                try message.each("{sa{sv}}") { () throws(BusMessage.Malformed) in
-                    try message.enter("e", "sa{sv}") { () throws(BusMessage.Malformed) in
+                try message.each("{sa{sv}}") { () throws(Malformed) in
+                    try message.enter("e", "sa{sv}") { () throws(Malformed) in
                         _ = try message.string()
-                        try message.properties(["Patterns": "a(yyay)"]) { _ throws(BusMessage.Malformed) in
-                            try message.each("(yyay)") { () throws(BusMessage.Malformed) in
+                        try message.properties(["Patterns": "a(yyay)"]) { _ throws(Malformed) in
+                            try message.each("(yyay)") { () throws(Malformed) in
                                 try message.skip("(yyay)")
                                 counts[path, default: 0] += 1
                             }

@@ -3,6 +3,7 @@ import CLinux
 import Concurrency
 import DoorReaders
 import Glibc
+import Host
 import TestSupport
 
 @testable import ScannerMgmt

@@ -2,6 +2,7 @@
 import DoorReaders
 import Host
 import ScannerMgmt
+import Text
 
 @Sendable func advertisingData(_ input: UnsafeRawBufferPointer) {
     let data = Array(input)
@@ -56,13 +57,13 @@ import ScannerMgmt
 
 @Sendable func btsnoop(_ input: UnsafeRawBufferPointer) {
     let file = Array(input)
-    do throws(BTSnoop.Fault) {
-        try BTSnoop.forEachEvent(in: file.span) { _, _, event in
+    do throws(Malformed) {
+        _ = try BTSnoop.forEachEvent(in: file.span) { _, _, event in
             require(event.lowerBound >= 16 && event.upperBound <= file.count, "an event outside its file")
         }
     } catch {
         require(
-            file.count < 16 || error != .notBTSnoop || file[0] != 0x62 || file[11] != 1 || file[7] != 0
+            file.count < 16 || error.text != "no btsnoop file" || file[0] != 0x62 || file[11] != 1 || file[7] != 0
                 || file[1] != 0x74
                 || file[2] != 0x73 || file[3] != 0x6E || file[4] != 0x6F || file[5] != 0x6F || file[6] != 0x70
                 || file[8] != 0 || file[9] != 0 || file[10] != 0,

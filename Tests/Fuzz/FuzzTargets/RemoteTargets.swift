@@ -32,7 +32,7 @@ import WebSocket
     guard let first = input.first else { return }
     var reader = WebSocketReader(isMasked: first & 1 == 1, limit: 1000)
     reader.append(input.dropFirst())
-    while let event = try? reader.next() {
+    while let event = reader.next() {
         guard case .text(let text) = event else { continue }
         require(text.count < input.count, "the text is too long")
     }

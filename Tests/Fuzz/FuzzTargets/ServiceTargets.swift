@@ -8,8 +8,8 @@ import Text
 import Transfers
 
 /// Reads a document as badged-network does.
-private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, XMLError> {
-    Result { () throws(XMLError) in try XMLReader.read(Array(bytes), maximumLength: PAOSMessage.maximumLength) }
+private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malformed> {
+    Result { () throws(Malformed) in try XMLReader.read(Array(bytes), maximumLength: PAOSMessage.maximumLength) }
 }
 
 @Sendable func tcToken(_ input: UnsafeRawBufferPointer) {

@@ -59,7 +59,7 @@ struct TypedDataTests {
     )
     func refused(type: String, value: String) throws {
         let json = try JSON(message(type, value).utf8)
-        #expect(throws: TypedDataError.self) { _ = try TypedData(json) }
+        #expect(throws: Malformed.self) { _ = try TypedData(json) }
     }
 
     @Test(
@@ -84,7 +84,7 @@ struct TypedDataTests {
         let extra = message("uint8", "1").replacing(#""domain""#, with: #""x":1,"domain""#)
         for text in [message("T", deep), message("uint8[]", many), unsigned, extra, #"{"types":{}}"#] {
             let json = try JSON(text.utf8)
-            #expect(throws: TypedDataError.self, "\(text.prefix(80))") { _ = try TypedData(json) }
+            #expect(throws: Malformed.self, "\(text.prefix(80))") { _ = try TypedData(json) }
         }
     }
 }

@@ -111,7 +111,7 @@ private func describe(_ field: consuming SecretField) -> String {
 
     @Test("a line that is not JSON is not a command")
     func error() {
-        let error = #expect(throws: JSONError.self) { try with("{") { _ in } }
-        #expect(error?.message == "unterminated object (offset: 1)")
+        let error = #expect(throws: Malformed.self) { try with("{") { _ in } }
+        #expect(error?.text == "unterminated object (offset: 1)")
     }
 }

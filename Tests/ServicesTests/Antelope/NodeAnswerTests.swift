@@ -37,7 +37,7 @@ struct NodeAnswerTests {
         for bytes in try Self.recorded("pushed") {
             let id = try hex(try JSON(bytes)["transaction_id"])
             #expect(try PushAnswer(bytes, id: id) == .executed)
-            #expect(throws: AntelopeError.self) { try PushAnswer(bytes, id: [UInt8](repeating: 7, count: 32)) }
+            #expect(throws: Malformed.self) { try PushAnswer(bytes, id: [UInt8](repeating: 7, count: 32)) }
         }
     }
 
@@ -72,15 +72,15 @@ struct NodeAnswerTests {
     func hostile(text: String) throws {
         let bytes = Array(text.utf8)
         let eos = try SymbolCode("EOS")
-        #expect(throws: AntelopeError.self) { try NodeInfo(bytes) }
-        #expect(throws: AntelopeError.self) { try NodeAccount(bytes) }
-        #expect(throws: AntelopeError.self) { try ABI(packed: NodeAnswer.rawABI(bytes)) }
-        #expect(throws: AntelopeError.self) { try ABI(NodeAnswer.abi(bytes)) }
-        #expect(throws: AntelopeError.self) { try NodeRefusal(status: 500, bytes) }
-        #expect(throws: AntelopeError.self) { try PushAnswer(bytes, id: []) }
-        if text != "[]" { #expect(throws: AntelopeError.self) { try CurrencyBalance(bytes, of: eos) } }
+        #expect(throws: Malformed.self) { try NodeInfo(bytes) }
+        #expect(throws: Malformed.self) { try NodeAccount(bytes) }
+        #expect(throws: Malformed.self) { try ABI(packed: NodeAnswer.rawABI(bytes)) }
+        #expect(throws: Malformed.self) { try ABI(NodeAnswer.abi(bytes)) }
+        #expect(throws: Malformed.self) { try NodeRefusal(status: 500, bytes) }
+        #expect(throws: Malformed.self) { try PushAnswer(bytes, id: []) }
+        if text != "[]" { #expect(throws: Malformed.self) { try CurrencyBalance(bytes, of: eos) } }
         if (try? JSON(bytes))?["EOS"] != nil || (try? JSON(bytes))?.members == nil {
-            #expect(throws: AntelopeError.self) { try CurrencyStats(bytes, of: eos) }
+            #expect(throws: Malformed.self) { try CurrencyStats(bytes, of: eos) }
         }
     }
 
@@ -91,7 +91,7 @@ struct NodeAnswerTests {
         let text = String(decoding: bytes, as: UTF8.self)
         let hash = try JSON(bytes).text("abi_hash")
         let other = text.replacing(hash, with: String(repeating: "0", count: 64))
-        #expect(throws: AntelopeError("the ABI does not match its hash")) { try NodeAnswer.rawABI(Array(other.utf8)) }
+        #expect(throws: Malformed("the ABI does not match its hash")) { try NodeAnswer.rawABI(Array(other.utf8)) }
     }
 
     @Test("the errors of a node are distinguished")

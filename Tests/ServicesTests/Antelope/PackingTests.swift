@@ -48,7 +48,7 @@ struct PackingTests {
             let (json, result) = (try #require(value["json"]), try #require(value["result"]))
             // abieos drops the dots at the end of a name. A wallet takes no second spelling of an account.
             if json.string == "..ab.cd.ef.." {
-                #expect(throws: AntelopeError.self) { try abi.pack(json, as: type) }
+                #expect(throws: Malformed.self) { try abi.pack(json, as: type) }
             } else {
                 #expect(try abi.pack(json, as: type) == packed, "\(type) \(json.bytes)")
             }
@@ -68,7 +68,7 @@ struct PackingTests {
             let abi = try #require(abis[name])
             let type = try value.text("type")
             let json = try #require(value["json"])
-            #expect(throws: AntelopeError.self, "\(type) \(String(decoding: value.bytes, as: UTF8.self))") {
+            #expect(throws: Malformed.self, "\(type) \(String(decoding: value.bytes, as: UTF8.self))") {
                 try abi.pack(json, as: type)
             }
         }
@@ -115,7 +115,7 @@ struct PackingTests {
     )
     func misfit(json: String, words: String) throws {
         let abi = try Self.code()
-        #expect(throws: AntelopeError(words)) { try abi.pack(try JSON(json.utf8), as: "pay") }
+        #expect(throws: Malformed(words)) { try abi.pack(try JSON(json.utf8), as: "pay") }
     }
 
     @Test(
@@ -128,14 +128,14 @@ struct PackingTests {
     func badBytes(digits: String) throws {
         let abi = try Self.code()
         let bytes = try #require(Hex.decode(digits))
-        #expect(throws: AntelopeError.self) { try abi.unpack(bytes, as: "pay") }
+        #expect(throws: Malformed.self) { try abi.unpack(bytes, as: "pay") }
     }
 
     @Test(
         "an ABI whose lists are no lists is refused",
         arguments: [#""types":7"#, #""structs":{}"#, #""actions":"a""#]
     )
-    func badABI(members: String) { #expect(throws: AntelopeError.self) { try Self.abi(members) } }
+    func badABI(members: String) { #expect(throws: Malformed.self) { try Self.abi(members) } }
 
     @Test(
         "a fault in an ABI is an error only where the type is used",
@@ -166,10 +166,10 @@ struct PackingTests {
         let abi = try Self.abi(whole)
         #expect(try abi.pack(try JSON(#"{"x":5}"#.utf8), as: "ok") == [5])
         for value in [#"{}"#, #"{"x":1}"#, #"{"":1}"#, "[]", #"["int8",1]"#] {
-            #expect(throws: AntelopeError.self, "\(value)") { try abi.pack(JSON(value.utf8), as: type) }
+            #expect(throws: Malformed.self, "\(value)") { try abi.pack(JSON(value.utf8), as: type) }
         }
-        #expect(throws: AntelopeError.self) { try abi.pack(.number("1"), as: type) }
-        #expect(throws: AntelopeError.self) { try abi.unpack([UInt8](repeating: 0, count: 8), as: type) }
+        #expect(throws: Malformed.self) { try abi.pack(.number("1"), as: type) }
+        #expect(throws: Malformed.self) { try abi.unpack([UInt8](repeating: 0, count: 8), as: type) }
     }
 
     @Test("an action that an ABI has twice is refused, and the others work")
@@ -177,7 +177,7 @@ struct PackingTests {
         let abi = try Self.abi(
             #""actions":[{"name":"a","type":"int8"},{"name":"a","type":"int16"},{"name":"b","type":"int8"}]"#
         )
-        #expect(throws: AntelopeError("the ABI has the action 'a' twice")) { try abi.type(of: AccountName("a")) }
+        #expect(throws: Malformed("the ABI has the action 'a' twice")) { try abi.type(of: AccountName("a")) }
         #expect(try abi.type(of: AccountName("b")) == "int8")
     }
 
@@ -200,7 +200,7 @@ struct PackingTests {
         for _ in 0..<6 { writer.varuint(0) }
         let abi = try ABI(packed: writer.bytes)
         #expect(try abi.pack(try JSON(#"{"x":5}"#.utf8), as: "a") == [5])
-        #expect(throws: AntelopeError.self) { try abi.pack(try JSON(#"{"":5}"#.utf8), as: "b") }
+        #expect(throws: Malformed.self) { try abi.pack(try JSON(#"{"":5}"#.utf8), as: "b") }
     }
 
     @Test("a built-in type comes before a struct or a variant with its name, as at nodes")
@@ -257,7 +257,7 @@ struct PackingTests {
     )
     func notFixed(type: String, json: String) throws {
         let abi = try Self.abi(#""types":[]"#)
-        #expect(throws: AntelopeError.self) { try abi.pack(JSON("[\(json)]".utf8).array?.first ?? .null, as: type) }
+        #expect(throws: Malformed.self) { try abi.pack(JSON("[\(json)]".utf8).array?.first ?? .null, as: type) }
     }
 
     private static func extensions() throws -> ABI {
@@ -317,7 +317,7 @@ struct PackingTests {
     )
     func omittedTooEarly(type: String, json: String, place: String) throws {
         let abi = try Self.extensions()
-        #expect(throws: AntelopeError("\(place): only fields at the end of the data may be left out")) {
+        #expect(throws: Malformed("\(place): only fields at the end of the data may be left out")) {
             try abi.pack(JSON(json.utf8), as: type)
         }
     }
@@ -332,7 +332,7 @@ struct PackingTests {
     )
     func cut(type: String, json: String) throws {
         let abi = try Self.abi(#""types":[]"#)
-        #expect(throws: AntelopeError.self) { try abi.pack(JSON("[\(json)]".utf8).array?.first ?? .null, as: type) }
+        #expect(throws: Malformed.self) { try abi.pack(JSON("[\(json)]".utf8).array?.first ?? .null, as: type) }
     }
 
     @Test(
@@ -371,7 +371,7 @@ struct PackingTests {
         let abi = try Self.extensions()
         let values = try #require(try JSON("[\(found),\(asked)]".utf8).array)
         try abi.compare(values[0], with: values[0], as: type)
-        #expect(throws: AntelopeError.self) { try abi.compare(values[0], with: values[1], as: type) }
+        #expect(throws: Malformed.self) { try abi.compare(values[0], with: values[1], as: type) }
     }
 
     @Test(
@@ -388,35 +388,35 @@ struct PackingTests {
     func badType(members: String) throws {
         let abi = try Self.abi(members)
         let bytes = [UInt8](repeating: 1, count: 100)
-        #expect(throws: AntelopeError.self) { try abi.unpack(bytes, as: "t") }
+        #expect(throws: Malformed.self) { try abi.unpack(bytes, as: "t") }
         let deep = (0..<64).reduce(JSON.number("1")) { inner, _ in .array([inner]) }
-        #expect(throws: AntelopeError.self) { try abi.pack(deep, as: "t") }
-        #expect(throws: AntelopeError.self) { try abi.pack(.number("1"), as: "t") }
+        #expect(throws: Malformed.self) { try abi.pack(deep, as: "t") }
+        #expect(throws: Malformed.self) { try abi.pack(.number("1"), as: "t") }
         #expect(try abi.pack(.number("1"), as: "uint8") == [1])
     }
 
     @Test("an ABI of another version, and one with too many entries, is refused")
     func measures() throws {
-        #expect(throws: AntelopeError.self) { try ABI(try JSON(#"{"version":"eosio::abi/2.0"}"#.utf8)) }
+        #expect(throws: Malformed.self) { try ABI(try JSON(#"{"version":"eosio::abi/2.0"}"#.utf8)) }
         let many = (0...10_000).map { #"{"new_type_name":"t\#($0)","type":"int8"}"# }.joined(separator: ",")
-        #expect(throws: AntelopeError.self) { try Self.abi(#""types":[\#(many)]"#) }
-        #expect(throws: AntelopeError.self) { try ABI(packed: [UInt8](repeating: 0, count: ABI.maximumCount + 1)) }
+        #expect(throws: Malformed.self) { try Self.abi(#""types":[\#(many)]"#) }
+        #expect(throws: Malformed.self) { try ABI(packed: [UInt8](repeating: 0, count: ABI.maximumCount + 1)) }
     }
 
     @Test("a struct inside of itself, and one that doubles 31 times, end with an error")
     func bombs() throws {
         let loop = try Self.abi(#""structs":[{"name":"a","base":"","fields":[{"name":"x","type":"a"}]}]"#)
-        #expect(throws: AntelopeError.self) { try loop.unpack([], as: "a") }
+        #expect(throws: Malformed.self) { try loop.unpack([], as: "a") }
         let levels = (0..<31).map {
             #"{"name":"s\#($0)","base":"","fields":[{"name":"x","type":"s\#($0 + 1)"},{"name":"y","type":"s\#($0 + 1)"}]}"#
         }
         let last = #"{"name":"s31","base":"","fields":[]}"#
         let bomb = try Self.abi(#""structs":[\#((levels + [last]).joined(separator: ","))]"#)
-        #expect(throws: AntelopeError("the value is too large")) {
-            do throws(AntelopeError) {
+        #expect(throws: Malformed("the value is too large")) {
+            do throws(Malformed) {
                 _ = try bomb.unpack([], as: "s0")
             } catch {
-                throw AntelopeError(String(error.text.suffix(22)))
+                throw Malformed(String(error.text.suffix(22)))
             }
         }
     }
@@ -424,17 +424,17 @@ struct PackingTests {
     @Test("an array with a count of four thousand million empty structs ends with an error")
     func emptyArray() throws {
         let abi = try Self.abi(#""structs":[{"name":"e","base":"","fields":[]}]"#)
-        #expect(throws: AntelopeError.self) { try abi.unpack([0xFF, 0xFF, 0xFF, 0xFF, 0x0F], as: "e[]") }
-        #expect(throws: AntelopeError.self) { try abi.unpack([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F], as: "e[]") }
+        #expect(throws: Malformed.self) { try abi.unpack([0xFF, 0xFF, 0xFF, 0xFF, 0x0F], as: "e[]") }
+        #expect(throws: Malformed.self) { try abi.unpack([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F], as: "e[]") }
     }
 
     @Test("a value of more than 64 KiB is refused")
     func large() throws {
         let abi = try Self.abi(#""types":[]"#)
         let text = JSON.array([String](repeating: String(repeating: "x", count: 40_000), count: 3).map { .string($0) })
-        #expect(throws: AntelopeError("the value is too large").self) {
-            do throws(AntelopeError) { _ = try abi.pack(text, as: "string[]") } catch {
-                throw AntelopeError(String(error.text.suffix(22)))
+        #expect(throws: Malformed("the value is too large").self) {
+            do throws(Malformed) { _ = try abi.pack(text, as: "string[]") } catch {
+                throw Malformed(String(error.text.suffix(22)))
             }
         }
     }

@@ -101,15 +101,15 @@ struct TransactionTests {
     )
     func refused(digits: String) throws {
         let bytes = try #require(Hex.decode(digits))
-        #expect(throws: AntelopeError.self) { try Transaction(packed: bytes) }
+        #expect(throws: Malformed.self) { try Transaction(packed: bytes) }
     }
 
     @Test("a packed transaction that is cut anywhere, or has one byte more, is refused")
     func cut() throws {
         let packed = try hex(try vectorFile("antelope-card.json")["packed_transaction"])
         for count in 0..<packed.count {
-            #expect(throws: AntelopeError.self) { try Transaction(packed: Array(packed.prefix(count))) }
+            #expect(throws: Malformed.self) { try Transaction(packed: Array(packed.prefix(count))) }
         }
-        #expect(throws: AntelopeError.self) { try Transaction(packed: packed + [0]) }
+        #expect(throws: Malformed.self) { try Transaction(packed: packed + [0]) }
     }
 }

@@ -24,7 +24,7 @@ struct ValueTests {
         "an invalid name is refused",
         arguments: ["Alice", "alice0", "alice.", "a b", "zzzzzzzzzzzzk", "zzzzzzzzzzzzzz", "al\u{0}ce", "älice", "-"]
     )
-    func badName(text: String) { #expect(throws: AntelopeError.self) { try AccountName(text) } }
+    func badName(text: String) { #expect(throws: Malformed.self) { try AccountName(text) } }
 
     @Test(
         "an amount is read and written with its decimals",
@@ -48,14 +48,14 @@ struct ValueTests {
             "0.0000000000000000001 TINY", "+1 EOS", "--1 EOS", " 1 EOS", "1.2.3 EOS", "1.0000 EOS ", "",
         ]
     )
-    func badAsset(text: String) { #expect(throws: AntelopeError.self) { try Asset(text) } }
+    func badAsset(text: String) { #expect(throws: Malformed.self) { try Asset(text) } }
 
     @Test("missing decimals are added, and too many are refused")
     func padding() throws {
         let eos = try SymbolCode("EOS")
         #expect(try Asset(decimal: "1.31", code: eos, precision: 4).description == "1.3100 EOS")
         #expect(try Asset(decimal: "7", code: eos, precision: 4).description == "7.0000 EOS")
-        #expect(throws: AntelopeError.self) { try Asset(decimal: "1.31234", code: eos, precision: 4) }
+        #expect(throws: Malformed.self) { try Asset(decimal: "1.31234", code: eos, precision: 4) }
     }
 
     @Test("keys have the texts of eosjs, in the new and in the legacy form")
@@ -87,7 +87,7 @@ struct ValueTests {
             "PUB_R1_7tgwU6E7pAUQJgqEJt66Yi8cWvanTUW8ZfBjeXeJBQvhYTBFvY", "PUB_K1_" + String(repeating: "1", count: 100),
         ]
     )
-    func badKey(text: String) { #expect(throws: AntelopeError.self) { try KeyText(text, .publicKey) } }
+    func badKey(text: String) { #expect(throws: Malformed.self) { try KeyText(text, .publicKey) } }
 
     @Test(
         "times are read and written",
@@ -110,5 +110,5 @@ struct ValueTests {
             "2026-01-01T00:00", "20260101T000000", "2026-01-01T00:00:00.0000000000",
         ]
     )
-    func badTime(text: String) { #expect(throws: AntelopeError.self) { try AntelopeTime(text) } }
+    func badTime(text: String) { #expect(throws: Malformed.self) { try AntelopeTime(text) } }
 }

@@ -3,6 +3,7 @@ import EID
 import ISO7816
 import TestSupport
 import Testing
+import Text
 
 @testable import EService
 
@@ -96,7 +97,7 @@ struct CertificateDescriptionTests {
         // Three lengths need three bytes more.
         let longest = String(repeating: "x", count: CertificateDescription.maximumLength - frame - 9)
         #expect(try CertificateDescription(Self.text(longest)).encoded.count == CertificateDescription.maximumLength)
-        #expect(throws: CVCertificateError.malformed("certificate description too long")) {
+        #expect(throws: Malformed("certificate description too long")) {
             try CertificateDescription(Self.text(longest + "x"))
         }
     }
@@ -118,6 +119,6 @@ struct CertificateDescriptionTests {
         ] as [[UInt8]]
     )
     func refused(bytes: [UInt8]) {
-        #expect(throws: CVCertificateError.self) { try CertificateDescription(bytes) }
+        #expect(throws: Malformed.self) { try CertificateDescription(bytes) }
     }
 }

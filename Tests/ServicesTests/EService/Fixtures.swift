@@ -3,6 +3,7 @@ import CountryAuthorities
 import EID
 import HTTP
 import TestSupport
+import Text
 import Transfers
 
 @testable import EService
@@ -46,13 +47,15 @@ enum Fixtures {
 
 extension PAOSMessage {
     init(_ document: [UInt8]) throws(Failure) {
-        try self.init(Result { () throws(XMLError) in try XMLReader.read(document, maximumLength: Self.maximumLength) })
+        try self.init(
+            Result { () throws(Malformed) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
+        )
     }
 }
 
 extension TcToken {
     init(_ document: [UInt8], allowsHTTP: Bool = false) throws(Refusal) {
-        let root = Result { () throws(XMLError) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
+        let root = Result { () throws(Malformed) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
         try self.init(root, allowsHTTP: allowsHTTP)
     }
 }

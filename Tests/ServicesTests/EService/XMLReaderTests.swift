@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
 import Testing
+import Text
 
 @testable import EService
 @testable import Transfers
 
 struct XMLReaderTests {
-    private func read(_ text: String) throws(XMLError) -> XMLElement {
+    private func read(_ text: String) throws(Malformed) -> XMLElement {
         try XMLReader.read(Array(text.utf8), maximumLength: 1024 * 1024)
     }
 
@@ -19,7 +20,7 @@ struct XMLReaderTests {
         #expect(root.attributes == ["type": "p:T"])
         #expect(root.all("b").map(\.trimmed) == ["1", "2"])
         #expect(root.text == "text<&")
-        #expect(throws: XMLError.duplicate("b")) { try root.only("b") }
+        #expect(throws: Malformed("b is repeated")) { try root.only("b") }
     }
 
     @Test(
@@ -37,7 +38,7 @@ struct XMLReaderTests {
         ]
     )
     func doctype(text: String) {
-        #expect(throws: XMLError.doctype) { try read(text) }
+        #expect(throws: Malformed("a document type")) { try read(text) }
     }
 
     @Test("a document that is too large or too deep is refused")
@@ -46,16 +47,16 @@ struct XMLReaderTests {
             String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
         }
         #expect(throws: Never.self) { try read(nested(XMLElement.maximumDepth)) }
-        #expect(throws: XMLError.tooLarge) { try read(nested(XMLElement.maximumDepth + 1)) }
-        #expect(throws: XMLError.tooLarge) {
+        #expect(throws: Malformed("too large")) { try read(nested(XMLElement.maximumDepth + 1)) }
+        #expect(throws: Malformed("too large")) {
             try read("<a>" + String(repeating: "<b/>", count: XMLElement.maximumElements) + "</a>")
         }
         let attributes = (0...XMLElement.maximumAttributes).map { " a\($0)=''" }.joined()
-        #expect(throws: XMLError.tooLarge) { try read("<a\(attributes)/>") }
+        #expect(throws: Malformed("too large")) { try read("<a\(attributes)/>") }
         let name = String(repeating: "n", count: XMLReader.maximumName + 1)
-        #expect(throws: XMLError.tooLarge) { try read("<\(name)/>") }
-        #expect(throws: XMLError.tooLarge) { try read("<a \(name)=''/>") }
-        #expect(throws: XMLError.tooLarge) { try XMLReader.read(Array("<a></a>".utf8), maximumLength: 6) }
+        #expect(throws: Malformed("too large")) { try read("<\(name)/>") }
+        #expect(throws: Malformed("too large")) { try read("<a \(name)=''/>") }
+        #expect(throws: Malformed("too large")) { try XMLReader.read(Array("<a></a>".utf8), maximumLength: 6) }
     }
 
     @Test(
@@ -67,16 +68,13 @@ struct XMLReaderTests {
         ]
     )
     func malformed(text: String) {
-        #expect {
-            try read(text)
-        } throws: { error in
-            if case XMLError.malformed = error { true } else { false }
-        }
+        let error = #expect(throws: Malformed.self) { try read(text) }
+        #expect(error?.text != "too large")
     }
 
     @Test("bytes that are not UTF-8 are refused")
     func encoding() {
-        #expect(throws: XMLError.self) {
+        #expect(throws: Malformed.self) {
             try XMLReader.read([0x3C, 0x61, 0x3E, 0xFF, 0x3C, 0x2F, 0x61, 0x3E], maximumLength: 99)
         }
     }

@@ -61,7 +61,9 @@ struct FaultCell: Sendable {
         let faults = [VirtualCardFault(afterAPDU: index, action: fault.action)]
         if dialogue.isInsertedBefore {
             let watcher = try server.connect()
-            try await readers.insert(dialogue.quickCard(faults), into: reader)
+            guard try await readers.insert(dialogue.quickCard(faults), into: reader) else {
+                throw ScriptedClient.Broken()
+            }
             // A fault that removes the card during identification leaves no card to wait for.
             if !(fault.removesCard && index < plan.identification) { await watcher.waitForCard(in: reader) }
             watcher.close()

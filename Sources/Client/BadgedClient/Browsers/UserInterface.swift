@@ -12,7 +12,7 @@ public struct UserInterface: ServerMessage, NamedMessage {
 
     public init(isActive: Bool) { self.isActive = isActive }
 
-    init(_ json: JSON) throws(UnreadableMember) { self.init(isActive: try json.required("active", as: \.bool)) }
+    init(_ json: JSON) throws(Malformed) { self.init(isActive: try json.required("active", as: \.bool)) }
 }
 
 /// A browser asks this program to show itself, or one of its parts: SHOW_UI.
@@ -23,7 +23,7 @@ public struct ShowUI: ServerMessage, NamedMessage {
 
     public init(module: String) { self.module = module }
 
-    init(_ json: JSON) throws(UnreadableMember) { self.init(module: try json.required("module", as: \.string)) }
+    init(_ json: JSON) throws(Malformed) { self.init(module: try json.required("module", as: \.string)) }
 }
 
 /// The commands of a user interface for browsers. docs/protocol/browsers.md.

@@ -17,9 +17,9 @@ public struct DaemonInfo: ServerMessage, NamedMessage {
 }
 
 extension DaemonInfo {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard let version = json["VersionInfo"], let name = version["Name"]?.string else {
-            throw UnreadableMember(name: "VersionInfo")
+            throw Malformed("VersionInfo")
         }
         let badged = json["badged"]
         self.init(
@@ -42,7 +42,7 @@ public struct APILevels: ServerMessage, NamedMessage {
 
     public init(current: Int, available: [Int] = []) { (self.current, self.available) = (current, available) }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         let available = json["available"]?.array ?? []
         self.init(current: try json.required("current", as: \.int), available: available.compactMap(\.int))
     }
@@ -56,7 +56,7 @@ public struct HealthReport: ServerMessage, NamedMessage {
 
     public init(checks: [HealthCheck]) { self.checks = checks }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(checks: try json.required("checks", as: \.array).compactMap(HealthCheck.init))
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Text
 
 extension DaemonConnection {
     /// Runs a workflow from its start to its final message. Cancelling the calling task cancels the workflow.
@@ -42,13 +43,9 @@ extension DaemonConnection {
                 // When the connection has ended, the last events say more, such as that badged serves no more clients.
                 guard error.isEnd else { return .failure(error) }
             }
-            do throws(ClientError) {
-                // A CANCEL that was sent before the start has cancelled nothing.
-                if workflow.isCancelled { _ = try? await cancel() }
-                return .success(try await workflow.run(id, until: final))
-            } catch {
-                return .failure(error)
-            }
+            // A CANCEL that was sent before the start has cancelled nothing.
+            if workflow.isCancelled { _ = try? await cancel() }
+            return await Result { () async throws(ClientError) in try await workflow.run(id, until: final) }
         }
         let result = await withTaskCancellationHandler {
             await task.value

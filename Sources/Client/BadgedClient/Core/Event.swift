@@ -23,10 +23,10 @@ public struct Event: Sendable {
     public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
 
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
-        do throws(JSONError) {
+        do throws(Malformed) {
             json = try JSON(line)
         } catch {
-            throw .malformed(error.message)
+            throw .malformed(error.text)
         }
         guard json.members != nil else { throw .malformed("a line is not an object") }
         text = String(decoding: line, as: UTF8.self)

@@ -38,7 +38,7 @@ enum MessageTable {
             do {
                 return try type.init(json)
             } catch {
-                unreadable = unreadable ?? UnreadableMessage(name: name, member: error.name)
+                unreadable = unreadable ?? UnreadableMessage(name: name, member: error.text)
             }
         }
         return unreadable ?? UnknownMessage(name: name)

@@ -7,7 +7,7 @@ public struct MetricsReport: ServerMessage, NamedMessage {
 
     public var families: [MetricFamily]
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         families = try json.required("metrics", as: \.array).compactMap(MetricFamily.init)
     }
 }

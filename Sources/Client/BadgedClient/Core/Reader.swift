@@ -34,7 +34,7 @@ public struct Reader: ServerMessage, NamedMessage {
         (self.hasKeypad, self.isRemote, self.isBusy, self.card) = (hasKeypad, isRemote, isBusy, card)
     }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             name: try json.required("name", as: \.string),
             isAttached: json["attached"]?.bool ?? false,
@@ -75,7 +75,7 @@ public struct ReaderList: ServerMessage, NamedMessage {
 
     public init(readers: [Reader]) { self.readers = readers }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         // API level 1 has the list under `reader`.
         let member = json["readers"] == nil && json["reader"] != nil ? "reader" : "readers"
         self.init(readers: try json.required(member, as: \.array).compactMap(Reader.init(entry:)))

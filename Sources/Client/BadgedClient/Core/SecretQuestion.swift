@@ -48,7 +48,7 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
 }
 
 extension SecretQuestion {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         let kind = try json.required("msg") { $0.string.flatMap { SecretKind(rawValue: String($0.dropFirst(6))) } }
         self.init(
             kind: kind,

@@ -19,7 +19,7 @@ protocol NamedMessage: ServerMessage {
     /// Whether a member `error` turns the message into a `Refusal`. Usually true.
     static var errorIsRefusal: Bool { get }
     /// Reads the members of the message. Throws for a member that is missing or has the wrong type.
-    init(_ json: JSON) throws(UnreadableMember)
+    init(_ json: JSON) throws(Malformed)
 }
 
 extension NamedMessage {
@@ -29,15 +29,10 @@ extension NamedMessage {
 /// A message with a secret, which must not be logged.
 protocol SecretMessage: NamedMessage {}
 
-/// A member that a message must have is missing or has the wrong type.
-struct UnreadableMember: Error {
-    let name: String
-}
-
 extension JSON {
     /// The value of a member that a message must have.
-    func required<Value>(_ member: String, as read: (JSON) -> Value?) throws(UnreadableMember) -> Value {
-        guard let value = self[member].flatMap(read) else { throw UnreadableMember(name: member) }
+    func required<Value>(_ member: String, as read: (JSON) -> Value?) throws(Malformed) -> Value {
+        guard let value = self[member].flatMap(read) else { throw Malformed(member) }
         return value
     }
 
@@ -66,7 +61,7 @@ public struct Refusal: ServerMessage, NamedMessage {
 
     public init(name: String, error: String) { (self.name, self.error) = (name, error) }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(name: json["msg"]?.string ?? "", error: try json.required("error", as: \.string))
         (missing, granted) = (json["missing"]?.strings ?? [], json["granted"]?.strings ?? [])
     }

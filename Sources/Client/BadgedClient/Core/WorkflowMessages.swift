@@ -57,7 +57,7 @@ public struct Pause: ServerMessage, Prompt {
 
     public init(cause: String) { self.cause = cause }
 
-    init(_ json: JSON) throws(UnreadableMember) { self.init(cause: try json.required("cause", as: \.string)) }
+    init(_ json: JSON) throws(Malformed) { self.init(cause: try json.required("cause", as: \.string)) }
 
     func ask(_ question: OpenQuestion) async {
         let goesOn = await question.user.repositionCard()

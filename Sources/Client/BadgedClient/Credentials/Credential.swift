@@ -60,7 +60,7 @@ public struct Credential: ServerMessage, NamedMessage {
 }
 
 extension Credential {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             reader: try json.required("reader", as: \.string),
             technology: try json.required("protocol", as: \.string)
@@ -111,7 +111,7 @@ public struct CredentialStatus: ServerMessage, NamedMessage {
 }
 
 extension CredentialStatus {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             isWatching: try json.required("watching", as: \.bool),
             isValidated: json["validated"]?.bool ?? false,

@@ -73,7 +73,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
         (self.lastRSSI, self.isActive, self.isCoolingDown) = (lastRSSI, isActive, isCoolingDown)
     }
 
-    init(_ json: JSON) throws(UnreadableMember) { self = try json.required("reader", as: DoorReader.init(entry:)) }
+    init(_ json: JSON) throws(Malformed) { self = try json.required("reader", as: DoorReader.init(entry:)) }
 
     /// A reader inside another message; nil when it lacks what every reader has.
     init?(entry json: JSON) {
@@ -107,7 +107,7 @@ public struct DoorReaderLost: ServerMessage, NamedMessage {
 
     public init(id: String) { self.id = id }
 
-    init(_ json: JSON) throws(UnreadableMember) { self.init(id: try json.required("id", as: \.string)) }
+    init(_ json: JSON) throws(Malformed) { self.init(id: try json.required("id", as: \.string)) }
 }
 
 /// All door readers, the strongest first: DOOR_READER_LIST.
@@ -118,7 +118,7 @@ public struct DoorReaderList: ServerMessage, NamedMessage {
 
     public init(readers: [DoorReader]) { self.readers = readers }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(readers: try json.required("readers", as: \.array).compactMap(DoorReader.init(entry:)))
     }
 }

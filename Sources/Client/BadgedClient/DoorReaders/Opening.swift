@@ -12,7 +12,7 @@ public struct DoorOpening: ServerMessage, NamedMessage, Equatable {
     /// `connecting`, `connected` or `authenticating`.
     public var state: String
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         token = try json.required("token", as: \.int)
         readerID = try json.required("reader", as: \.string)
         openingType = try json.required("openingType", as: \.string)
@@ -39,7 +39,7 @@ public struct DoorOpeningResult: ServerMessage, NamedMessage, Equatable {
     /// The reason of a failure, for people.
     public var reason: String?
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         token = json["token"]?.int
         readerID = json["reader"]?.string
         status = try json.required("status", as: \.string)
@@ -71,7 +71,7 @@ public struct DoorOpeningReport: ServerMessage, NamedMessage, Equatable {
     /// The user id of the client that has opened the reader.
     public var user: Int
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         number = try json.required("number", as: \.int)
         time = Int64(try json.required("time", as: \.int))
         readerID = try json.required("reader", as: \.string)
@@ -90,7 +90,7 @@ public struct OpeningsStatus: ServerMessage, NamedMessage, Equatable {
 
     public var isWatching: Bool
 
-    init(_ json: JSON) throws(UnreadableMember) { isWatching = try json.required("watching", as: \.bool) }
+    init(_ json: JSON) throws(Malformed) { isWatching = try json.required("watching", as: \.bool) }
 }
 
 /// The direct answer to a command that opens a reader.
@@ -110,7 +110,7 @@ public struct DoorOpeningQuestion: ServerMessage, NamedMessage, Equatable {
     /// How long badged waits for the answer.
     public var expires: Duration
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         token = try json.required("token", as: \.int)
         readerID = try json.required("reader", as: \.string)
         openingType = try json.required("openingType", as: \.string)
@@ -128,7 +128,7 @@ public struct DoorOpeningTimeouts: ServerMessage, NamedMessage, Equatable {
     public var apdu: Duration
     public var connect: Duration
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         fragment = .milliseconds(try json.required("fragmentMs", as: \.int))
         apdu = .milliseconds(try json.required("apduMs", as: \.int))
         connect = .milliseconds(try json.required("connectMs", as: \.int))
@@ -146,7 +146,7 @@ public struct AutomaticOpening: ServerMessage, NamedMessage, Equatable {
     public var mode: Mode
     public var openingType: String
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         mode = try json.required("mode") { $0.string.flatMap(Mode.init(rawValue:)) }
         openingType = try json.required("openingType", as: \.string)
     }

@@ -22,7 +22,7 @@ public struct ScanStatus: ServerMessage, NamedMessage {
 }
 
 extension ScanStatus {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             isWanted: try json.required("wanted", as: \.bool),
             isListening: try json.required("radio", as: \.bool),
@@ -102,7 +102,7 @@ public struct Advertisement: ServerMessage, NamedMessage {
 }
 
 extension Advertisement {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             adapter: json["adapter"]?.string ?? "",
             address: try json.required("address", as: \.string),

@@ -24,10 +24,10 @@ public struct AccessRights: ServerMessage, NamedMessage {
 }
 
 extension AccessRights {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard let chat = json["chat"], let required = chat["required"]?.strings,
             let optional = chat["optional"]?.strings, let effective = chat["effective"]?.strings
-        else { throw UnreadableMember(name: "chat") }
+        else { throw Malformed("chat") }
         self.init(
             required: required,
             optional: optional,
@@ -58,9 +58,9 @@ public struct ServiceCertificate: ServerMessage, NamedMessage {
 }
 
 extension ServiceCertificate {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard let description = json["description"], let name = description["subjectName"]?.string else {
-            throw UnreadableMember(name: "description")
+            throw Malformed("description")
         }
         func text(_ key: String) -> String { description[key]?.string ?? "" }
         self.init(

@@ -10,10 +10,10 @@ public struct AuthenticationMessage: ServerMessage, WorkflowMessage {
 
     public init(outcome: AuthenticationResult?) { self.outcome = outcome }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard json["result"] != nil || json["url"] != nil else { return }
         guard let result = json["result"], let major = result["major"]?.string else {
-            throw UnreadableMember(name: "result")
+            throw Malformed("result")
         }
         outcome = AuthenticationResult(
             major: major,

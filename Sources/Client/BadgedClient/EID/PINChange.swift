@@ -10,7 +10,7 @@ public struct ChangePINMessage: ServerMessage, WorkflowMessage {
 
     public init(outcome: ChangePINResult?) { self.outcome = outcome }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard json["success"] != nil else { return }
         outcome = ChangePINResult(
             success: try json.required("success", as: \.bool),

@@ -16,7 +16,7 @@ public struct MPinMessage: ServerMessage, WorkflowMessage {
 
     public init(operation: String, outcome: JSON? = nil) { (self.operation, self.outcome) = (operation, outcome) }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         operation = try json.required("operation", as: \.string)
         outcome = json["msg"]?.string == "MPIN_RESULT" ? json : nil
     }
@@ -46,7 +46,7 @@ public struct MPinQuestion: ServerMessage, NamedMessage {
 }
 
 extension MPinQuestion {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             isNew: json["msg"]?.string == "ENTER_NEW_PIN",
             userID: json["userId"]?.string ?? "",

@@ -14,7 +14,7 @@ public struct PairingResult: Sendable, Equatable {
 
 extension PairingResult {
     /// nil for the message with which a pairing begins.
-    fileprivate init?(_ json: JSON) throws(UnreadableMember) {
+    fileprivate init?(_ json: JSON) throws(Malformed) {
         guard json["success"] != nil else { return nil }
         self.init(
             success: try json.required("success", as: \.bool),
@@ -35,7 +35,7 @@ public struct PairReaderMessage: ServerMessage, WorkflowMessage {
 
     public init(outcome: PairingResult?) { self.outcome = outcome }
 
-    init(_ json: JSON) throws(UnreadableMember) { outcome = try PairingResult(json) }
+    init(_ json: JSON) throws(Malformed) { outcome = try PairingResult(json) }
 }
 
 /// The pairing mode of this host has begun or ended: OPEN_PAIRING.
@@ -48,7 +48,7 @@ public struct OpenPairingMessage: ServerMessage, WorkflowMessage {
 
     public init(outcome: PairingResult?) { self.outcome = outcome }
 
-    init(_ json: JSON) throws(UnreadableMember) { outcome = try PairingResult(json) }
+    init(_ json: JSON) throws(Malformed) { outcome = try PairingResult(json) }
 }
 
 /// The four digits that the user types at the other device: PAIRING_CODE.
@@ -63,7 +63,7 @@ public struct PairingCode: ServerMessage, SecretMessage {
 }
 
 extension PairingCode {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             code: try json.required("code", as: \.string),
             fingerprint: try json.required("fingerprint", as: \.string),
@@ -93,7 +93,7 @@ public struct PairingCodeQuestion: ServerMessage, NamedMessage {
 }
 
 extension PairingCodeQuestion {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             name: try json.required("name", as: \.string),
             fingerprint: try json.required("fingerprint", as: \.string),

@@ -52,7 +52,7 @@ public struct RemoteReaders: ServerMessage, NamedMessage {
 }
 
 extension RemoteReaders {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             isEnabled: try json.required("enabled", as: \.bool),
             isShared: try json.required("share", as: \.bool),

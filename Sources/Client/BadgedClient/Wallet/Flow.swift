@@ -82,7 +82,7 @@ public struct FlowMessage: ServerMessage, WorkflowMessage {
 
     public init(context: FlowContext, outcome: FlowResult? = nil) { (self.context, self.outcome) = (context, outcome) }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         context = try json.required("workflowContext", as: FlowContext.init)
         switch json["msg"]?.string {
         case "FLOW_COMPLETE":
@@ -103,7 +103,7 @@ public struct RequestAcknowledged: ServerMessage, NamedMessage {
 
     public init(context: FlowContext, entity: FlowEntity) { (self.context, self.entity) = (context, entity) }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             context: try json.required("workflowContext", as: FlowContext.init),
             entity: try json.required("contextEntity", as: FlowEntity.init)

@@ -21,7 +21,7 @@ public struct DeviceRegistration: ServerMessage, NamedMessage {
 }
 
 extension DeviceRegistration {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             userID: json["userId"]?.string ?? "",
             apiParams: try json.required("apiParams") { $0.members == nil ? nil : $0 },
@@ -59,11 +59,11 @@ public struct DataToVerify: ServerMessage, WalletPrompt {
 }
 
 extension DataToVerify {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         var signing: SigningData?
         if let member = json["signing"], member != .null {
             signing = SigningData(member)
-            if signing == nil { throw UnreadableMember(name: "signing") }
+            if signing == nil { throw Malformed("signing") }
         }
         self.init(
             context: try json.required("workflowContext", as: FlowContext.init),
@@ -121,7 +121,7 @@ public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
 }
 
 extension PaperWallet {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             userID: json["userId"]?.string ?? "",
             mnemonics: try json.required("mnemonics", as: \.strings),
@@ -152,7 +152,7 @@ public struct WordsQuestion: ServerMessage, NamedMessage {
 }
 
 extension WordsQuestion {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         let wanted: Wanted
         if let positions = json["positions"]?.array {
             wanted = .positions(positions.compactMap(\.int))
@@ -196,7 +196,7 @@ public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
 }
 
 extension NewPUK {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             userID: json["userId"]?.string ?? "",
             puk: try json.required("puk", as: \.string),
@@ -219,7 +219,7 @@ public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
 }
 
 extension SessionKey {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             userID: json["userId"]?.string ?? "",
             address: try json.required("address", as: \.string),

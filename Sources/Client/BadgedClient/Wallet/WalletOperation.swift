@@ -12,7 +12,7 @@ public struct WalletOperationMessage: ServerMessage, WorkflowMessage {
 }
 
 extension WalletOperationMessage {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         operation = try json.required("operation", as: \.string)
         if json["msg"]?.string == "WALLET_RESULT" { outcome = try WalletResult(json) }
     }
@@ -55,7 +55,7 @@ public struct WalletResult: Sendable, Equatable {
         (self.callbackError, self.callback) = (callbackError, callback)
     }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             operation: try json.required("operation", as: \.string),
             code: try json.required("code", as: \.int),
@@ -91,7 +91,7 @@ public struct WalletReady: ServerMessage, NamedMessage {
 }
 
 extension WalletReady {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             mode: try json.required("mode", as: \.string),
             dappName: json["dappName"]?.string ?? "",

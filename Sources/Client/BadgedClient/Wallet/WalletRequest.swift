@@ -38,11 +38,11 @@ public struct WalletRequest: ServerMessage, WalletPrompt {
 }
 
 extension WalletRequest {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         let list = try json.required("actions", as: \.array)
         let actions = list.compactMap(WalletAction.init)
         // An action that cannot be read cannot be shown, so it must not be signed.
-        guard actions.count == list.count else { throw UnreadableMember(name: "actions") }
+        guard actions.count == list.count else { throw Malformed("actions") }
         self.init(
             operation: try json.required("operation", as: \.string),
             dappName: try json.required("dapp") { $0["name"]?.string },

@@ -44,7 +44,7 @@ extension Arguments {
     /// The name of an account or a permission.
     func name(_ name: StaticString) throws(Failure) -> AccountName {
         let text = try text(name, 1...13)
-        return try valid(name) { () throws(AntelopeError) in try AccountName(text) }
+        return try valid(name) { () throws(Malformed) in try AccountName(text) }
     }
 
     func optionalName(_ name: StaticString) throws(Failure) -> AccountName? {
@@ -53,8 +53,8 @@ extension Arguments {
 }
 
 /// Names the member whose value is wrong.
-func valid<T>(_ name: StaticString, _ body: () throws(AntelopeError) -> T) throws(Failure) -> T {
-    do throws(AntelopeError) {
+func valid<T>(_ name: StaticString, _ body: () throws(Malformed) -> T) throws(Failure) -> T {
+    do throws(Malformed) {
         return try body()
     } catch {
         throw Failure(operation: .badField, "\(name): \(error.text)")

@@ -114,7 +114,7 @@ struct OperationRequest: Sendable {
         let transfer = Transfer(
             to: try members.name("to"),
             amount: try amount(members),
-            code: try valid("symbol") { () throws(AntelopeError) in try SymbolCode(symbol) },
+            code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
             contract: try members.name("contractName"),
             decimals: try members.optionalNumber("decimal", 0...TokenSymbol.maximumPrecision),
             memo: try members.optionalText("memo", 0...maximumMemo) ?? "",
@@ -152,7 +152,7 @@ struct OperationRequest: Sendable {
 
     /// Refuses amounts that no token has. The precision of the token is known later.
     private static func check(_ transfer: Transfer) throws(Failure) {
-        let asset = try valid("amount") { () throws(AntelopeError) in
+        let asset = try valid("amount") { () throws(Malformed) in
             try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
         }
         guard asset.amount > 0 else { throw Failure(operation: .badField, "amount must be more than 0") }
@@ -270,7 +270,7 @@ extension OperationRequest {
             let transfer = Transfer(
                 to: try asked.name("to"),
                 amount: try amount(asked),
-                code: try valid("symbol") { () throws(AntelopeError) in try SymbolCode(symbol) },
+                code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
                 contract: try asked.name("contract"),
                 decimals: try asked.number("precision", 0...TokenSymbol.maximumPrecision),
                 memo: try asked.optionalText("dappData", 0...maximumMemo) ?? "",

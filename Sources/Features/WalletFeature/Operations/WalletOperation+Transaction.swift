@@ -73,15 +73,15 @@ extension WalletOperation {
                 abi = try await self.abi(of: wanted.account, node)
                 abis[wanted.account] = abi
             }
-            guard let type = try valid("actions", { () throws(AntelopeError) in try abi.type(of: wanted.name) }) else {
+            guard let type = try valid("actions", { () throws(Malformed) in try abi.type(of: wanted.name) }) else {
                 throw Failure(operation: .badField, "\(place): \(wanted.account) has no action \(wanted.name)")
             }
             // The packed data are compared with the wanted ones.
-            let data = try valid("data") { () throws(AntelopeError) in try abi.pack(wanted.data, as: type) }
+            let data = try valid("data") { () throws(Malformed) in try abi.pack(wanted.data, as: type) }
             let level = PermissionLevel(actor: account, permission: permission)
             let action = Action(account: wanted.account, name: wanted.name, authorization: [level], data: data)
             // The user sees what is in the bytes, not what the dapp has sent.
-            let decoded = try valid("data") { () throws(AntelopeError) in try abi.unpack(data, as: type) }
+            let decoded = try valid("data") { () throws(Malformed) in try abi.unpack(data, as: type) }
             try await check(decoded, of: action, account, node)
             actions.append(ShownRequest.ShownAction(action: action, data: decoded, info: wanted.info))
         }
@@ -96,7 +96,7 @@ extension WalletOperation {
     ) async throws(Failure) -> Plan {
         let begin = services.now()
         let info = try await asking(node) { node throws(NodeFailure) in try await node.info() }
-        let seconds = try valid("head_block_time") { () throws(AntelopeError) in try info.time.seconds }
+        let seconds = try valid("head_block_time") { () throws(Malformed) in try info.time.seconds }
         let (expiration, isTooLate) = seconds.addingReportingOverflow(Self.life)
         guard !isTooLate else { throw Failure(operation: .failed, "The node has a time after 2106") }
         let transaction = Transaction(
@@ -105,7 +105,7 @@ extension WalletOperation {
             actions: actions.map(\.action)
         )
         let packed = transaction.packed
-        let read = try valid("transaction") { () throws(AntelopeError) in try Transaction(packed: packed) }
+        let read = try valid("transaction") { () throws(Malformed) in try Transaction(packed: packed) }
         guard read == transaction, packed.count <= Transaction.maximumCount else {
             throw Failure(operation: .badField, "The transaction is too large")
         }
@@ -131,14 +131,14 @@ extension WalletOperation {
         case .authorize, .sign: return []
         case .contract(let actions): return actions
         case .transfer(let transfer):
-            let quantity = try valid("amount") { () throws(AntelopeError) in
+            let quantity = try valid("amount") { () throws(Malformed) in
                 try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
             }
             let data = JSON.object([
                 JSON.Member("from", .string("\(account)")), JSON.Member("to", .string("\(transfer.to)")),
                 JSON.Member("quantity", .string("\(quantity)")), JSON.Member("memo", .string(transfer.memo)),
             ])
-            let name = try valid("transfer") { () throws(AntelopeError) in try AccountName("transfer") }
+            let name = try valid("transfer") { () throws(Malformed) in try AccountName("transfer") }
             return [
                 OperationRequest.RequestedAction(
                     account: transfer.contract,

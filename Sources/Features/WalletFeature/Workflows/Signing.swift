@@ -57,7 +57,7 @@ struct Signing: Sendable, Equatable {
             return Signing(content: .preimage(bytes))
         }
         let json = try arguments.required("typedData", "an object") { $0.members == nil ? nil : $0 }
-        do throws(TypedDataError) {
+        do throws(Malformed) {
             return Signing(content: .typedData(try TypedData(json)))
         } catch {
             throw Failure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)")

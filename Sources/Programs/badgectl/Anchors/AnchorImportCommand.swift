@@ -3,6 +3,7 @@ import AnchorImport
 import CountryAuthorities
 import EID
 import Glibc
+import Host
 import Text
 
 /// `badgectl anchors import`.
@@ -15,13 +16,13 @@ enum AnchorImportCommand {
         let selection = AnchorSelection(sources.found, known: known, present: present)
         let taken = selection.taken
         if !taken.isEmpty {
-            do throws(AnchorWriter.Fault) {
+            do throws(SystemError) {
                 try AnchorWriter(folder: folder).write(taken)
             } catch {
                 let isDenied = error.code == EACCES || error.code == EPERM
                 throw CommandFailure(
                     isDenied ? .denied : .failed,
-                    "cannot write \(error.text)",
+                    "cannot write \(error)",
                     hint: isDenied ? "run badgectl as root: sudo badgectl anchors import" : "nothing was changed"
                 )
             }

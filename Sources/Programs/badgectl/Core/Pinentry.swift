@@ -107,7 +107,7 @@ final class Pinentry: Sendable {
         while true {
             switch lines.next() {
             case .text(let line):
-                do throws(AssuanReply.Fault) {
+                do throws(Malformed) {
                     if let result = try reply.take(line) { return result }
                 } catch {
                     return nil

@@ -13,8 +13,9 @@ enum ReplayedScan {
         let tracker = ReaderTracker()
         var fragments = FragmentAssembly()
         var (first, last): (Int64?, Milliseconds) = (nil, 0)
-        do throws(BTSnoop.Fault) {
-            try BTSnoop.forEachEvent(in: file.span) { time, adapter, place in
+        let isComplete: Bool
+        do throws(Malformed) {
+            isComplete = try BTSnoop.forEachEvent(in: file.span) { time, adapter, place in
                 let start = first ?? time
                 first = start
                 // If the clock was set back during the capture, the time stands still here.
@@ -29,18 +30,9 @@ enum ReplayedScan {
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
             }
         } catch {
-            switch error {
-            case .notBTSnoop:
-                throw CommandFailure(.failed, "\(path) is not a btsnoop file", hint: "badgectl capture writes one")
-            case .unknownDataLink(let number):
-                throw CommandFailure(
-                    .failed,
-                    "\(path) has the unknown data link \(number)",
-                    hint: "badgectl reads 1001, 1002 and 2001"
-                )
-            case .truncated: Output.note("badgectl: \(path) is cut off; the table shows the part before")
-            }
+            throw CommandFailure(.failed, "\(path): \(error.text)", hint: "badgectl capture writes a btsnoop file")
         }
+        if !isComplete { Output.note("badgectl: \(path) is cut off; the table shows the part before") }
         let found = tracker.readers(filter, activeOnly: false, at: last)
         let counters = tracker.counters
         defer {

@@ -119,10 +119,10 @@ struct ContractFile {
     init(path: String) throws {
         let text = try FileContent.read(path, limit: Self.limit)
         let json: JSON
-        do throws(JSONError) {
+        do throws(Malformed) {
             json = try JSON(text)
         } catch {
-            throw CommandFailure(.failed, "\(path) is not JSON: \(error.message)", hint: "correct the file")
+            throw CommandFailure(.failed, "\(path) is not JSON: \(error.text)", hint: "correct the file")
         }
         try self.init(json, path)
     }
