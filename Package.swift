@@ -222,18 +222,18 @@ let package = Package(
         ),
         virtual.target(
             "VirtualDocument",
-            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "Document", "Crypto"]
+            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "ChipAccess", "Document", "Crypto"]
         ),
         virtual.target(
             "VirtualKeycard",
             [
-                "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
+                "Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
             ]
         ),
-        virtual.target("VirtualPKOC", ["Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
+        virtual.target("VirtualPKOC", ["Text", "ReadersVirtual", "ISO7816", "Crypto", "PKOC"]),
         virtual.target(
             "VirtualAliro",
-            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Aliro", "PKOC"]
+            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Aliro", "PKOC"]
         ),
 
         // Doors
