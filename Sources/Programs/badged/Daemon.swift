@@ -149,7 +149,8 @@ import Wire
             EIDFeature(
                 registry,
                 OnlineServices(configuration, anchors, parts.network),
-                rootServesAll: configuration.rootServesAll
+                rootServesAll: configuration.rootServesAll,
+                allowsAutomaticPINs: configuration.allowsAutomaticPINs
             ),
             wallet,
             MPinFeature(store, parts.mpin, cards: wallet),
