@@ -8,8 +8,10 @@ CHECKS = --explicit-target-dependency-import-check error
 # The build id connects a program with the debug symbols in its own Debian package. Programs are
 # optimised for size, since they stay in memory: the little that needs a fast processor is in
 # libraries. All symbols are bound at the start (-znow), and no program looks for libraries beside itself.
+# The debug symbols have no name of the folder, so that two folders make the same programs.
 RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 -Xlinker -znow \
-	--disable-local-rpath $(CHECKS)
+	--disable-local-rpath $(CHECKS) -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.' \
+	-Xlinker "$$(packaging/version --object)"
 BIN = .build/release
 
 PREFIX ?= /usr/local
@@ -28,7 +30,6 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
-VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Base/Host/Version.swift)
 FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
 # The option of install(1) that removes debug symbols from programs.
 STRIP ?= -s
@@ -134,7 +135,7 @@ lint:
 	@.ci/lint
 
 # What packaging/install reads.
-INSTALL = VERSION='$(VERSION)' BIN='$(BIN)' DESTDIR='$(DESTDIR)' STRIP='$(STRIP)' \
+INSTALL = BIN='$(BIN)' DESTDIR='$(DESTDIR)' STRIP='$(STRIP)' \
 	$(foreach v,$(FOLDERS),$(v)='$($(v))') packaging/install
 
 install:

@@ -123,6 +123,7 @@ let package = Package(
     targets: [
         // C
         c("CLinux"),
+        c("CVersion"),
         c("CBluetooth"),
         c("CNFC", libraries: ["nfc", "dl"]),
         c("CPCSCLite", libraries: ["pcsclite"]),
@@ -144,7 +145,7 @@ let package = Package(
         base.target("Secrets"),
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
-        base.target("Host", ["Text", "Threads", "CLinux"]),
+        base.target("Host", ["Text", "Threads", "CLinux", "CVersion"]),
         base.target("Concurrency", ["CLinux", "Threads", "Host"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),

@@ -282,7 +282,7 @@ daemon.end()
 
 # Exit codes and error texts
 code, out, log = run("--version")
-check("--version prints name and version", code == 0 and re.fullmatch(r"badged \d+\.\d+\.\d+\n", out) and log == "",
+check("--version prints name and version", code == 0 and re.fullmatch(r"badged \d+\.\d+\.\d+([~+]\S+)?\n", out) and log == "",
       (code, out, log))
 code, out, _ = run("--help")
 check("--help prints the usage",

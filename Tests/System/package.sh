@@ -3,6 +3,7 @@
 # The Debian packages, built without a network: what they contain, what they need, and what lintian
 # says of them. The scenario `apt` of Tests/Guest installs them.
 # long
+# shares: packages
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh pybuild lintian readelf
 needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
@@ -46,7 +47,7 @@ python=$debs/python3-badged_${version}_all.deb
 check "python3-badged needs Python 3.11 and no other package" test "$(dpkg-deb -f "$python" Depends | sed 's/, python3:any//')" = 'python3 (>= 3.11)'
 dpkg-deb -x "$python" "$work/python"
 check "the package badged is imported from it" env PYTHONPATH="$work/python/usr/lib/python3/dist-packages" /usr/bin/python3 -c \
-    "import badged, importlib.metadata as m; assert badged.__version__ == m.version('badged') == '$version'"
+    "import badged, importlib.metadata as m; assert badged.__version__ == m.version('badged') == '$(packaging/version --python "$version")'"
 
 # The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
 # the texts of licences in one place, and adds what belongs to a package.

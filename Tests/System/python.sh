@@ -9,7 +9,9 @@ needs_programs badged badged-eidserver
 python=/usr/bin/python3
 "$python" -c 'import build, ensurepip, setuptools, wheel, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     cannot "needs Python 3.11, python3-build, python3-setuptools, python3-wheel and python3-venv (make setup)"
-cp -R "$root/clients/python" "$work/python"
+version=$("$bin/badged" --version | cut -d' ' -f2)
+"$root/packaging/python" "$work/python" "$version"
+version=$("$root/packaging/version" --python "$version")
 cd "$work/python"
 
 check "the tests of the package pass" env BADGED_BIN="$bin" PYTHONPATH="src:$root/clients/python/tests" PYTHONWARNINGS=error \
@@ -20,7 +22,6 @@ check "mypy finds no fault in the tests" env MYPYPATH=src mypy --strict --cache-
 # MARK: Wheel and source archive
 
 check "wheel and source archive are built without a network" "$python" -m build --no-isolation --outdir "$work/dist" .
-version=$("$bin/badged" --version | cut -d' ' -f2)
 check "both have the version of badged" test -s "$work/dist/badged-$version-py3-none-any.whl" -a -s "$work/dist/badged-$version.tar.gz"
 tar tf "$work/dist/badged-$version.tar.gz" >"$work/sources"
 check "the source archive has the licence" holds "$work/sources" '/LICENSE$'

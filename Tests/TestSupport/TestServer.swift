@@ -31,6 +31,7 @@ import Wire
         permissions: Permissions = .all.union(.activate),
         access: AccessControl? = nil,
         rootServesAll: Bool = false,
+        allowsAutomaticPINs: Bool = false,
         radio: Radio? = nil,
         opener: DoorOpener? = nil,
         credentials: (any CredentialProvider)? = nil,
@@ -55,7 +56,14 @@ import Wire
         )
         let features: [any Feature] =
             [
-                ReaderFeature(registry), EIDFeature(registry, services, rootServesAll: rootServesAll, now: { start }),
+                ReaderFeature(registry),
+                EIDFeature(
+                    registry,
+                    services,
+                    rootServesAll: rootServesAll,
+                    allowsAutomaticPINs: allowsAutomaticPINs,
+                    now: { start }
+                ),
                 DoorFeature(radio, opener: opener, credentials: credentials),
             ]
             + moreFeatures(registry)

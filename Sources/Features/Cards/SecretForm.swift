@@ -30,9 +30,17 @@ package enum SecretForm: Sendable, Equatable {
 }
 
 extension Call {
-    /// Takes `value`. A value of a wrong form is refused, so that it does not reach a card.
-    package func secret(_ form: SecretForm) throws(Failure) -> SecretBox {
-        try arguments.sdkSecret { (secret: consuming Secret) throws(Failure) in
+    /// Whether a program gives the value without a person.
+    package var isAutomatic: Bool { get throws(Failure) { try arguments.flag("automatic") ?? false } }
+
+    /// Takes `value`. A value of a wrong form is refused, so that it does not reach a card. A value that no person gives
+    /// is refused, too, unless the caller decides about it.
+    package func secret(_ form: SecretForm, takesAutomatic: Bool = false) throws(Failure) -> SecretBox {
+        let isAutomatic = try isAutomatic
+        guard takesAutomatic || !isAutomatic else {
+            throw Failure(.wrongArgument, "No automatic answer: only the PIN of an authentication needs no person")
+        }
+        return try arguments.sdkSecret { (secret: consuming Secret) throws(Failure) in
             guard form.accepts(secret) else { throw Failure(.wrongArgument, form.error) }
             return SecretBox(secret)
         }

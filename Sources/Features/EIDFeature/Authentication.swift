@@ -32,6 +32,7 @@ struct AuthenticationResult: Equatable {
     private let readerName: String?
     private let now: Now
     private let today: CVDate
+    private let automaticPINs: AutomaticPINs
     /// The first failure. Later failures result from it and are ignored.
     private var failure: EServiceFailure?
     private var sent = SentData()
@@ -42,10 +43,12 @@ struct AuthenticationResult: Equatable {
         _ service: any EServiceConnection,
         readerName: String?,
         now: @escaping Now,
-        today: CVDate
+        today: CVDate,
+        automaticPINs: AutomaticPINs
     ) {
         (self.registry, self.workflow, self.service) = (registry, workflow, service)
         (self.readerName, self.now, self.today) = (readerName, now, today)
+        self.automaticPINs = automaticPINs
     }
 
     /// Runs the dialogue. At its end the server has the result, the reader is free and all channels are closed.
@@ -90,7 +93,7 @@ struct AuthenticationResult: Equatable {
             certificateDescription: request.description.encoded,
             isByCAN: consent.isByCAN
         )
-        let requirements = EIDRequirements(request, consent)
+        let requirements = EIDRequirements(request, consent, automaticPINs)
         let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
         do throws(Failure) {
             try await dialogue.run { card throws(Failure) in

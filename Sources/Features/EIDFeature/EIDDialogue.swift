@@ -57,7 +57,7 @@ extension CardDialogue<EIDRequirements> {
     ) async throws(Failure) -> PACEResult? {
         // Five digits are a transport PIN, which can only be changed.
         let digits = kind == .pin && authorization == nil ? 5...6 : kind.digits
-        let password = try await ask(kind, digits, card)
+        let password = try await ask(kind, digits, card, takesAutomatic: kind == .pin && authorization != nil)
         workflow.workBegins()
         let result: HeldEIDCard.PasswordResult
         do throws(ChipError) {
@@ -127,10 +127,12 @@ extension CardDialogue<EIDRequirements> {
     func ask(
         _ kind: PasswordPrompt.Kind,
         _ digits: ClosedRange<Int>,
-        _ card: HeldEIDCard
+        _ card: HeldEIDCard,
+        takesAutomatic: Bool = false
     ) async throws(Failure) -> SecretBox? {
         do throws(Failure) {
-            return try await workflow.ask(PasswordPrompt(kind: kind, digits: digits, lease: card.lease))
+            let prompt = PasswordPrompt(kind: kind, digits: digits, card: card, takesAutomatic: takesAutomatic)
+            return try await workflow.ask(prompt)
         } catch {
             if error.code != .cardLost { await card.destroyChannel() }
             throw error

@@ -20,15 +20,18 @@ import Wire
     var userInterfaces: [Session] = []
     /// Whether a user interface of root serves the browsers of users without one.
     let rootServesAll: Bool
+    let automaticPINs: AutomaticPINs
 
     package init(
         _ registry: ReaderRegistry,
         _ services: OnlineServices,
         rootServesAll: Bool = false,
+        allowsAutomaticPINs: Bool = false,
         now: @escaping Now = { ContinuousClock.now }
     ) {
         (self.registry, self.services, self.now) = (registry, services, now)
         self.rootServesAll = rootServesAll
+        automaticPINs = AutomaticPINs(allowsRealCards: allowsAutomaticPINs)
     }
 
     package let cardKinds: [any CardKind] = [EIDCardKind()]

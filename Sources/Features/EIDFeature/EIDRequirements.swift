@@ -15,6 +15,8 @@ struct EIDRequirements: CardRequirements {
     var needsPIN: Bool
     /// The accepted types; nil for all.
     var eidTypes: Set<EIDType>?
+    /// Decides about PINs without a person; nil: there are none.
+    var automaticPINs: AutomaticPINs?
 
     var wrongKind: CardObstacle { .noEIDCard }
 
@@ -30,7 +32,7 @@ struct EIDRequirements: CardRequirements {
 
     /// Selects the application and reads the state of the PIN.
     func open(_ lease: CardLease, _ profile: EIDCardProfile) async throws(CardError) -> HeldEIDCard {
-        let card = HeldEIDCard(lease, profile)
+        let card = HeldEIDCard(lease, profile, automaticPINs)
         do throws(ChipError) {
             try await card.card.select()
             try await card.readStatus()
@@ -45,8 +47,13 @@ struct EIDRequirements: CardRequirements {
 extension EIDRequirements {
     /// An authentication needs extended length, because certificates and EF.CardSecurity exceed short commands and
     /// answers.
-    init(_ request: AuthenticationRequest, _ consent: Consent) {
-        self.init(needsExtendedLength: true, needsPIN: !consent.isByCAN, eidTypes: request.acceptedEIDTypes)
+    init(_ request: AuthenticationRequest, _ consent: Consent, _ automaticPINs: AutomaticPINs) {
+        self.init(
+            needsExtendedLength: true,
+            needsPIN: !consent.isByCAN,
+            eidTypes: request.acceptedEIDTypes,
+            automaticPINs: automaticPINs
+        )
     }
 }
 

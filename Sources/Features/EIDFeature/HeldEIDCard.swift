@@ -6,6 +6,7 @@ import EID
 import ISO7816
 import Readers
 import Secrets
+import Text
 
 /// One eID card that a workflow uses.
 ///
@@ -15,6 +16,10 @@ import Secrets
     let card: EIDCard
     private let keypad: (any KeypadConnection)?
     private var profile: EIDCardProfile
+    /// Decides about PINs without a person; nil: there are none.
+    private let automaticPINs: AutomaticPINs?
+    /// Whether the next password is such a PIN.
+    private var isAutomatic = false
 
     var status: PINStatus { profile.eid.status }
 
@@ -29,8 +34,8 @@ import Secrets
         case timeout
     }
 
-    init(_ lease: CardLease, _ profile: EIDCardProfile) {
-        (self.lease, self.profile) = (lease, profile)
+    init(_ lease: CardLease, _ profile: EIDCardProfile, _ automaticPINs: AutomaticPINs? = nil) {
+        (self.lease, self.profile, self.automaticPINs) = (lease, profile, automaticPINs)
         let connection = lease.connection
         keypad = lease.reader.description.hasKeypad ? connection as? any KeypadConnection : nil
         card = EIDCard(channel: connection, profile: profile.eid)
@@ -50,6 +55,16 @@ import Secrets
     /// Reads the state of the PIN. The unprotected command ends a secure channel.
     func readStatus() async throws(ChipError) { set(try await card.readPINStatus()) }
 
+    /// Notes that the next password is a PIN that a program gives without a person.
+    /// - Throws: why the card does not get it.
+    func takeAutomaticPIN() throws(Failure) {
+        guard let automaticPINs else {
+            throw Failure(.wrongArgument, "No automatic PIN, because this dialogue takes none")
+        }
+        try automaticPINs.take(lease, triesLeft: status.retryCounter)
+        isAutomatic = true
+    }
+
     /// Runs PACE with a password; nil if the user types the password on the keypad.
     func establish(
         _ id: PasswordID,
@@ -57,6 +72,8 @@ import Secrets
         for authorization: PACEAuthorization? = nil
     ) async throws(ChipError) -> PasswordResult {
         let result: PasswordResult
+        let isAutomatic = self.isAutomatic
+        self.isAutomatic = false
         let chat = authorization?.chat.object.encoded
         if let keypad {
             result = try await establish(
@@ -76,6 +93,7 @@ import Secrets
                 case .usedUp: .usedUp
                 }
         }
+        if isAutomatic, case .wrong = result { automaticPINs?.wasWrong(lease) }
         if case .established = result, id == .pin {
             // The right PIN resets the retry counter. A command that reads the counter would end the channel.
             // TR-03110-2 3.3.

@@ -38,7 +38,9 @@ struct PasswordPrompt: Prompt {
 
     let kind: Kind
     let digits: ClosedRange<Int>
-    let lease: CardLease
+    let card: HeldEIDCard
+    /// Whether a program may give the value without a person, if `AutomaticPINs` agrees.
+    var takesAutomatic = false
 
     var name: String {
         switch kind {
@@ -50,10 +52,10 @@ struct PasswordPrompt: Prompt {
     }
 
     /// The insertion for which the password is typed.
-    var isCurrent: Bool { lease.isCurrent }
+    var isCurrent: Bool { card.lease.isCurrent }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = SecretQuestion(number: number, reader: lease.readerState(for: session), error: error)
+        let question = SecretQuestion(number: number, reader: card.lease.readerState(for: session), error: error)
         return switch kind {
         case .pin: EnterPINMessage(question: question)
         case .can: EnterCANMessage(question: question)
@@ -67,9 +69,23 @@ struct PasswordPrompt: Prompt {
     /// Takes the value of SET_PIN, SET_CAN, SET_NEW_PIN or SET_PUK; nil if the keypad of the reader is used.
     func answer(in call: Call) throws(Failure) -> SecretBox? {
         guard call.name == kind.command else { throw .badState }
-        guard lease.reader.description.hasKeypad else { return try call.secret(.digits(digits)) }
+        guard card.lease.reader.description.hasKeypad else {
+            let secret = try call.secret(.digits(digits), takesAutomatic: takesAutomatic)
+            if try call.isAutomatic { try takeAutomatic(call.session) }
+            return secret
+        }
         guard !call.arguments.isPresent("value") else { throw Failure(.wrongArgument, "Value cannot be defined") }
         return nil
+    }
+
+    @Loop private func takeAutomatic(_ session: Session) throws(Failure) {
+        do throws(Failure) {
+            try card.takeAutomaticPIN()
+        } catch {
+            session.log(.notice, "\(session.name): \(error.text)")
+            throw error
+        }
+        session.log(.notice, "\(session.name): the card in \(card.lease.reader.name) gets an automatic PIN")
     }
 }
 

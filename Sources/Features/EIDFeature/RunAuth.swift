@@ -62,14 +62,15 @@ extension EIDFeature {
         readerName: String? = nil,
         developerMode: Bool = false
     ) -> @Loop (Workflow, BrowserVisit?) async -> AuthenticationResult {
-        { [registry, services, now] workflow, visit in
+        { [registry, services, now, automaticPINs] workflow, visit in
             let authentication = Authentication(
                 registry,
                 workflow,
                 services.connect(url, developerMode),
                 readerName: readerName,
                 now: now,
-                today: services.today()
+                today: services.today(),
+                automaticPINs: automaticPINs
             )
             let result = await authentication.run()
             var end = visit?.hasLostBrowser == true ? result.withoutBrowser : result

@@ -143,7 +143,8 @@ import Wire
             EIDFeature(
                 registry,
                 OnlineServices(configuration, anchors, parts.network),
-                rootServesAll: configuration.rootServesAll
+                rootServesAll: configuration.rootServesAll,
+                allowsAutomaticPINs: configuration.allowsAutomaticPINs
             ),
             wallet,
             MPinFeature(store, parts.mpin, cards: wallet),

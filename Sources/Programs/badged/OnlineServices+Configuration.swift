@@ -15,9 +15,8 @@ extension OnlineServices {
         _ network: Network,
         environment: Environment = systemEnvironment
     ) {
-        let version = Version.current.split(separator: ".").map { Int($0) ?? 0 } + [0, 0, 0]
         var services = EServiceConfiguration(
-            userAgent: PAOSEnvelope.UserAgent(name: "badged", version: (version[0], version[1], version[2]))
+            userAgent: PAOSEnvelope.UserAgent(name: "badged", version: Version.numbers)
         )
         // systemd sets STATE_DIRECTORY to the folder that the unit may write to.
         if let folder = environment("STATE_DIRECTORY"), !folder.isEmpty {

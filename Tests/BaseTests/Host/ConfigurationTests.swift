@@ -42,6 +42,7 @@ struct ConfigurationTests {
         [eid]
         trust_anchors = /etc/badged/anchors
         developer_mode = yes
+        automatic_pin = yes
         date = 2028-02-29
         proxy = http://proxy.example:3128
         proxy_credentials = /etc/badged/proxy
@@ -140,7 +141,8 @@ struct ConfigurationTests {
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
         #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
-        #expect(configuration.allowsDeveloperMode && configuration.allowsPrivateMPinServers)
+        #expect(configuration.allowsDeveloperMode && configuration.allowsAutomaticPINs)
+        #expect(configuration.allowsPrivateMPinServers)
         #expect(configuration.trustedDomains == ["login.example.org", "example.net"])
         #expect(configuration.pinnedCards == [[3] + [UInt8](repeating: 0, count: 32)])
         #expect(configuration.isActivationEnabled && configuration.activationPort == 4711)

@@ -65,11 +65,13 @@ echo state >/var/lib/badged/kept
 chown badged:badged /var/lib/badged/kept
 mkdir -p /etc/badged/trust-anchors
 echo anchor >/etc/badged/trust-anchors/kept
+version=$(dpkg-query -W -f '${Version}' badged)
+check "the packages have the version of the programs" test "$(badged --version)" = "badged $version"
 for deb in "$root"/.build-deb/*.deb; do
     case $deb in *dbgsym*) continue ;; esac
     rm -rf "$work/package"
     dpkg-deb -R "$deb" "$work/package"
-    sed -i '/^Version\|^Depends/s/\([0-9]\.[0-9]\.[0-9]\)\($\|)\)/\1+1\2/' "$work/package/DEBIAN/control"
+    sed -i "/^Version\|^Depends/s/$version/$version+1/" "$work/package/DEBIAN/control"
     [ ! -e "$work/package/etc/badged/badged.conf" ] || echo '# new default' >>"$work/package/etc/badged/badged.conf"
     dpkg-deb -Zgzip -z1 -b "$work/package" "$work/new" >/dev/null
 done

@@ -25,6 +25,8 @@ package struct Configuration: Sendable, Equatable {
     package var proxyCredentials: String?
     /// `[eid] developer_mode`: whether clients may use developer mode.
     package var allowsDeveloperMode = false
+    /// `[eid] automatic_pin`: whether cards that are not virtual may get a PIN without a person.
+    package var allowsAutomaticPINs = false
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
     /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.

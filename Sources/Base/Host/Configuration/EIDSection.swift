@@ -9,6 +9,7 @@ extension Configuration {
             all.proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
         },
         "developer_mode": { all, value throws(StartError) in all.allowsDeveloperMode = try value.bool() },
+        "automatic_pin": { all, value throws(StartError) in all.allowsAutomaticPINs = try value.bool() },
         "date": { all, value throws(StartError) in all.date = try value.optional(ConfigurationValue.day) },
     ]
 }

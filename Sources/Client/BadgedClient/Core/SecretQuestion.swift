@@ -83,12 +83,17 @@ extension DaemonConnection {
     ///
     /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if
     /// another one is open by then, badged answers BAD_STATE.
+    ///
+    /// `isAutomatic` says that no person gives the value. badged then protects the tries of the card:
+    /// docs/protocol/eid.md, Automatic answers.
     @discardableResult
     public func answer(
         _ question: SecretQuestion,
-        _ secret: consuming Secret?
+        _ secret: consuming Secret?,
+        isAutomatic: Bool = false
     ) async throws(ClientError) -> RequestID {
-        let members = JSON.question(question.number)
+        var members = JSON.question(question.number)
+        if isAutomatic { members.append(.init("automatic", .bool(true))) }
         guard let secret = consume secret else { return try await send(question.kind.command, members) }
         return try await send(question.kind.command, members, value: secret)
     }
@@ -117,7 +122,8 @@ extension SecretQuestion: Prompt {
             return
         }
         guard open.submit(self, reader: reader.name) else { return }
-        _ = try? await open.connection.answer(self, box?.take())
+        let isAutomatic = (open.user as? any CardUser)?.isAutomatic ?? false
+        _ = try? await open.connection.answer(self, box?.take(), isAutomatic: isAutomatic)
     }
 
     /// What happened to the value that was sent before this question.

@@ -41,8 +41,13 @@ public protocol CardUser: WorkflowUser {
     /// The user types the digits on the keypad of the reader, which accepts them after this returns true. false cancels
     /// the workflow. After a question with `error`, wait for the user: otherwise the same error may come again.
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool
+
+    /// Whether no person gives the values. badged then takes a PIN only for an authentication, and protects the tries of
+    /// the card: docs/protocol/eid.md, Automatic answers.
+    var isAutomatic: Bool { get }
 }
 
 extension CardUser {
     public func typeOnKeypad(_ question: SecretQuestion) async -> Bool { question.error == nil }
+    public var isAutomatic: Bool { false }
 }

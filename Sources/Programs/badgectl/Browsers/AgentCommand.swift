@@ -8,7 +8,7 @@ enum AgentCommand {
     static let spec = ShellCommand(
         name: "agent",
         summary: "ask you here when a browser starts an authentication",
-        options: [.reader, .pinentry],
+        options: [.reader, .pinentry] + AutomaticAnswers.options,
         details: [
             """
             Waits for authentications that web pages start ([activation] in badged.conf(5)). For each one it shows who
@@ -21,6 +21,7 @@ enum AgentCommand {
             installed. With --pinentry no terminal is needed: pinentry asks in windows.
             """,
             "If several agents of one user run, badged asks the one that was started last, and tells the others.",
+            AutomaticAnswers.details,
         ],
         run: run
     )
@@ -61,6 +62,7 @@ enum AgentCommand {
                 user.announce(failure.text + hint)
             }
             await Terminal.finish()
+            if let automatic = user.automatic, automatic.isOver, let ending = user.ending { throw ending }
             if Task.isCancelled, let ending = user.ending { throw ending }
         }
     }

@@ -28,6 +28,8 @@ final class CommandLineUser: WorkflowUser {
 
     let invocation: Invocation
     let source: any AnswerSource
+    /// Answers without a person; nil: the user is asked.
+    let automatic: AutomaticAnswers?
     /// Shows notifications; nil: this command needs none, or there is no desktop.
     private let notifier: Notifier?
     private let connection: DaemonConnection
@@ -39,7 +41,7 @@ final class CommandLineUser: WorkflowUser {
     /// The same user with another connection.
     init(_ other: CommandLineUser, _ connection: DaemonConnection, notDone: String) {
         (invocation, source, output, self.connection) = (other.invocation, other.source, other.output, connection)
-        notifier = other.notifier
+        (notifier, automatic) = (other.notifier, other.automatic)
         state = Mutex(State(notDone: notDone))
     }
 
@@ -48,11 +50,12 @@ final class CommandLineUser: WorkflowUser {
         _ connection: DaemonConnection,
         notDone: String,
         source: any AnswerSource,
+        automatic: AutomaticAnswers? = nil,
         notifier: Notifier? = nil,
         output: @escaping @Sendable (String) -> Void
     ) {
         (self.invocation, self.connection, self.source, self.output) = (invocation, connection, source, output)
-        self.notifier = notifier
+        (self.notifier, self.automatic) = (notifier, automatic)
         state = Mutex(State(notDone: notDone))
     }
 

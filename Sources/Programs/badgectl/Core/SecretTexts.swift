@@ -37,8 +37,11 @@ extension SecretKind {
 }
 
 extension CommandLineUser: CardUser {
+    var isAutomatic: Bool { automatic != nil }
+
     func answer(_ question: SecretQuestion) async -> SecretBox? {
         cardIsThere()
+        if let automatic { return answer(question, automatic) }
         let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
         let reply = await source.ask(texts.form)
@@ -51,8 +54,31 @@ extension CommandLineUser: CardUser {
         return secret
     }
 
+    private func answer(_ question: SecretQuestion, _ automatic: AutomaticAnswers) -> SecretBox? {
+        do {
+            return try automatic.answer(question)
+        } catch {
+            giveUp { notDone in
+                var failure = error as? CommandFailure ?? CommandFailure(error)
+                failure.text += ": \(notDone)"
+                return failure
+            }
+            return nil
+        }
+    }
+
     func typeOnKeypad(_ question: SecretQuestion) async -> Bool {
         cardIsThere()
+        if isAutomatic {
+            giveUp(
+                CommandFailure(
+                    .failed,
+                    "the reader has a keypad, where only a person can type",
+                    hint: "use another reader"
+                )
+            )
+            return false
+        }
         let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
         // Without a pause the same error might come again and again.

@@ -23,9 +23,10 @@ struct WorkflowRun: Sendable {
     /// - Throws: why badged or pinentry cannot be used.
     init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws {
         let isScript = invocation.has("--pin-stdin")
+        let automatic = try AutomaticAnswers(invocation)
         let pinentry = try invocation.pinentry()
         // A script without questions does not use the terminal.
-        let terminal = isScript && !invocation.asksForConsent ? nil : TerminalSource()
+        let terminal = automatic != nil || isScript && !invocation.asksForConsent ? nil : TerminalSource()
         var source: any AnswerSource = NoSource()
         if let pinentry {
             source = pinentry
@@ -41,6 +42,7 @@ struct WorkflowRun: Sendable {
             connection,
             notDone: notDone,
             source: source,
+            automatic: automatic,
             notifier: waits ? Notifier() : nil
         ) { text in
             // A script that reads the messages needs no texts.

@@ -15,7 +15,7 @@ enum AuthCommand {
             .pinStdin,
             .pinentry,
             OptionSpec("--developer-mode", "apply the rules for test services, and accept no other"),
-        ] + ServiceVisit.options,
+        ] + AutomaticAnswers.options + ServiceVisit.options,
         details: [
             """
             URL is the link that starts an eID client, or the address of the service's TcToken: tcTokenURL in that link.
@@ -29,6 +29,7 @@ enum AuthCommand {
             Before you agree, nothing is sent to the card. The card of a virtual reader is inserted by itself, as with
             change-pin.
             """,
+            AutomaticAnswers.details,
         ],
         run: run
     )

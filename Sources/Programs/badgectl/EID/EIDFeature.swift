@@ -84,6 +84,19 @@ extension CommandLineUser: EIDUser {
         var rights = request.rights
         say(ConsentText.service(request.service, transactionInfo: rights.transactionInfo))
         say(ConsentText.rights(rights))
+        if let automatic {
+            guard let granted = automatic.granted(rights) else {
+                giveUp {
+                    CommandFailure(
+                        .failed,
+                        "the service requires more than --rights allows: \($0)",
+                        hint: "add the rights that it requires to --rights"
+                    )
+                }
+                return nil
+            }
+            return granted
+        }
         if invocation.has("--yes") { return rights.effective }
         if let answer = await source.choose(ConsentText.choice(request)) { return granted(answer, rights) }
         while true {

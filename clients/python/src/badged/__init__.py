@@ -132,7 +132,7 @@ from .messages import (
     WorkflowContext,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "MESSAGES",

@@ -51,14 +51,16 @@ class SecretPrompt(Prompt):
         """Whether the user types the value at the keypad of the reader: `answer` takes no value then."""
         return self.reader is not None and self.reader.keypad
 
-    def answer(self, secret: bytearray | None = None) -> None:
+    def answer(self, secret: bytearray | None = None, *, automatic: bool = False) -> None:
         """Answers this prompt. The secret, in UTF-8, is wiped.
 
-        If the prompt is over in the meantime, because its card has left, badged discards the value.
+        If the prompt is over in the meantime, because its card has left, badged discards the value. `automatic` says
+        that no person gives the value: badged then takes a PIN only for an authentication, and protects the tries of
+        the card.
         """
         if secret is None and not self.is_typed_at_reader:
             raise ValueError(f"{self.LABEL} is missing")
-        self._reply(self.COMMAND, secret=secret)
+        self._reply(self.COMMAND, {"automatic": True} if automatic else None, secret)
 
     def take(self, value: object) -> bool:
         if self.is_typed_at_reader and value is None:

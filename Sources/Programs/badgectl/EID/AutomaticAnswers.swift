@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Host
+import Secrets
+import Synchronization
+
+/// Answers an authentication without a person: `--automatic`. The rights are on the command line, the PIN is in a file.
+/// badged decides which cards may get the PIN: docs/protocol/eid.md, Automatic answers.
+final class AutomaticAnswers: Sendable {
+    static let options = [
+        OptionSpec("--automatic", "answer without a person, for test labs"),
+        OptionSpec("--rights", ValueSpec("LIST"), "with --automatic: names of the rights to grant at most, or all"),
+        OptionSpec("--pin-file", ValueSpec("FILE", .files), "with --automatic: the file with the PIN"),
+    ]
+    static let details = """
+        With --automatic nobody is asked. A service gets the rights of --rights at most, such as
+        GivenNames,FamilyName, and nothing if it requires more. The PIN is in the file of --pin-file, which no other
+        user may read, or in the systemd credential pin. badged gives it to virtual cards; to other cards only with
+        automatic_pin = yes in [eid] of badged.conf(5), once per insertion, and only if the card has all its tries.
+        After a wrong PIN the program ends.
+        """
+
+    /// The names of the rights that are granted at most; nil: all.
+    private let rights: Set<String>?
+    private let path: String
+    /// Whether the PIN was wrong, so that it must not be given again.
+    private let over = Mutex(false)
+
+    var isOver: Bool { over.withLock { $0 } }
+
+    /// Reads the options; nil without `--automatic`.
+    /// - Throws: what is wrong with the options or with the file.
+    init?(_ invocation: Invocation) throws {
+        guard invocation.has("--automatic") else {
+            guard let option = ["--rights", "--pin-file"].first(where: invocation.has) else { return nil }
+            throw Self.usage("\(option) needs --automatic", "leave it out, or add --automatic")
+        }
+        if let other = ["--pinentry", "--pin-stdin", "--yes"].first(where: invocation.has) {
+            throw Self.usage("--automatic and \(other) exclude each other", "use one of them")
+        }
+        guard let list = invocation.value(of: "--rights") else {
+            throw Self.usage("--automatic needs --rights", "for example: --rights GivenNames,FamilyName")
+        }
+        let names = list.split(separator: ",").map { $0.filter { !$0.isWhitespace } }
+        if let name = names.first(where: { !Self.known.contains($0) && $0 != "all" }) {
+            throw Self.usage(
+                "--rights: there is no right \(name)",
+                "the names are in badgectl(1): \(Self.known.sorted().joined(separator: ", "))"
+            )
+        }
+        rights = names.contains("all") ? nil : Set(names)
+        if let path = invocation.value(of: "--pin-file") {
+            self.path = path
+        } else if let folder = Self.credentials {
+            path = "\(folder)/pin"
+        } else {
+            throw Self.usage("--automatic needs --pin-file", "or LoadCredential=pin:FILE in the unit of systemd")
+        }
+        // A fault of the file is told now, and not when a card is there.
+        _ = try pin()
+    }
+
+    private static func usage(_ text: String, _ hint: String) -> CommandFailure {
+        CommandFailure(.usage, text, hint: hint)
+    }
+
+    /// The rights that a person could grant, without the CAN in place of the PIN: nobody could type it.
+    private static let known: Set<String> = [
+        "WriteAddress", "WriteCommunityID", "WriteResidencePermitI", "WriteResidencePermitII", "ResidencePermitII",
+        "ResidencePermitI", "CommunityID", "Address", "BirthName", "Nationality", "PlaceOfBirth", "DateOfBirth",
+        "DoctoralDegree", "ArtisticName", "FamilyName", "GivenNames", "ValidUntil", "IssuingCountry", "DocumentType",
+        "PinManagement", "Pseudonym", "AddressVerification", "AgeVerification",
+    ]
+
+    /// The rights to grant of a request; nil if it requires more than the list has.
+    func granted(_ request: AccessRights) -> [String]? {
+        let allowed = { [rights] (name: String) in Self.known.contains(name) && rights?.contains(name) ?? true }
+        guard request.required.allSatisfy(allowed) else { return nil }
+        return (request.required + request.optional).filter(allowed)
+    }
+
+    /// The folder with the credentials of a systemd service.
+    private static var credentials: String? {
+        guard let folder = getenv("CREDENTIALS_DIRECTORY").map({ String(cString: $0) }), !folder.isEmpty else {
+            return nil
+        }
+        return folder
+    }
+
+    /// Reads the PIN, which stays in no memory between two questions.
+    private func pin() throws -> SecretBox {
+        func failure(_ text: String, _ hint: String = "name another file with --pin-file") -> CommandFailure {
+            CommandFailure(.failed, text, hint: hint)
+        }
+        let descriptor: Int32
+        switch PlainFile.open(path) {
+        case .file(let opened): descriptor = opened
+        case .missing: throw failure("there is no file \(path)")
+        case .failed(let reason): throw failure("cannot read \(path): \(reason)")
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("cannot read \(path): \(errorText())") }
+        // systemd protects credentials by an access list, whose mask looks like rights of the group.
+        let isCredential = Self.credentials.map { path.hasPrefix($0 + "/") } ?? false
+        guard isCredential || status.st_mode & 0o077 == 0 else {
+            throw failure("\(path) can be read by other users", "chmod 600 \(path)")
+        }
+        guard !PlainFile.isExposed(status) else { throw failure("\(path) belongs to another user") }
+        var count = 0
+        let content = Secret(count: 8) { memory in count = max(read(descriptor, memory.baseAddress, memory.count), 0) }
+        // An editor ends the line.
+        let hasEnd = content.withBytes { count > 0 && $0[count - 1] == UInt8(ascii: "\n") }
+        let form = SecretForm(name: "PIN", digits: 6...6)
+        guard let pin = content.part(0..<(hasEnd ? count - 1 : count)), form.accepts(pin) else {
+            throw failure("\(path) has no PIN of 6 digits", "write the 6 digits into the file, and nothing else")
+        }
+        return SecretBox(pin)
+    }
+
+    /// The PIN for a question.
+    /// - Throws: why no program may answer the question.
+    func answer(_ question: SecretQuestion) throws -> SecretBox {
+        let byHand = "run badgectl auth without --automatic"
+        func failure(_ text: String) -> CommandFailure { CommandFailure(.failed, text, hint: byHand) }
+        if let error = question.error { throw failure(error) }
+        guard question.kind == .pin else {
+            throw failure("the card needs the \(question.kind.label), which only a person may give")
+        }
+        guard question.last?.outcome != .wrong, !isOver else {
+            over.withLock { $0 = true }
+            throw failure("the PIN in \(path) is wrong")
+        }
+        return try pin()
+    }
+}
