@@ -283,6 +283,13 @@ let package = Package(
             ]
         ),
         features.target(
+            "DocumentFeature",
+            [
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
+                "ChipAccess", "Document",
+            ]
+        ),
+        features.target(
             "KeyFeature",
             [
                 "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "TPM", "Store", "Vault",
@@ -559,7 +566,8 @@ let package = Package(
         tests(
             "WorkflowTests",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "ChipAccess", "EID", "EService",
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "Document", "DocumentFeature",
+                "VirtualDocument", "ChipAccess", "EID", "EService",
                 "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]

@@ -37,6 +37,9 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Be told of the openings of all clients.
     package static let openings = Permissions(rawValue: 4096)
 
+    /// Read electronic documents; needs `cards`, too. No configuration grants it, because no program offers the feature.
+    package static let documents = Permissions(rawValue: 8192)
+
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
     /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
