@@ -37,7 +37,7 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Be told of the openings of all clients.
     package static let openings = Permissions(rawValue: 4096)
 
-    /// Read electronic documents; needs `cards`, too. No configuration grants it, because no program offers the feature.
+    /// Read passports and other electronic documents; needs `cards`, too.
     package static let documents = Permissions(rawValue: 8192)
 
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
@@ -46,7 +46,8 @@ package struct Permissions: OptionSet, Sendable, Hashable {
 
     /// Everything that a configuration can grant.
     package static let all: Permissions = [
-        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials, .admin,
+        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials,
+        .documents, .admin,
     ]
 
     /// The words of [access] in badged.conf(5).
@@ -55,6 +56,6 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
         ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("openings", .openings),
-        ("credentials", .credentials), ("admin", .admin),
+        ("credentials", .credentials), ("documents", .documents), ("admin", .admin),
     ]
 }

@@ -1,43 +1,40 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Cards
 package import Concurrency
-package import Document
-import Host
+package import CountryAuthorities
+import Document
+package import Host
 import ISO7816
 import Readers
 package import Server
 package import Text
 import Wire
 
-/// What RUN_READ_DOCUMENT asks for.
-struct DocumentRequest {
-    var groups: Set<Int> = [1, 2, 11, 12]
-    var wantsPortrait = true
-    var wantsRaw = false
-    var policy = DocumentChip.BACPolicy.whenNoPACE
-    var readerName: String?
-}
-
 /// Reads electronic documents. docs/protocol/documents.md.
 @Loop package final class DocumentFeature: CardFeature {
     package let cardKinds: [any CardKind] = [DocumentCardKind()]
     private let registry: ReaderRegistry
-    private let anchors: @Sendable () -> DocumentAnchors
+    private let folder: DocumentAnchorFolder
     private let time: @Sendable () -> Int
     private let now: Now
+    private var readings = LabelledCounter(
+        "badged_documents_total",
+        "Documents that were read, by verdict.",
+        by: "verdict"
+    )
 
     /// - Parameters:
     ///   - registry: the readers.
-    ///   - anchors: the trusted authorities; empty ones leave their check undone.
+    ///   - folder: the trusted authorities; without any their check stays undone.
     ///   - time: seconds since 1970.
     ///   - now: the clock of dialogues.
     package init(
         _ registry: ReaderRegistry,
-        anchors: @escaping @Sendable () -> DocumentAnchors,
-        time: @escaping @Sendable () -> Int,
+        _ folder: DocumentAnchorFolder,
+        time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) },
         now: @escaping Now = { ContinuousClock.now }
     ) {
-        (self.registry, self.anchors, self.time, self.now) = (registry, anchors, time, now)
+        (self.registry, self.folder, self.time, self.now) = (registry, folder, time, now)
     }
 
     package var commands: [CommandSpec] {
@@ -50,40 +47,86 @@ struct DocumentRequest {
                 runReadDocument
             ),
             CommandSpec(answering: "SET_MRZ", permission: [.cards, .documents]),
+            CommandSpec("GET_DOCUMENT_ANCHORS", "DOCUMENT_ANCHORS", permission: .documents, anchors),
         ]
     }
 
     /// DOCUMENT after a failure.
     package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        Reply(DocumentMessage.name) {
-            $0.member("success", false)
-            $0.member("error", failure.code.rawValue)
-            $0.member("message", failure.message)
+        guard spec.name == "RUN_READ_DOCUMENT" else {
+            return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
+        }
+        return Reply(DocumentMessage.name) { object in
+            object.member("success", false)
+            object.member("error", failure.code.rawValue)
+            object.member("message", failure.message)
+            for member in failure.details {
+                object.key(member.key)
+                object.value(member.value)
+            }
         }
     }
 
-    private func runReadDocument(_ call: Call) throws(Failure) -> Reply {
-        var request = DocumentRequest()
-        request.readerName = try call.arguments.optionalText("reader", 1...255)
-        let form = "a whole number from 1 to 16"
-        if let groups = try call.arguments.list(
-            "groups",
-            0...16,
-            of: form,
-            { value in
-                value.int.flatMap { (1...16).contains($0) ? $0 : nil }
-            }
-        ) {
-            request.groups = Set(groups)
+    // MARK: Authorities
+
+    /// After this time, in seconds, the newest file is too old: countries change their keys and publish their
+    /// revocations. Six months.
+    private static let maximumAge = 183 * 86_400
+
+    private func anchors(_ call: Call) async throws(Failure) -> Reply {
+        let summary = await folder.summary(at: time())
+        return Reply("DOCUMENT_ANCHORS") { [folder] object in
+            object.member("folder", folder.path)
+            object.member("authorities", summary.authorities)
+            object.member("countries", summary.countries)
+            object.member("links", summary.links)
+            object.member("crls", summary.revocationLists)
+            object.member("lists", summary.lists)
+            if let newest = summary.newest { object.member("newest", DocumentTime.text(newest)) }
+            object.member("warnings", summary.warnings)
         }
-        request.wantsPortrait = try call.arguments.flag("portrait") ?? true
-        request.wantsRaw = try call.arguments.isSet("raw")
-        let words = DocumentChip.BACPolicy.allCases.map { ($0.rawValue, $0) }
-        request.policy = try call.arguments.optionalWord("allowBAC", words) ?? .whenNoPACE
-        let chosen = request
+    }
+
+    package func health() async -> [HealthCheck] {
+        let name = "documentAnchors"
+        let summary = await folder.summary(at: time())
+        var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
+        guard let newest = summary.newest, summary.authorities > 0 else {
+            // Most hosts read no documents.
+            return [
+                HealthCheck(
+                    name,
+                    ok: false,
+                    isOptional: true,
+                    cause: "no authority of electronic documents is trusted, so no document can be called genuine",
+                    advice: "import the certificates: sudo badgectl documents anchors import FILE",
+                    facts: facts
+                )
+            ]
+        }
+        facts.insert(.init("newest", DocumentTime.text(newest)), at: 1)
+        let isOld = newest < time() - Self.maximumAge
+        return [
+            HealthCheck(
+                name,
+                ok: !isOld,
+                cause: isOld
+                    ? "nothing was imported since \(DocumentTime.text(newest)), for more than six months" : nil,
+                advice: isOld ? "import a newer master list: sudo badgectl documents anchors import FILE" : nil,
+                facts: facts
+            )
+        ]
+    }
+
+    package func metrics() -> [Metric] { [readings.metric] }
+
+    // MARK: RUN_READ_DOCUMENT
+
+    private func runReadDocument(_ call: Call) throws(Failure) -> Reply {
+        let request = try DocumentRequest(call)
         return .workflow("READ_DOCUMENT", announcedBy: ReadDocumentStartedMessage()) {
             [self] workflow throws(Failure) in
-            try await read(chosen, workflow)
+            try await read(request, workflow)
         }
     }
 
@@ -95,52 +138,16 @@ struct DocumentRequest {
             DocumentRequirements(),
             now: now
         )
-        var reading = DocumentReading(groups: request.groups)
-        var reader = ""
-        try await dialogue.run { document throws(Failure) in
-            reader = document.lease.reader.name
-            reading = try await self.read(document, reading, request, workflow)
-        }
-        let verdict = reading.checks.verdict.rawValue
+        let run = ReadDocument(request, workflow, folder, time: time())
+        defer { run.end() }
+        try await dialogue.run { document throws(Failure) in try await run.read(document) }
+        let message = try run.message()
+        readings.add(message.verdict.rawValue)
         workflow.session.log(
             .info,
-            "\(workflow.session.name): document read, \(reading.groups.count) groups, \(verdict)"
+            "\(workflow.session.name): document read, \(message.groupCount) groups, \(message.verdict.rawValue)"
         )
-        return Reply(DocumentMessage(reader: reader, reading: reading, request: request))
-    }
-
-    /// Asks for the key until the chip accepts one, and reads.
-    private func read(
-        _ document: OpenDocument,
-        _ begun: DocumentReading,
-        _ request: DocumentRequest,
-        _ workflow: Workflow
-    ) async throws(Failure) -> DocumentReading {
-        var isRepeated = false
-        while true {
-            let prompt = DocumentPrompt(
-                lease: document.lease,
-                acceptsCAN: document.offer.hasPACE && request.policy != .always,
-                isRepeated: isRepeated
-            )
-            let key = try await workflow.ask(prompt)
-            workflow.workBegins()
-            let chip = DocumentChip(
-                channel: document.lease.connection,
-                key: key,
-                policy: request.policy,
-                usesExtendedLength: document.lease.reader.description.hasExtendedLength
-            )
-            var reading = begun
-            do throws(DocumentError) {
-                let progress = DocumentProgress(workflow)
-                try await reading.run(chip, key: key, anchors: anchors(), at: time(), progress: progress.report)
-                return reading
-            } catch {
-                guard case .wrongPassword = error else { throw Failure(error) }
-                isRepeated = true
-            }
-        }
+        return Reply(message)
     }
 }
 

@@ -6,23 +6,54 @@ import Text
 import Wire
 
 /// DOCUMENT at the end of a reading. docs/protocol/documents.md.
-struct DocumentMessage: Message {
+///
+/// The last owner wipes the files.
+final class DocumentMessage: Message {
     static let name: StaticString = "DOCUMENT"
-    let reader: String
-    let reading: DocumentReading
-    let request: DocumentRequest
+    static let isSecret = true
+    /// The most bytes of a message that a client gets. docs/protocol.md, Transport.
+    static let maximumLength = 1_000_000
+    private let reader: String
+    private var reading: DocumentReading
+    private let request: DocumentRequest
+    private let time: Int
+
+    init(reader: String, reading: DocumentReading, request: DocumentRequest, time: Int) {
+        (self.reader, self.reading, self.request, self.time) = (reader, reading, request, time)
+    }
+
+    deinit { reading.wipe() }
+
+    var verdict: DocumentChecks.Verdict { reading.checks.verdict }
+    var groupCount: Int { reading.groups.count }
+
+    /// Texts may have escapes; pictures and files are in base64, a picture perhaps twice.
+    var secretCapacity: Int {
+        reading.files.reduce(16_384) { length, file in
+            let isPicture = request.wantsPortrait && file.key == .group(2) || file.key == .group(7)
+            let isText = [1, 11, 12, 16].contains { file.key == .group($0) }
+            let base64 = file.value.count * 4 / 3 + 64
+            return length + (isText ? file.value.count * 6 : 0) + (isPicture ? base64 : 0)
+                + (request.wantsRaw ? base64 : 0)
+        }
+    }
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("success", true)
         object.member("reader", reader)
         object.member("verdict", reading.checks.verdict.rawValue)
         if let access = reading.access { object.object("access") { Self.write(access, to: &$0) } }
-        if let zone = reading.zone { object.object("document") { Self.write(zone, to: &$0) } }
+        if let zone = reading.zone { object.object("document") { write(zone, to: &$0) } }
         if let person = file(11).flatMap({ try? PersonalDetails($0) }) {
             object.object("person") { Self.write(person, to: &$0) }
         }
         if let issuance = file(12).flatMap({ try? IssuanceDetails($0) }) {
             object.object("issuance") { Self.write(issuance, to: &$0) }
+        }
+        if let notify = file(16).flatMap({ try? PersonsToNotify($0) }) {
+            object.array("notify", notify.persons) { writer, person in
+                writer.object { Self.write(person, to: &$0) }
+            }
         }
         if request.wantsPortrait, let image = file(2).flatMap({ try? FaceImages($0) })?.images.first {
             object.object("portrait") { Self.write(image, to: &$0) }
@@ -68,7 +99,7 @@ struct DocumentMessage: Message {
         object.member("cipher", cipher)
     }
 
-    private static func write(_ zone: MachineReadableZone, to object: inout JSONWriter) {
+    private func write(_ zone: MachineReadableZone, to object: inout JSONWriter) {
         object.member("type", zone.kind.rawValue)
         object.member("code", zone.code)
         object.member("issuer", zone.issuer)
@@ -76,9 +107,9 @@ struct DocumentMessage: Message {
         object.member("surname", zone.surname)
         object.member("given", zone.given)
         object.member("nationality", zone.nationality)
-        object.member("birth", zone.birth)
+        object.member("birth", zone.birthDate(at: time))
         object.member("sex", zone.sex)
-        object.member("expiry", zone.expiry)
+        object.member("expiry", zone.expiryDate)
         object.member("optional", zone.optional)
         object.member("mrz", zone.lines)
     }
@@ -93,12 +124,23 @@ struct DocumentMessage: Message {
         object.member("telephone", person.telephone)
         object.member("profession", person.profession)
         object.member("title", person.title)
+        object.member("summary", person.summary)
+        object.member("otherDocuments", person.otherDocuments)
+        object.member("custody", person.custody)
+    }
+
+    private static func write(_ person: PersonsToNotify.Person, to object: inout JSONWriter) {
+        object.member("name", person.name)
+        object.member("telephone", person.telephone)
+        object.member("address", person.address)
+        object.member("date", person.date)
     }
 
     private static func write(_ issuance: IssuanceDetails, to object: inout JSONWriter) {
         object.member("authority", issuance.authority)
         object.member("date", issuance.date)
         object.member("endorsements", issuance.endorsements)
+        object.member("tax", issuance.tax)
     }
 
     private static func write(_ image: DocumentImage, to object: inout JSONWriter) {
@@ -126,7 +168,10 @@ extension DocumentChecks {
             $0.member("reason", authority.reason?.rawValue)
             $0.member("signer", authority.signer)
             $0.member("authority", authority.authority)
+            $0.member("until", authority.until.map(DocumentTime.text))
             $0.member("crl", authority.revocation.rawValue)
+            if !authority.defects.isEmpty { $0.member("defects", authority.defects.map(OID.text)) }
+            if authority.lacksDocumentType { $0.member("lacksDocumentType", true) }
         }
         object.object("chip") {
             $0.member("result", chip.result.rawValue)

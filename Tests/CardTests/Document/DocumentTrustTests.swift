@@ -54,7 +54,10 @@ struct DocumentTrustTests {
         #expect(anchors.search(for: try DocumentCertificate(bytes)) == .wrongSignature)
     }
 
-    @Test("a certificate with a critical extension that is not known signs nothing", arguments: ["ds-p256", "csca-1-rsa"])
+    @Test(
+        "a certificate with a critical extension that is not known signs nothing",
+        arguments: ["ds-p256", "csca-1-rsa"]
+    )
     func unknownRules(_ name: String) throws {
         var bytes = try catalogue.certificate(name).bytes
         // The key usage, which is critical, becomes an extension that nobody knows.
