@@ -31,7 +31,8 @@ class Card(Record):
     @classmethod
     def choose(cls, raw: Mapping[str, Any]) -> type[Card]:
         kinds: dict[object, type[Card]] = {"eid": EIDCard, "keycard": Keycard}
-        kinds |= {"pkoc": CredentialCard, "aliro": CredentialCard, "document": DocumentCard}
+        kinds |= {"pkoc": CredentialCard, "aliro": CredentialCard}
+        kinds["document"] = DocumentCard
         kind = raw.get("kind")
         return kinds.get(kind, Card) if isinstance(kind, str) else Card
 
