@@ -170,8 +170,8 @@ let package = Package(
         card.target("ChipAccess", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
-        card.target("CountryAuthorities", ["EID", "Crypto", "Text", "Host"]),
-        card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "Host", "CZlib"]),
+        card.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host"]),
+        card.target("AnchorImport", ["CountryAuthorities", "EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
         card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
@@ -284,6 +284,13 @@ let package = Package(
             ]
         ),
         features.target(
+            "DocumentFeature",
+            [
+                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
+                "ChipAccess", "Document", "CountryAuthorities",
+            ]
+        ),
+        features.target(
             "KeyFeature",
             [
                 "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "TPM", "Store", "Vault",
@@ -316,8 +323,9 @@ let package = Package(
             "badged",
             [
                 "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Aliro",
-                "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
+                "MPinFeature", "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "PKOC",
+                "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualDocument", "Secrets", "Crypto", "MPin", "EID",
+                "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
                 "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
@@ -328,7 +336,7 @@ let package = Package(
             "badgectl",
             [
                 "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "AnchorImport", "Crypto", "HTTP",
+                "Document", "AnchorImport", "Crypto", "HTTP",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
@@ -347,7 +355,7 @@ let package = Package(
             "badged-virtual-card",
             [
                 "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC",
-                "VirtualAliro", "CLinux",
+                "VirtualAliro", "VirtualDocument", "CLinux",
             ]
         ),
 
@@ -421,7 +429,7 @@ let package = Package(
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Host", "Readers", "ISO7816",
                 "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Secrets", "Crypto", "Credentials",
-                "TPM", "Store", "Vault",
+                "TPM", "Store", "Vault", "Document",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -484,7 +492,8 @@ let package = Package(
                 "EID", "EService", "ReadersVirtual", "VirtualEID", "EIDFeature", "DoorFeature", "Host", "DoorReaders",
                 "Scanners", "DoorOpening", "DoorTestSupport", "Crypto", "Vault", "Store", "Cards", "WalletFeature",
                 "MPin",
-                "MPinFeature", "KeyFeature", "PKOC", "CredentialFeature", "RemoteFeature",
+                "MPinFeature", "KeyFeature", "PKOC", "CredentialFeature", "DocumentFeature", "CountryAuthorities",
+                "RemoteFeature",
             ]
         ),
         tests(
@@ -560,7 +569,8 @@ let package = Package(
         tests(
             "WorkflowTests",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "ChipAccess", "EID", "EService",
+                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "Document", "DocumentFeature",
+                "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService",
                 "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]

@@ -37,13 +37,17 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Be told of the openings of all clients.
     package static let openings = Permissions(rawValue: 4096)
 
+    /// Read passports and other electronic documents; needs `cards`, too.
+    package static let documents = Permissions(rawValue: 8192)
+
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
     /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
 
     /// Everything that a configuration can grant.
     package static let all: Permissions = [
-        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials, .admin,
+        .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials,
+        .documents, .admin,
     ]
 
     /// The words of [access] in badged.conf(5).
@@ -52,6 +56,6 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
         ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("openings", .openings),
-        ("credentials", .credentials), ("admin", .admin),
+        ("credentials", .credentials), ("documents", .documents), ("admin", .admin),
     ]
 }

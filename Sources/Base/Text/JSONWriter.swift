@@ -22,13 +22,10 @@ package struct JSONWriter {
     }
 
     /// Empties the writer and reserves memory for a message with a secret, so that its bytes are not moved.
-    package mutating func prepareForSecret() {
+    package mutating func prepareForSecret(_ capacity: Int) {
         removeAll()
-        bytes.reserveCapacity(Self.secretCapacity)
+        bytes.reserveCapacity(capacity)
     }
-
-    /// The memory for a message with a secret: a text of 256 bytes with escapes, and 24 words.
-    private static let secretCapacity = 4096
 
     /// Wipes what was written.
     package mutating func wipe() {

@@ -30,11 +30,26 @@ package struct AnchorWriter: Sendable {
             }
             waiting.append((try Self.write(certificate.encoded, in: folder), path))
         }
+        try Self.publish(&waiting)
+        for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
+    }
+
+    /// Writes files by their names, and replaces those that are there.
+    package func write(_ files: [String: [UInt8]]) throws(Fault) {
+        var waiting: [(temporary: String, path: String)] = []
+        defer { for file in waiting { unlink(file.temporary) } }
+        try Self.makeFolder(folder)
+        for (name, content) in files { waiting.append((try Self.write(content, in: folder), "\(folder)/\(name)")) }
+        try Self.publish(&waiting)
+        Self.synchronize(folder)
+    }
+
+    /// Gives temporary files their names.
+    private static func publish(_ waiting: inout [(temporary: String, path: String)]) throws(Fault) {
         while let file = waiting.first {
             guard rename(file.temporary, file.path) == 0 else { throw SystemError(file.path) }
             waiting.removeFirst()
         }
-        for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
     }
 
     /// The file name as in the publications of the BSI: `HOLDER` for a root, `ISSUER_HOLDER` for a link.

@@ -42,6 +42,24 @@ package enum OID {
     package static let mobileEIDType = bsi + [3, 2, 3, 2]
     /// id-signedData: 1.2.840.113549.1.7.2.
     package static let signedData: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
+
+    /// The numbers with dots between them, such as `2.23.136.1.1.1`. ITU-T X.690 8.19.
+    package static func text(_ contents: [UInt8]) -> String {
+        var numbers: [UInt64] = []
+        var number: UInt64 = 0
+        for byte in contents {
+            number = number << 7 | UInt64(byte & 0x7F)
+            if byte & 0x80 != 0 { continue }
+            if numbers.isEmpty {
+                let first = min(number / 40, 2)
+                numbers = [first, number - first * 40]
+            } else {
+                numbers.append(number)
+            }
+            number = 0
+        }
+        return numbers.map(String.init).joined(separator: ".")
+    }
 }
 
 /// The object identifiers of a protocol that differ in the cipher: `family` and 2, 3 or 4. TR-03110-3 A.1.1.

@@ -10,8 +10,12 @@ package enum CertificateFiles {
     /// The maximum number of files of one folder.
     package static let maximumCount = 256
 
-    /// Returns the sorted names of a folder; nil when it cannot be read.
-    package static func names(in folder: String) -> [String]? {
+    /// Returns the sorted names of a folder; nil when it cannot be read. Hidden files do not count.
+    package static func names(
+        in folder: String,
+        suffix: String = suffix,
+        maximumCount: Int = maximumCount
+    ) -> [String]? {
         guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
         var names: [String] = []
@@ -33,5 +37,24 @@ package enum CertificateFiles {
         case .tooLong: throw Malformed("the file is longer than a certificate")
         case .failed(let reason): throw Malformed(reason)
         }
+    }
+}
+
+/// The attributes that change when a file is written or replaced.
+struct FileStamp: Equatable {
+    let path: String
+    private let inode: UInt64
+    private let size: Int64
+    /// When it was written, in seconds since 1970.
+    let seconds: Int
+    private let nanoseconds: Int
+
+    /// nil: there is no such file.
+    init?(_ path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.path = path
+        (inode, size) = (UInt64(status.st_ino), Int64(status.st_size))
+        (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
     }
 }

@@ -12,15 +12,6 @@ package final class TrustAnchorFolder: Sendable {
         var isChecked = false
     }
 
-    /// The attributes that change when a file is written or replaced.
-    private struct FileStamp: Equatable {
-        let path: String
-        let inode: UInt64
-        let size: Int64
-        let seconds: Int
-        let nanoseconds: Int
-    }
-
     package let path: String
     private let mayBeMissing: Bool
     private let warn: @Sendable (String) -> Void
@@ -66,19 +57,7 @@ package final class TrustAnchorFolder: Sendable {
     private func stamps() -> [FileStamp] {
         AuthorityUse.allCases.flatMap { use in
             let folder = path + use.subfolder
-            return (CertificateFiles.names(in: folder) ?? []).compactMap { Self.stamp("\(folder)/\($0)") }
+            return (CertificateFiles.names(in: folder) ?? []).compactMap { FileStamp("\(folder)/\($0)") }
         }
-    }
-
-    private static func stamp(_ path: String) -> FileStamp? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        return FileStamp(
-            path: path,
-            inode: UInt64(status.st_ino),
-            size: Int64(status.st_size),
-            seconds: status.st_mtim.tv_sec,
-            nanoseconds: status.st_mtim.tv_nsec
-        )
     }
 }

@@ -21,6 +21,14 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         case masterList(MasterList.Fault)
     }
 
+    /// Whether the file has more than one thing.
+    var isList: Bool {
+        switch self {
+        case .certificate, .revocationList: false
+        case .masterList, .defectList, .directory: true
+        }
+    }
+
     /// The maximum length of a file in bytes: a directory with all certificates.
     package static let maximumLength = 128 << 20
 
@@ -73,6 +81,8 @@ package enum DocumentAnchorFile: Sendable, Equatable {
 extension DocumentAnchors {
     /// What the files of a folder gave.
     package struct Summary: Sendable, Equatable {
+        /// The names of master lists, defect lists and exports of a directory.
+        package var lists: [String] = []
         /// Files that add nothing, and why, for the log.
         package var warnings: [String] = []
 
@@ -85,20 +95,22 @@ extension DocumentAnchors {
     /// - Parameters:
     ///   - files: name and content of each file, in any order.
     ///   - time: seconds since 1970.
-    /// - Returns: what was ignored.
+    /// - Returns: what was ignored. A cancelled task ends early.
     package mutating func addFiles(_ files: [(name: String, content: [UInt8])], at time: Int) -> Summary {
         var summary = Summary()
         var read: [(String, DocumentAnchorFile)] = []
-        for (name, content) in files {
+        for (name, content) in files where !Task.isCancelled {
             do throws(DocumentAnchorFile.Fault) {
-                read.append((name, try DocumentAnchorFile(content)))
+                let file = try DocumentAnchorFile(content)
+                read.append((name, file))
+                if file.isList { summary.lists.append(name) }
             } catch {
                 summary.warnings.append("\(name): \(error)")
             }
         }
         // Authorities first, since the other files need their signatures; then lists, which may bring more authorities.
         for step in Step.allCases {
-            for (name, file) in read { take(file, step, name, time, &summary) }
+            for (name, file) in read where !Task.isCancelled { take(file, step, name, time, &summary) }
         }
         return summary
     }

@@ -8,6 +8,8 @@ package struct DocumentAnchors: Sendable {
     private var links: [DistinguishedName: [DocumentCertificate]] = [:]
     private var revocations: [DistinguishedName: [RevocationList]] = [:]
     private var defectLists: [DefectList] = []
+    /// Whether a signer counts only if a current revocation list does not have it.
+    package var requiresRevocationList = false
     /// The certificates of document signers, for files without certificates.
     package private(set) var signers: [DocumentCertificate] = []
 
@@ -17,6 +19,8 @@ package struct DocumentAnchors: Sendable {
     package var linkCount: Int { links.values.reduce(0) { $0 + $1.count } }
     package var revocationListCount: Int { revocations.values.reduce(0) { $0 + $1.count } }
     package var countries: Set<String> { Set(authorities.keys.compactMap(\.country)) }
+    /// The trusted authorities, in no order.
+    package var all: [DocumentCertificate] { authorities.values.flatMap(\.self) }
 
     /// Why a file adds nothing.
     package enum Fault: Error, Sendable, Equatable {
@@ -117,6 +121,15 @@ package struct DocumentAnchors: Sendable {
 
     /// Takes certificates of document signers, for files without certificates. They are not trusted by this.
     package mutating func addSigner(_ certificate: DocumentCertificate) { signers.append(certificate) }
+
+    /// What a certificate is here.
+    package enum Role: Sendable { case authority, link }
+
+    /// nil: the certificate is not here.
+    package func role(of certificate: DocumentCertificate) -> Role? {
+        if authorities[certificate.subject]?.contains(certificate) == true { return .authority }
+        return links[certificate.subject]?.contains(certificate) == true ? .link : nil
+    }
 
     // MARK: Search
 

@@ -178,7 +178,25 @@ package struct DocumentCertificate: Sendable, Hashable {
 }
 
 /// Times of certificates. RFC 5280 4.1.2.5.
-enum DocumentTime {
+package enum DocumentTime {
+    /// The day of a time in seconds since 1970, as YYYY-MM-DD, UTC.
+    package static func text(_ time: Int) -> String {
+        // The inverse of `days`: eras of 400 years that begin in March.
+        let shifted = time / 86_400 - (time % 86_400 < 0 ? 1 : 0) + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let day = shifted - era * 146_097
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365
+        let dayOfYear = day - (365 * year + year / 4 - year / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let number = dayOfYear - (153 * month + 2) / 5 + 1
+        let calendar = (month < 10 ? month + 3 : month - 9, year + era * 400 + (month < 10 ? 0 : 1))
+        func padded(_ value: Int, _ width: Int) -> String {
+            let digits = String(value)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        return "\(padded(calendar.1, 4))-\(padded(calendar.0, 2))-\(padded(number, 2))"
+    }
+
     /// Reads UTCTime or GeneralizedTime as seconds since 1970; nil for another form than with seconds and Z.
     static func seconds(_ object: BERTLV) -> Int? {
         var digits = object.value[...]

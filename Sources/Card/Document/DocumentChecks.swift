@@ -55,6 +55,8 @@ package struct AuthorityCheck: Sendable, Equatable {
         case wrongCountry
         case unsupported
         case defect
+        /// The configuration wants a current revocation list, and there is none. The check is not done.
+        case noRevocationList
     }
 
     package var result = CheckResult.notDone

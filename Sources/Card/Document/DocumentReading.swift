@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 import Crypto
+import Glibc
 import ISO7816
 
 /// Reads a document and checks it. A reading that was interrupted goes on with the files that it has, if the same
@@ -83,6 +84,16 @@ package struct DocumentReading: Sendable {
         if let signer {
             checks.authority = PassiveAuthentication.check(signer, zone: zone, anchors: anchors, at: time)
         }
+    }
+
+    /// Overwrites the files, which have data of the holder. Call it at the end of a reading.
+    package mutating func wipe() {
+        for file in Array(files.keys) {
+            files[file]?.withUnsafeMutableBytes { memory in
+                if let base = memory.baseAddress { explicit_bzero(base, memory.count) }
+            }
+        }
+        (files, zone) = ([:], nil)
     }
 
     // MARK: Files

@@ -121,6 +121,24 @@ package struct MachineReadableZone: Sendable, Equatable {
         return [filled, birth, expiry].flatMap { $0 + [checkDigit($0)] }
     }
 
+    // MARK: Dates
+
+    /// The day of birth as YYYY-MM-DD: the latest such day that is not after `time`, in seconds since 1970. Unknown digits
+    /// are X.
+    package func birthDate(at time: Int) -> String {
+        let text = Self.day(birth, century: 20)
+        guard text > DocumentTime.text(time) else { return text }
+        return Self.day(birth, century: 19)
+    }
+
+    /// The day of expiry as YYYY-MM-DD, in the 21st century.
+    package var expiryDate: String { Self.day(expiry, century: 20) }
+
+    private static func day(_ digits: String, century: Int) -> String {
+        let known = digits.map { $0 == "<" ? "X" : $0 }
+        return "\(century)\(String(known.prefix(2)))-\(String(known.dropFirst(2).prefix(2)))-\(String(known.suffix(2)))"
+    }
+
     // MARK: Characters
 
     static let filler = UInt8(ascii: "<")

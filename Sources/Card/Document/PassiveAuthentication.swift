@@ -99,6 +99,10 @@ enum PassiveAuthentication {
         guard authority.validity.contains(time) else { return fail(.authorityExpired) }
         let types = signer.documentTypes
         check.lacksDocumentType = !types.isEmpty && !types.contains { zone.code == $0 || zone.code.prefix(1) == $0 }
+        guard check.revocation == .good || !anchors.requiresRevocationList else {
+            check.reason = .noRevocationList
+            return check
+        }
         check.result = .passed
         return check
     }

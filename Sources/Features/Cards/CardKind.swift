@@ -31,4 +31,10 @@ package protocol CardProfile: Sendable {
     var members: [JSON.Member] { get }
     /// Whether any workflow can use the card. SET_CARD may replace a card that no workflow can use.
     var isUsable: Bool { get }
+    /// Whether the card may be an electronic document, too, which is only looked for when a client wants to read it.
+    var mayBeDocument: Bool { get }
+}
+
+extension CardProfile {
+    package var mayBeDocument: Bool { false }
 }

@@ -9,6 +9,9 @@ package import Readers
     /// A card in use.
     associatedtype Card
 
+    /// Returns what the workflow needs to know of a card; nil for a card of another kind.
+    func profile(_ known: any CardProfile) -> Profile?
+
     /// Returns why a card of the right kind cannot be used; nil if the card can be used.
     func obstacle(of profile: Profile, in reader: ReaderDescription) -> CardObstacle?
 
@@ -18,4 +21,8 @@ package import Readers
     /// Begins to use a card, for instance by selecting its application.
     /// - Throws: `CardError`. After two failures of the card it is not used until its next insertion.
     func open(_ lease: CardLease, _ profile: Profile) async throws(CardError) -> Card
+}
+
+extension CardRequirements {
+    package func profile(_ known: any CardProfile) -> Profile? { known as? Profile }
 }

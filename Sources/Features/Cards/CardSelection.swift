@@ -110,8 +110,8 @@ import Text
 
     private var firstCard: (Reader, Insertion, Requirements.Profile)? {
         for reader in candidates where canTake(reader) && registry.isFirst(ticket, for: reader) {
-            guard let insertion = reader.insertion, case .known(let profile) = reader.card,
-                let profile = profile as? Requirements.Profile
+            guard let insertion = reader.insertion, case .known(let known) = reader.card,
+                let profile = requirements.profile(known)
             else { continue }
             return (reader, insertion, profile)
         }
@@ -221,8 +221,8 @@ import Text
         case .none, .recognizing: return nil
         case .unusable(let failure): return failure.obstacle
         case .unknown: return requirements.wrongKind
-        case .known(let profile):
-            guard let profile = profile as? Requirements.Profile else { return requirements.wrongKind }
+        case .known(let known):
+            guard let profile = requirements.profile(known) else { return requirements.wrongKind }
             if reader.isLent, reader.owner != owner { return reader.useObstacle }
             return requirements.obstacle(of: profile, in: reader.description)
         }

@@ -35,6 +35,9 @@ package struct EIDCardProfile: CardProfile {
 
     package var isUsable: Bool { !eid.status.deactivated && !isInoperative }
 
+    /// German identity cards and residence permits have both applications.
+    package var mayBeDocument: Bool { true }
+
     /// Returns the same card with a new state of its PIN, as read from the card.
     func with(_ status: PINStatus) -> EIDCardProfile {
         var profile = self

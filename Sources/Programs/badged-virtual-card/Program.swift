@@ -6,6 +6,7 @@ import Readers
 import ReadersVirtual
 import Text
 import VirtualAliro
+import VirtualDocument
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
@@ -26,6 +27,7 @@ import VirtualPKOC
                 // A new kind of virtual card is one entry here and one target.
                 let kinds = VirtualCardKinds([
                     try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
+                    VirtualDocumentKind(),
                 ])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()

@@ -41,7 +41,8 @@ extension ConfiguredParts {
         defer { errors = errors.map { configuration.placed($0) } }
         // Only badged and root may change what badged trusts.
         let anchors = configuration.trustAnchors
-        for folder in [anchors, anchors + "/test", systemEnvironment("STATE_DIRECTORY") ?? ""] {
+        let state = systemEnvironment("STATE_DIRECTORY") ?? ""
+        for folder in [anchors, anchors + "/test", configuration.documentAnchors, state] {
             take(&errors) { () throws(StartError) in try PlainFile.checkFolder(folder) }
         }
         for (file, name) in [

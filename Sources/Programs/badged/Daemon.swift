@@ -4,6 +4,7 @@ import Cards
 import Concurrency
 import CountryAuthorities
 import CredentialFeature
+import DocumentFeature
 import DoorFeature
 import DoorOpening
 import DoorReaders
@@ -30,6 +31,7 @@ import Store
 import Text
 import Vault
 import VirtualAliro
+import VirtualDocument
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
@@ -48,6 +50,7 @@ import Wire
     private let parts: ConfiguredParts
     private var configuration: Configuration { parts.configuration }
     private let anchors: TrustAnchorFolder
+    private let documentAnchors: DocumentAnchorFolder
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private let access: AccessControl
@@ -81,6 +84,11 @@ import Wire
             mayBeMissing: parts.configuration.trustAnchors == Configuration.defaultTrustAnchors,
             warn: { Log.warning("\($0)") }
         )
+        documentAnchors = DocumentAnchorFolder(
+            parts.configuration.documentAnchors,
+            requiresRevocationList: parts.configuration.requiresDocumentCRLs,
+            warn: { Log.warning("\($0)") }
+        )
         // Reading the folder now puts its warnings at the start of the log.
         anchors.read()
     }
@@ -112,6 +120,7 @@ import Wire
                 // A new kind of virtual card is one entry here and one target.
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
+                    VirtualDocumentKind(),
                 ]
                 registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
             } catch {
@@ -150,6 +159,7 @@ import Wire
             MPinFeature(store, parts.mpin, cards: wallet),
             KeyFeature(vault, parts.issuer),
             CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
+            DocumentFeature(registry, documentAnchors),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,

@@ -81,11 +81,16 @@ struct StatusMessage: Message {
     let workflow: String?
     let progress: Int?
     let state: String?
+    var details: [JSON.Member] = []
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("workflow", workflow)
         object.member("progress", progress)
         object.member("state", state)
+        for member in details {
+            object.key(member.key)
+            object.value(member.value)
+        }
     }
 }
 

@@ -424,7 +424,7 @@ package import Wire
             defer { writer.removeAll() }
             return outbox.append(event: writer.bytes, coalescing: key)
         }
-        writer.prepareForSecret()
+        writer.prepareForSecret(message.secretCapacity)
         message.encode(to: &writer, level)
         defer { writer.wipe() }
         return outbox.append(secret: writer.bytes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import Host
+package import Text
 import Wire
 
 /// The dialogue that runs in a session: its task, its progress, and the event that it waits for.
@@ -10,6 +11,8 @@ import Wire
     package unowned let session: Session
     /// The progress in percent.
     package private(set) var progress = 0
+    /// Further members of STATUS about the current step.
+    private var details: [JSON.Member] = []
     package private(set) var isCancelled = false
     /// Whether it was cancelled because its client has lost the permission.
     package private(set) var isDenied = false
@@ -63,9 +66,9 @@ import Wire
         if let openPrompt, !openPrompt.isCurrent { openPrompt.interrupt(.cardLost) }
     }
 
-    /// Begins a step of the workflow.
-    package func progress(_ percent: Int) {
-        progress = percent
+    /// Begins a step of the workflow. `details` are further members of STATUS.
+    package func progress(_ percent: Int, details: [JSON.Member] = []) {
+        (progress, self.details) = (percent, details)
         showsProgress?(percent)
         pushStatus()
     }
@@ -83,6 +86,9 @@ import Wire
 
     private func pushStatus() {
         guard session.wantsStatus, session.level >= .two else { return }
-        session.push(StatusMessage(workflow: name, progress: progress, state: nil), coalescing: "STATUS")
+        session.push(
+            StatusMessage(workflow: name, progress: progress, state: nil, details: details),
+            coalescing: "STATUS"
+        )
     }
 }

@@ -10,12 +10,16 @@ package protocol Message {
     var msg: StaticString { get }
     /// Whether the message contains a secret, such as words. Its bytes are wiped when they are sent.
     static var isSecret: Bool { get }
+    /// The most bytes that a message with a secret has; memory for them is reserved.
+    var secretCapacity: Int { get }
     /// Writes the members other than `msg` and `request`, in an order that is easy to read.
     func write(to object: inout JSONWriter, _ level: APILevel)
 }
 
 extension Message {
     package static var isSecret: Bool { false }
+    /// A text of 256 bytes with escapes, and 24 words.
+    package var secretCapacity: Int { 4096 }
     package var msg: StaticString { Self.name }
 
     /// Writes the message as one compact object, without a line end.

@@ -73,11 +73,11 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
     }
 
     /// Reads the entries of the folder form: `mrzKey`, `can`, `access`, `keys`, `caCiphers`, `aaHash`, `locked`, `cloned`
-    /// and `files` with hexadecimal contents.
-    package init(card: JSON?) throws(Malformed) {
+    /// and `files` with hexadecimal contents. Without `mrzKey` they change the standard document.
+    package init(card: JSON?) throws(VirtualReaderError) {
         self.init()
         options = try VirtualCardOptions(card: card)
-        let card = CardEntry("card", card)
+        let card = CardEntry("card", card?["mrzKey"] == nil ? Self.changed(card) : card)
         guard let information = card["mrzKey"].json?.string else { throw card["mrzKey"].wrong("is not a string") }
         self.information = Array(information.utf8)
         can = Array((card["can"].json?.string ?? "").utf8)
@@ -97,6 +97,17 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         lockedGroups = Set((card["locked"].json?.array ?? []).compactMap(\.int))
         cloned = card["cloned"].json?.string
         for (name, entry) in card["files"].members { files[name] = try entry.bytes() }
+    }
+
+    /// The standard document with the entries of a description in place of its own; `files` are replaced one by one.
+    private static func changed(_ card: JSON?) -> JSON? {
+        guard let standard = try? JSON(Array(StandardDocument.card.utf8)) else { return card }
+        func merged(_ old: JSON?, _ new: JSON?) -> JSON {
+            let names = Set((new?.members ?? []).map(\.key))
+            return .object((old?.members ?? []).filter { !names.contains($0.key) } + (new?.members ?? []))
+        }
+        let files = merged(standard["files"], card?["files"])
+        return merged(merged(standard, card), .object([JSON.Member("files", files)]))
     }
 
     private static let ciphers: [String: SessionCipher] = [

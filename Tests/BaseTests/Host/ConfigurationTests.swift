@@ -19,7 +19,7 @@ private func refusal(_ bytes: [UInt8]) -> StartError? {
 @Suite("badged.conf", .timeLimit(.minutes(5)))
 struct ConfigurationTests {
     private static let allPermissions =
-        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, openings, credentials, admin"
+        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, openings, credentials, documents, admin"
 
     @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
     func empty(text: String) throws {
@@ -46,6 +46,9 @@ struct ConfigurationTests {
         date = 2028-02-29
         proxy = http://proxy.example:3128
         proxy_credentials = /etc/badged/proxy
+        [documents]
+        anchors = /srv/csca
+        crl_required = yes
         [wallet]
         card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
         cards = 03\(String(repeating: "00", count: 32))
@@ -139,6 +142,8 @@ struct ConfigurationTests {
         #expect(configuration.keys.authorityFile == "/etc/badged/issuer.pem")
         #expect(configuration.proxy == .address("http://proxy.example:3128"))
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
+        #expect(configuration.documentAnchors == "/srv/csca")
+        #expect(configuration.requiresDocumentCRLs)
         #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
         #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
         #expect(configuration.allowsDeveloperMode && configuration.allowsAutomaticPINs)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import CountryAuthorities
 import CredentialFeature
+import DocumentFeature
 import Foundation
 import Host
 import KeyFeature
@@ -72,7 +74,7 @@ struct ProtocolPageTests {
             return [
                 wallet, MPinFeature(store, MPinConfiguration(userAgent: "badged/test"), cards: wallet),
                 KeyFeature(Vault(store), IssuerSettings()), CredentialFeature(registry, PKOCSite(), []),
-                RemoteFeature(),
+                DocumentFeature(registry, DocumentAnchorFolder("/nonexistent", warn: { _ in })), RemoteFeature(),
             ]
         }
         return Dictionary(uniqueKeysWithValues: server.server.specs.map { ($0.name, $0) })

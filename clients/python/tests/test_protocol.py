@@ -97,6 +97,7 @@ class Commands(unittest.TestCase):
         for name, method in methods:
             command = name.upper()
             aliases = {"AUTHENTICATE": "RUN_AUTH", "CHANGE_PIN": "RUN_CHANGE_PIN", **SYNONYMS}
+            aliases["READ_DOCUMENT"] = "RUN_READ_DOCUMENT"
             command = aliases.get(command, command)
             if command not in names("Command"):
                 self.assertIn(name, ("request", "wait_for", "wait_for_card"))

@@ -29,6 +29,12 @@ package struct Configuration: Sendable, Equatable {
     package var allowsAutomaticPINs = false
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
     package var date: Day?
+    /// `[documents] anchors`: the folder with the authorities of passports and other electronic documents.
+    package var documentAnchors = Self.defaultDocumentAnchors
+    /// The default folder; it may be missing.
+    package static let defaultDocumentAnchors = "/etc/badged/csca"
+    /// `[documents] crl_required`: whether an authority counts only with a current revocation list.
+    package var requiresDocumentCRLs = false
     /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.
     package var cardAuthorities: [[UInt8]?] = [nil]
     /// `[wallet] cards`: compressed identity keys of single Keycards of other authorities.
@@ -85,7 +91,7 @@ package struct Configuration: Sendable, Equatable {
     /// The sections with fixed keys. `[access]` has the names of users and groups as keys.
     static let sections: [String: KeyTable] = [
         "server": serverKeys, "virtual": virtualKeys, "pcsc": pcscKeys, "nfc": nfcKeys, "eid": eidKeys,
-        "wallet": walletKeys, "mpin": mpinKeys, "credentials": CredentialConfiguration.table,
+        "documents": documentKeys, "wallet": walletKeys, "mpin": mpinKeys, "credentials": CredentialConfiguration.table,
         "keys": KeysConfiguration.table, "activation": activationKeys, "remote": RemoteConfiguration.table,
         "ble": RadioConfiguration.table, "log": logKeys,
     ]

@@ -14,6 +14,14 @@ extension Configuration {
     ]
 }
 
+/// `[documents]`
+extension Configuration {
+    static let documentKeys: Configuration.KeyTable = [
+        "anchors": { all, value throws(StartError) in all.documentAnchors = try value.absolutePath() },
+        "crl_required": { all, value throws(StartError) in all.requiresDocumentCRLs = try value.bool() },
+    ]
+}
+
 extension ConfigurationValue {
     /// Reads how connections to services are made.
     fileprivate func proxy() throws(StartError) -> ProxyChoice {

@@ -79,6 +79,8 @@ public struct HealthCheck: Sendable, Equatable {
     public var state: String?
     /// What the check `trustAnchors` has found; nil for any other check.
     public var trustAnchors: TrustAnchorReport?
+    /// With `trustAnchors` and `documentAnchors`: where the certificates are.
+    public var folder: String?
 }
 
 extension HealthCheck {
@@ -93,7 +95,8 @@ extension HealthCheck {
             advice: json["advice"]?.string,
             errorAge: json["errorAgo"]?.int.map { .milliseconds($0) },
             state: json["state"]?.string,
-            trustAnchors: name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil
+            trustAnchors: name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil,
+            folder: json["folder"]?.string
         )
     }
 }

@@ -4,7 +4,9 @@ import Text
 /// The message types that this library knows, by name. A feature adds one line here.
 enum MessageTable {
     private static let all: [any NamedMessage.Type] =
-        coreMessages
+        // Before the questions of cards, since ENTER_CAN is of both.
+        documentMessages
+        + coreMessages
         + eidMessages
         + walletMessages
         + mpinMessages

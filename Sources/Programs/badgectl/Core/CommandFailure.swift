@@ -18,6 +18,10 @@ struct ExitStatus: Error, Equatable {
     static let denied = ExitStatus(code: 4)
     /// health: an optional part is missing, and nothing is broken.
     static let incomplete = ExitStatus(code: 5)
+    /// document: a check has failed.
+    static let suspect = ExitStatus(code: 6)
+    /// document: nothing has failed, and not everything is proven.
+    static let unproven = ExitStatus(code: 7)
 
     /// 130 for Ctrl-C.
     static func interrupted(_ signal: Int32) -> ExitStatus { ExitStatus(code: 128 + signal) }

@@ -7,6 +7,7 @@ enum CommandTable {
         generalFeature,
         eidFeature,
         anchorFeature,
+        documentFeature,
         walletFeature,
         mpinFeature,
         keyFeature,

@@ -179,8 +179,11 @@ extension Invocation {
     /// Writes messages for `--json`.
     private func show(events: Bool) -> (@Sendable (Event) -> Void)? {
         guard wantsJSON else { return nil }
-        // The words of a wallet are for the terminal alone.
-        return { if events || $0.isAnswer, !$0.tellsSecret { Output.message($0.text) } }
+        // The words of a wallet are for the terminal alone; a document is what the user has asked for.
+        return { event in
+            guard events || event.isAnswer, !event.tellsSecret || event.message is DocumentMessage else { return }
+            Output.message(event.text)
+        }
     }
 }
 

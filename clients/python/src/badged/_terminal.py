@@ -8,7 +8,8 @@ import sys
 import termios
 
 from ._records import Message
-from .messages import AccessRights, ConsentPrompt, InsertCard, Pause, SecretPrompt
+from ._secrets import wipe
+from .messages import AccessRights, ConsentPrompt, EnterMrz, InsertCard, Pause, SecretPrompt
 
 #: The longest line that is read, in bytes. A terminal gives 4095 at most.
 _LIMIT = 4096
@@ -56,6 +57,10 @@ def ask_in_terminal(message: Message) -> object:
     An empty line cancels the workflow.
     """
     match message:
+        case EnterMrz():
+            if message.error:
+                print(_shown(message.message or message.error), file=sys.stderr)
+            return _read_zone(message)
         case SecretPrompt():
             if message.error:
                 print(_shown(message.error), file=sys.stderr)
@@ -77,6 +82,24 @@ def ask_in_terminal(message: Message) -> object:
                     print(f"{name}: {_shown(value)}", file=sys.stderr)
             return _agrees("Go on?")
     return None
+
+
+def _read_zone(prompt: EnterMrz) -> bytearray | None:
+    """Reads the lines of a machine readable zone, or the CAN instead of the first one."""
+    takes_can = "can" in prompt.passwords
+    zone = read_secret(f"{prompt}, line by line{', or the CAN' if takes_can else ''}: ")
+    if takes_can and len(zone) == 6 and zone.isdigit():
+        prompt.answer_can(zone)
+        return None
+    for _ in range({44: 1, 36: 1, 30: 2}.get(len(zone), 0)):
+        line = read_secret("next line: ")
+        # An array that grows leaves a copy behind.
+        longer = bytearray(len(zone) + len(line))
+        longer[: len(zone)], longer[len(zone) :] = zone, line
+        wipe(zone)
+        wipe(line)
+        zone = longer
+    return zone or None
 
 
 def _agrees(question: str) -> bool:

@@ -2,6 +2,7 @@
 """The commands of badged: each is a method with the name of the command in lower case."""
 
 from .core import CoreCommands
+from .documents import DocumentCommands
 from .doors import CredentialCommands, DoorCommands, RemoteCommands
 from .eid import EIDCommands
 from .keys import KeyCommands
@@ -19,6 +20,7 @@ class Commands(
     KeyCommands,
     DoorCommands,
     CredentialCommands,
+    DocumentCommands,
     RemoteCommands,
 ):
     """All commands."""

@@ -2,6 +2,7 @@
 """The messages of badged, by the pages of the protocol."""
 
 from .core import APILevel, Bucket, Check, Health, Info, Metric, Metrics, Sample, Status
+from .documents import Document, DocumentAnchors, DocumentCheck, DocumentGroup, DocumentImage, EnterMrz
 from .doors import (
     Advert,
     AskOpen,
@@ -65,7 +66,7 @@ from .prompts import (
     EnterWords,
     SecretPrompt,
 )
-from .readers import Card, CredentialCard, EIDCard, InsertCard, Keycard, Pause, Reader, ReaderList
+from .readers import Card, CredentialCard, DocumentCard, EIDCard, InsertCard, Keycard, Pause, Reader, ReaderList
 from .wallet import (
     ContextEntity,
     FlowComplete,
@@ -111,6 +112,12 @@ __all__ = [
     "CredentialCard",
     "Credentials",
     "Data",
+    "Document",
+    "DocumentAnchors",
+    "DocumentCard",
+    "DocumentCheck",
+    "DocumentGroup",
+    "DocumentImage",
     "DoorReader",
     "DoorReaderFound",
     "DoorReaderList",
@@ -121,6 +128,7 @@ __all__ = [
     "EndpointTerminated",
     "EndpointUpdated",
     "EnterCan",
+    "EnterMrz",
     "EnterNewPin",
     "EnterNewPuk",
     "EnterPairingCode",

@@ -116,10 +116,13 @@ class EnterNewPin(SecretPrompt, msg="ENTER_NEW_PIN"):
 
 @dataclass(frozen=True, kw_only=True)
 class EnterCan(SecretPrompt, msg="ENTER_CAN"):
-    """Asks for the CAN, the number on the card."""
+    """Asks for the CAN, the number on the card. `passwords` and `message` are those of `EnterMrz`."""
 
     LABEL = "CAN"
     COMMAND = "SET_CAN"
+
+    passwords: tuple[str, ...] = ()
+    message: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

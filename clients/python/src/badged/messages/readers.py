@@ -12,6 +12,7 @@ from .._records import Event, Message, Prompt, Record, Step, named
 __all__ = [
     "Card",
     "CredentialCard",
+    "DocumentCard",
     "EIDCard",
     "InsertCard",
     "Keycard",
@@ -31,6 +32,7 @@ class Card(Record):
     def choose(cls, raw: Mapping[str, Any]) -> type[Card]:
         kinds: dict[object, type[Card]] = {"eid": EIDCard, "keycard": Keycard}
         kinds |= {"pkoc": CredentialCard, "aliro": CredentialCard}
+        kinds["document"] = DocumentCard
         kind = raw.get("kind")
         return kinds.get(kind, Card) if isinstance(kind, str) else Card
 
@@ -63,6 +65,13 @@ class CredentialCard(Card):
     """A card or phone with a credential for doors, of the kind pkoc or aliro."""
 
     versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentCard(Card):
+    """A passport or another electronic document; `access` is how it can be opened: pace, bac."""
+
+    access: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

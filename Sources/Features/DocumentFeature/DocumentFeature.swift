@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Cards
+package import Concurrency
+package import CountryAuthorities
+import Document
+package import Host
+import ISO7816
+import Readers
+package import Server
+package import Text
+import Wire
+
+/// Reads electronic documents. docs/protocol/documents.md.
+@Loop package final class DocumentFeature: CardFeature {
+    package let cardKinds: [any CardKind] = [DocumentCardKind()]
+    private let registry: ReaderRegistry
+    private let folder: DocumentAnchorFolder
+    private let time: @Sendable () -> Int
+    private let now: Now
+    private var readings = LabelledCounter(
+        "badged_documents_total",
+        "Documents that were read, by verdict.",
+        by: "verdict"
+    )
+
+    /// - Parameters:
+    ///   - registry: the readers.
+    ///   - folder: the trusted authorities; without any their check stays undone.
+    ///   - time: seconds since 1970.
+    ///   - now: the clock of dialogues.
+    package init(
+        _ registry: ReaderRegistry,
+        _ folder: DocumentAnchorFolder,
+        time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) },
+        now: @escaping Now = { ContinuousClock.now }
+    ) {
+        (self.registry, self.folder, self.time, self.now) = (registry, folder, time, now)
+    }
+
+    package var commands: [CommandSpec] {
+        [
+            CommandSpec(
+                "RUN_READ_DOCUMENT",
+                DocumentMessage.name,
+                permission: [.cards, .documents],
+                isForIdle: true,
+                runReadDocument
+            ),
+            CommandSpec(answering: "SET_MRZ", permission: [.cards, .documents]),
+            CommandSpec("GET_DOCUMENT_ANCHORS", "DOCUMENT_ANCHORS", permission: .documents, anchors),
+        ]
+    }
+
+    /// DOCUMENT after a failure.
+    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+        guard spec.name == "RUN_READ_DOCUMENT" else {
+            return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
+        }
+        return Reply(DocumentMessage.name) { object in
+            object.member("success", false)
+            object.member("error", failure.code.rawValue)
+            object.member("message", failure.message)
+            for member in failure.details {
+                object.key(member.key)
+                object.value(member.value)
+            }
+        }
+    }
+
+    // MARK: Authorities
+
+    /// After this time, in seconds, the newest file is too old: countries change their keys and publish their
+    /// revocations. Six months.
+    private static let maximumAge = 183 * 86_400
+
+    private func anchors(_ call: Call) async throws(Failure) -> Reply {
+        let summary = await folder.summary(at: time())
+        return Reply("DOCUMENT_ANCHORS") { [folder] object in
+            object.member("folder", folder.path)
+            object.member("authorities", summary.authorities)
+            object.member("countries", summary.countries)
+            object.member("links", summary.links)
+            object.member("crls", summary.revocationLists)
+            object.member("lists", summary.lists)
+            if let newest = summary.newest { object.member("newest", DocumentTime.text(newest)) }
+            object.member("warnings", summary.warnings)
+        }
+    }
+
+    package func health() async -> [HealthCheck] {
+        let name = "documentAnchors"
+        let summary = await folder.summary(at: time())
+        var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
+        guard let newest = summary.newest, summary.authorities > 0 else {
+            // Most hosts read no documents.
+            return [
+                HealthCheck(
+                    name,
+                    ok: false,
+                    isOptional: true,
+                    cause: "no authority of electronic documents is trusted, so no document can be called genuine",
+                    advice: "import the certificates: sudo badgectl documents anchors import FILE",
+                    facts: facts
+                )
+            ]
+        }
+        facts.insert(.init("newest", DocumentTime.text(newest)), at: 1)
+        let isOld = newest < time() - Self.maximumAge
+        return [
+            HealthCheck(
+                name,
+                ok: !isOld,
+                cause: isOld
+                    ? "nothing was imported since \(DocumentTime.text(newest)), for more than six months" : nil,
+                advice: isOld ? "import a newer master list: sudo badgectl documents anchors import FILE" : nil,
+                facts: facts
+            )
+        ]
+    }
+
+    package func metrics() -> [Metric] { [readings.metric] }
+
+    // MARK: RUN_READ_DOCUMENT
+
+    private func runReadDocument(_ call: Call) throws(Failure) -> Reply {
+        let request = try DocumentRequest(call)
+        return .workflow("READ_DOCUMENT", announcedBy: ReadDocumentStartedMessage()) {
+            [self] workflow throws(Failure) in
+            try await read(request, workflow)
+        }
+    }
+
+    private func read(_ request: DocumentRequest, _ workflow: Workflow) async throws(Failure) -> Reply {
+        let dialogue = CardDialogue<DocumentRequirements>(
+            registry,
+            workflow,
+            readerName: request.readerName,
+            DocumentRequirements(),
+            now: now
+        )
+        let run = ReadDocument(request, workflow, folder, time: time())
+        defer { run.end() }
+        try await dialogue.run { document throws(Failure) in try await run.read(document) }
+        let message = try run.message()
+        readings.add(message.verdict.rawValue)
+        workflow.session.log(
+            .info,
+            "\(workflow.session.name): document read, \(message.groupCount) groups, \(message.verdict.rawValue)"
+        )
+        return Reply(message)
+    }
+}
+
+/// DOCUMENT at the start of the workflow has no members.
+private struct ReadDocumentStartedMessage: Message {
+    static let name: StaticString = "DOCUMENT"
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {}
+}

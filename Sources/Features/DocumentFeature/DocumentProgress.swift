@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import ChipAccess
+import Concurrency
+import Crypto
+import Document
+import ISO7816
+import Server
+import Synchronization
+import Text
+
+/// Reports the progress of a reading: each ten percent, each new group, and otherwise five times a second at most.
+final class DocumentProgress: Sendable {
+    private struct State {
+        var percent = -1
+        var file: DocumentFile?
+        var time = ContinuousClock.now
+    }
+
+    private static let interval = Duration.milliseconds(200)
+
+    private let last = Mutex(State())
+    private let show: @Loop @Sendable (Int, [JSON.Member]) -> Void
+
+    @Loop init(_ workflow: Workflow) {
+        show = { [weak workflow] percent, details in
+            if let workflow, !workflow.isOver { workflow.progress(percent, details: details) }
+        }
+    }
+
+    /// May be called from any thread.
+    func report(_ progress: DocumentReading.Progress) {
+        let (percent, file, details) = Self.describe(progress)
+        let isNew = last.withLock { last in
+            // A file that is small does not bring the bar back.
+            let percent = max(percent, last.percent)
+            let now = ContinuousClock.now
+            guard
+                percent / 10 > last.percent / 10 || last.percent < 0 || file != last.file
+                    || now - last.time >= Self.interval
+            else { return false }
+            last = State(percent: percent, file: file, time: now)
+            return true
+        }
+        guard isNew else { return }
+        let shown = last.withLock { $0.percent }
+        Task { @Loop [show] in show(shown, details) }
+    }
+
+    private static func describe(
+        _ progress: DocumentReading.Progress
+    ) -> (percent: Int, file: DocumentFile?, details: [JSON.Member]) {
+        switch progress {
+        case .opening: return (0, nil, [.init("step", .string("opening"))])
+        case .provingChip: return (10, nil, [.init("step", .string("provingChip"))])
+        case .reading(let file, let bytes, let total):
+            var details: [JSON.Member] = [.init("step", .string("reading"))]
+            if case .group(let number) = file { details.append(.init("group", .number(String(number)))) }
+            details.append(.init("bytes", .number(String(bytes))))
+            details.append(.init("total", .number(String(total))))
+            // The picture is nearly all of a document, and comes last.
+            let share = total > 0 ? bytes * 100 / total : 0
+            return (file == .group(2) ? 20 + share * 7 / 10 : 20, file, details)
+        }
+    }
+}
+
+extension Failure {
+    static let notADocument = Failure(
+        .init("NotADocument"),
+        "The card has no application for documents",
+        advice: "use another card"
+    )
+
+    /// Why a document cannot be read, in the words of DOCUMENT.
+    init(_ error: DocumentError) {
+        func status(_ status: StatusWord) -> [JSON.Member] { [.init("sw", .string("\(status)"))] }
+        switch error {
+        case .card(.removed): self = .cardLost
+        case .card(.cancelled): self = .cancelled
+        case .card(let error): self.init(.init("CardError"), "The card does not answer", cause: "\(error)")
+        case .notADocument: self = .notADocument
+        case .wrongPassword(let sw):
+            self.init(
+                .init("WrongPassword"),
+                "The document refuses the MRZ or CAN",
+                advice: "compare it with the document; chips wait longer after each wrong value",
+                details: status(sw)
+            )
+        case .accessUnsupported:
+            self.init(
+                .init("AccessUnsupported"),
+                "The document offers no access that is supported and allowed with this value",
+                advice: "give the MRZ instead of the CAN, or allow BAC"
+            )
+        case .accessRefused(let words):
+            self.init(.init("AccessRefused"), "PACE has failed, and BAC is not tried after it", cause: words)
+        case .refused(let file, let sw):
+            self.init(.init("CardError"), "The document refuses \(file) with \(sw)", details: status(sw))
+        case .malformed(let file):
+            self.init(
+                .init("Malformed"),
+                "\(file) is malformed",
+                details: [.init("file", .string(file.description))]
+            )
+        case .protocolViolation(let words):
+            self.init(.init("CardError"), "The document breaks the protocol", cause: words)
+        }
+    }
+}
+
+extension KeyAgreementDomain {
+    /// The name of the domain parameters, such as `brainpoolP256r1`.
+    var text: String {
+        switch self {
+        case .curve(let curve): "\(curve)"
+        case .integers(let group): "\(group)"
+        }
+    }
+}

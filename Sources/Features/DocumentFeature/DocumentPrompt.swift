@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import Document
+import Secrets
+import Server
+import Text
+import Wire
+
+/// Asks for what is printed on the document: ENTER_MRZ or, after a CAN that was refused, ENTER_CAN. SET_MRZ and SET_CAN
+/// answer both.
+struct DocumentPrompt: Prompt {
+    typealias Answer = AccessKey
+
+    let lease: CardLease
+    /// Whether PACE accepts the CAN.
+    let acceptsCAN: Bool
+    /// What the chip has refused before.
+    let refused: AccessKey.Kind?
+
+    var name: String { message.description }
+    var isCurrent: Bool { lease.isCurrent }
+
+    private var message: StaticString { refused == .can ? "ENTER_CAN" : EnterDocumentKeyMessage.name }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        EnterDocumentKeyMessage(
+            msg: message,
+            reader: lease.readerState(for: session),
+            question: number,
+            acceptsCAN: acceptsCAN,
+            error: error.map(EnterDocumentKeyMessage.Fault.malformed)
+                ?? refused.map(EnterDocumentKeyMessage.Fault.refused)
+        )
+    }
+
+    func answer(in call: Call) throws(Failure) -> AccessKey {
+        switch call.name {
+        case "SET_MRZ": return try DocumentKeyArguments.zone(call, "value")
+        case "SET_CAN" where acceptsCAN: return try DocumentKeyArguments.can(call, "value")
+        default: throw .badState
+        }
+    }
+}
+
+/// The values that open a document, as a client sends them.
+@Loop enum DocumentKeyArguments {
+    /// The member `name` with the lines of the zone, or `number`, `birth` and `expiry`.
+    static func zone(_ call: Call, _ name: StaticString) throws(Failure) -> AccessKey {
+        if call.arguments.isPresent(name) {
+            let form = "the two or three lines of the machine readable zone"
+            return try call.arguments.secret(name, form) { secret in
+                secret.withBytes { zone(of: $0) }
+            }.get()
+        }
+        let number = try call.arguments.secret("number", "1 to 22 letters and digits") { secret in
+            characters(secret, 1...22)
+        }
+        let birth = try date("birth", call)
+        let expiry = try date("expiry", call)
+        return AccessKey(
+            information: Secret(MachineReadableZone.information(number: number, birth: birth, expiry: expiry))
+        )
+    }
+
+    /// A typing error that a check digit shows is found before the chip gets it, since chips wait longer after each
+    /// wrong value.
+    private static func zone(of bytes: UnsafeRawBufferPointer) -> Result<AccessKey, Failure> {
+        func wrong(_ text: String) -> Result<AccessKey, Failure> { .failure(Failure(.wrongArgument, text)) }
+        let zone: MachineReadableZone
+        do throws(MachineReadableZone.Fault) {
+            zone = try MachineReadableZone(bytes.map { Self.upper($0) })
+        } catch {
+            switch error {
+            case .length(let count):
+                return wrong(
+                    "The machine readable zone has \(count) characters instead of 2 lines of 44 or 36, or 3 of 30"
+                )
+            case .character(let place):
+                return wrong("Character \(place + 1) of the machine readable zone is not A to Z, 0 to 9 or <")
+            }
+        }
+        let names: [(MachineReadableZone.Field, String)] = [
+            (.number, "document number"), (.birth, "date of birth"), (.expiry, "date of expiry"),
+        ]
+        for (field, name) in names where zone.wrongCheckDigits.contains(field) {
+            return wrong("The check digit of the \(name) is wrong: compare the machine readable zone with the document")
+        }
+        return .success(AccessKey(information: Secret(zone.information)))
+    }
+
+    static func can(_ call: Call, _ name: StaticString) throws(Failure) -> AccessKey {
+        try call.arguments.secret(name, "6 digits") { secret in
+            let isNumber = secret.withBytes { $0.count == 6 && $0.allSatisfy { (0x30...0x39).contains($0) } }
+            return isNumber ? AccessKey(can: secret.clone()) : nil
+        }
+    }
+
+    /// YYMMDD or YYYY-MM-DD; `<` stands for an unknown digit.
+    private static func date(_ name: StaticString, _ call: Call) throws(Failure) -> [UInt8] {
+        try call.arguments.secret(name, "a date as YYMMDD or YYYY-MM-DD") { secret in
+            let digits = secret.withBytes { $0.filter { $0 != UInt8(ascii: "-") } }
+            guard digits.count == 6 || digits.count == 8,
+                digits.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: "<") })
+            else { return nil }
+            return Array(digits.suffix(6))
+        }
+    }
+
+    private static func upper(_ byte: UInt8) -> UInt8 { (0x61...0x7A).contains(byte) ? byte - 0x20 : byte }
+
+    private static func characters(_ secret: borrowing Secret, _ counts: ClosedRange<Int>) -> [UInt8]? {
+        let upper = secret.withBytes { bytes in bytes.map { Self.upper($0) }.filter { $0 != 0x20 } }
+        let isPlain = upper.allSatisfy {
+            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || $0 == UInt8(ascii: "<")
+        }
+        return counts.contains(upper.count) && isPlain ? upper : nil
+    }
+}
+
+/// ENTER_MRZ or ENTER_CAN about a document. docs/protocol/documents.md.
+struct EnterDocumentKeyMessage: Message {
+    enum Fault {
+        /// The chip has refused the value.
+        case refused(AccessKey.Kind)
+        /// The value was not sent to the chip; the words say why.
+        case malformed(String)
+    }
+
+    static let name: StaticString = "ENTER_MRZ"
+    let msg: StaticString
+    let reader: ReaderState
+    let question: Int
+    let acceptsCAN: Bool
+    let error: Fault?
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        switch error {
+        case .refused(let kind):
+            object.member("error", "wrongPassword")
+            object.member("message", "The document refuses this \(kind.rawValue): compare it with the document")
+        case .malformed(let words):
+            object.member("error", "malformed")
+            object.member("message", words)
+        case nil: break
+        }
+        object.member("question", question)
+        object.member("passwords", ["mrz"] + (acceptsCAN ? ["can"] : []))
+        object.object("reader") { reader.write(to: &$0, level) }
+    }
+}

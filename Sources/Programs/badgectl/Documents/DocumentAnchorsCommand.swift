@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import AnchorImport
+import BadgedClient
+import CountryAuthorities
+import Document
+import Glibc
+import Host
+import Text
+
+/// `badgectl documents anchors`: imports, lists and removes the authorities of electronic documents.
+enum DocumentAnchorsCommand {
+    static let spec = ShellCommand(
+        name: "documents",
+        summary: "import or list the authorities of passports and other electronic documents",
+        operand: ValueSpec("anchors", .words(["anchors"])),
+        others: ValueSpec("ARGUMENT", .files),
+        options: [
+            OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged"),
+            OptionSpec("--signer", ValueSpec("SHA256"), "import: trust the certificate with this SHA-256, do not ask"),
+        ],
+        actions: [
+            ("anchors import FILE...", "take certificates, revocation lists, master lists and defect lists"),
+            ("anchors list", "show what is trusted, by country"),
+            ("anchors remove COUNTRY", "remove what a country has, by its two letters"),
+        ],
+        details: [
+            """
+            badged comes without certificates. Master lists of many countries are published by the ICAO (icaopkdpublic)
+            and by the German Federal Office for Information Security (BSI). FILE is a master list (.ml), an export of
+            a directory (.ldif), a certificate (.cer, DER or PEM) or a revocation list (.crl); - for standard input.
+            Unpack a zip archive first.
+            """,
+            """
+            import takes what an authority that is trusted has signed. About anything else it shows the countries, the
+            number, the newest certificate and the SHA-256 of the signer, and asks once. Compare the SHA-256 with
+            another source. It needs root. A running badged uses new files at once.
+            """,
+        ],
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws {
+        let folder = try await invocation.documentAnchorFolder()
+        let rest = Array(invocation.others.dropFirst())
+        switch invocation.others.first {
+        case "import" where !rest.isEmpty: try await importFiles(rest, folder, invocation)
+        case "import": throw invocation.usage("documents anchors import needs FILE")
+        case "list" where rest.isEmpty, nil: try await list(folder, invocation)
+        case "remove" where rest.count == 1: try remove(rest[0], folder)
+        case "remove": throw invocation.usage("documents anchors remove needs COUNTRY")
+        case let word?: throw invocation.usage("documents anchors has no action \(word)")
+        }
+    }
+
+    private static var now: Int { time(nil) }
+
+    // MARK: import
+
+    private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
+        let pinned = try invocation.value(of: "--signer").map(fingerprint)
+        let present = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
+        var chosen = DocumentAnchorImport(present: present, at: now)
+        for path in paths {
+            let content = try FileContent.read(
+                path == "-" ? "/dev/stdin" : path,
+                limit: DocumentAnchorFile.maximumLength
+            )
+            chosen.add(path, content)
+        }
+        chosen.decide()
+        if let pinned {
+            chosen.accept(chosen.questions.filter { $0.fingerprint == pinned })
+        } else if !chosen.questions.isEmpty {
+            let questions = chosen.questions
+            if try await agrees(to: questions) { chosen.accept(questions) }
+        }
+        chosen.finish()
+        for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
+        guard !chosen.files.isEmpty else {
+            throw CommandFailure(
+                .failed,
+                "nothing was imported",
+                hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
+            )
+        }
+        do throws(AnchorWriter.Fault) {
+            try AnchorWriter(folder: folder).write(chosen.files)
+        } catch {
+            let isDenied = error.code == EACCES || error.code == EPERM
+            throw CommandFailure(
+                isDenied ? .denied : .failed,
+                "cannot write \(error.text)",
+                hint: isDenied ? "run badgectl as root: sudo badgectl documents anchors import" : "nothing was changed"
+            )
+        }
+        let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) cannot be read" : ""
+        let total = "\(chosen.anchors.count) authorities of \(chosen.anchors.countries.count) countries are trusted"
+        guard !invocation.wantsJSON else { return print(chosen.anchors) }
+        Output.line("\(chosen.files.count) files taken\(unreadable); \(total). badged uses what is in \(folder).")
+    }
+
+    private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
+        guard let terminal = TerminalSource() else {
+            throw CommandFailure(
+                .usage,
+                "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
+                hint:
+                    "--signer \(Hex.encode(questions[0].fingerprint)) trusts it, if its publisher names the same SHA-256"
+            )
+        }
+        for question in questions {
+            let countries = question.countries.joined(separator: " ")
+            terminal.say(
+                """
+                \(question.place): \(question.name)
+                  SHA-256      \(Hex.encode(question.fingerprint))
+                  authorities  \(question.authorities) of \(question.countries.count) countries: \(countries)
+                  newest       of \(question.newest)
+                """.printableLines
+            )
+        }
+        while true {
+            switch await terminal.ask("Trust this? [y, n] ") {
+            case .text("y"), .text("yes"): return true
+            case .text("n"), .text("no"), .ended, .cancelled: return false
+            case .text: terminal.say("Type y or n.")
+            case .secret, .confirmed, .malformed, .noTerminal, .noPinentry: return false
+            }
+        }
+    }
+
+    private static func fingerprint(_ text: String) throws -> [UInt8] {
+        guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
+            throw CommandFailure(
+                .usage,
+                "--signer needs the 64 hexadecimal digits of a SHA-256",
+                hint: "the publisher of the list names it"
+            )
+        }
+        return bytes
+    }
+
+    // MARK: list and remove
+
+    private static func list(_ folder: String, _ invocation: Invocation) async throws {
+        let anchors = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
+        guard anchors.count > 0 else {
+            throw CommandFailure(
+                .failed,
+                "\(folder) has no authority of electronic documents",
+                hint: "import a master list: sudo badgectl documents anchors import FILE"
+            )
+        }
+        guard !invocation.wantsJSON else { return print(anchors) }
+        let countries = Dictionary(grouping: anchors.all) { $0.subject.country ?? "?" }
+        let rows = countries.sorted { $0.key < $1.key }.map { country, certificates in
+            let last = certificates.map(\.validity.upperBound).max().map(DocumentTime.text) ?? ""
+            return (country, "\(certificates.count), valid until \(last)")
+        }
+        Output.line(Help.columns(rows, indentation: ""))
+        Output.line(
+            "\(anchors.count) authorities of \(countries.count) countries, \(anchors.linkCount) links, "
+                + "\(anchors.revocationListCount) revocation lists in \(folder)"
+        )
+    }
+
+    /// One object for each authority.
+    private static func print(_ anchors: DocumentAnchors) {
+        let sorted = anchors.all.sorted {
+            ($0.subject.text, $0.validity.lowerBound) < ($1.subject.text, $1.validity.lowerBound)
+        }
+        for certificate in sorted {
+            var writer = JSONWriter()
+            writer.object { object in
+                object.member("country", certificate.subject.country)
+                object.member("name", certificate.subject.text)
+                object.member("from", DocumentTime.text(certificate.validity.lowerBound))
+                object.member("until", DocumentTime.text(certificate.validity.upperBound))
+                object.member("sha256", Hex.encode(certificate.fingerprint))
+            }
+            Output.message(String(decoding: writer.bytes, as: UTF8.self))
+        }
+    }
+
+    private static func remove(_ country: String, _ folder: String) throws {
+        let letters = country.uppercased()
+        guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
+            throw CommandFailure(.usage, "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
+        }
+        let names =
+            (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
+            .filter { $0.hasPrefix(letters + "-") }
+        guard !names.isEmpty else {
+            throw CommandFailure(
+                .failed,
+                "\(folder) has no file of \(letters)",
+                hint: "badgectl documents anchors list"
+            )
+        }
+        for name in names where unlink("\(folder)/\(name)") != 0 {
+            throw CommandFailure(
+                errno == EACCES ? .denied : .failed,
+                "cannot remove \(folder)/\(name): \(errorText())",
+                hint: "run badgectl as root"
+            )
+        }
+        Output.line("\(names.count) files of \(letters) removed from \(folder).")
+    }
+}
+
+extension Invocation {
+    /// The folder of the authorities of documents: that of `--folder`, else that of the badged at the socket, else that of
+    /// badged.conf.
+    fileprivate func documentAnchorFolder() async throws -> String {
+        if let folder = value(of: "--folder") { return folder }
+        do throws(ClientError) {
+            let connection = try await DaemonConnection.connect(to: socket, keepsEvents: false)
+            defer { connection.close() }
+            let checks = try await connection.health()
+            if let folder = checks.first(where: { $0.name == "documentAnchors" })?.folder, folder.hasPrefix("/") {
+                return folder
+            }
+        } catch {
+            // A badged that is named must be there.
+            guard !has("--socket") else { throw error }
+        }
+        let folder = try Configuration(path: nil).documentAnchors
+        Output.note(
+            "badged does not say which folder it uses; this is about the one of badged.conf: \(folder)".printable
+        )
+        return folder
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Glibc
+import Host
+import Secrets
+import Synchronization
+import Text
+
+/// The commands about passports and other electronic documents.
+let documentFeature = FeatureCommands(
+    commands: [DocumentCommand.spec, DocumentAnchorsCommand.spec],
+    describeCard: { card in
+        guard card.kind == "document" else { return nil }
+        let access = card.members["access"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
+        return "electronic document" + (access.isEmpty ? "" : " (\(access))")
+    }
+)
+
+/// `badgectl document`: reads a passport or another electronic document.
+enum DocumentCommand {
+    static let spec = ShellCommand(
+        name: "document",
+        summary: "read a passport or another electronic document, and check it",
+        options: [
+            .reader,
+            .timeout,
+            .pinStdin,
+            .pinentry,
+            OptionSpec("--groups", ValueSpec("LIST"), "read these data groups, such as 1,2,11; 1, 2, 11 and 12"),
+            OptionSpec("--portrait", ValueSpec("FILE", .files), "write the picture to this file"),
+            OptionSpec("--raw", ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
+            OptionSpec(
+                "--bac",
+                ValueSpec("WHEN", .words(["never", "always"])),
+                "use BAC never, or instead of PACE; otherwise if the chip has no PACE"
+            ),
+        ],
+        details: [
+            """
+            Asks for what is printed on the document: the card access number (CAN, 6 digits), if the chip takes it, or
+            the machine readable zone, line by line. The terminal does not show what you type. Then it writes the data,
+            a line for each check, and the verdict.
+            """,
+            """
+            Ends with 0 for a genuine document, with 6 for one of which a check has failed, and with 7 if nothing has
+            failed but not everything is proven: badged trusts no authority of its country, or nothing proves the chip.
+            With 1 no document was read. Which laws allow to read and to keep the data, you must know.
+            """,
+        ],
+        card: "document",
+        progress: [:],
+        virtualCard: { _ in .object([JSON.Member("kind", .string("document"))]) },
+        run: run
+    )
+
+    @Sendable private static func run(_ invocation: Invocation) async throws {
+        let groups = try groups(invocation)
+        if let folder = invocation.value(of: "--raw") { try checkFolder(folder) }
+        let verdict = Mutex(ExitStatus.failed)
+        try await WorkflowRun.run(invocation, notDone: "no document was read") { workflow in
+            let result: DocumentResult
+            do {
+                result = try await workflow.connection.readDocument(
+                    reader: invocation.value(of: "--reader"),
+                    groups: groups,
+                    raw: invocation.has("--raw"),
+                    allowBAC: invocation.value(of: "--bac"),
+                    user: workflow.user
+                )
+            } catch {
+                throw workflow.failure(error)
+            }
+            guard result.success else { throw workflow.user.ending ?? failure(result) }
+            try write(result, invocation)
+            if !invocation.wantsJSON { for line in DocumentText.lines(result) { Output.line(line.printable) } }
+            verdict.withLock { $0 = status(result) }
+        }
+        throw verdict.withLock { $0 }
+    }
+
+    private static func groups(_ invocation: Invocation) throws -> [Int]? {
+        guard let list = invocation.value(of: "--groups") else { return nil }
+        let numbers = list.split(separator: ",", omittingEmptySubsequences: false).map {
+            Int($0.filter { $0 != " " }).flatMap { (1...16).contains($0) ? $0 : nil }
+        }
+        guard !numbers.contains(nil) else {
+            throw CommandFailure(.usage, "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
+        }
+        return numbers.compactMap(\.self)
+    }
+
+    private static func status(_ result: DocumentResult) -> ExitStatus {
+        switch result.verdict {
+        case .genuine: .done
+        case .suspect: .suspect
+        case .genuineCopyable, .unverified, nil: .unproven
+        }
+    }
+
+    private static func failure(_ result: DocumentResult) -> CommandFailure {
+        let hint: String
+        switch result.error {
+        case "WrongPassword": hint = "compare what you typed with the document"
+        case "AccessUnsupported": hint = "use the machine readable zone instead of the CAN, or leave out --bac never"
+        case "NotADocument": hint = "use a passport, an identity card or a residence permit"
+        case "AccessRefused", "CardError", "Malformed": hint = "put the document flat on the reader, and try again"
+        case "TooLarge": hint = "name fewer groups with --groups"
+        default: hint = "run badgectl document again"
+        }
+        return CommandFailure(.failed, result.message ?? result.error ?? "no document was read", hint: hint)
+    }
+
+    // MARK: Files
+
+    private static func write(_ result: DocumentResult, _ invocation: Invocation) throws {
+        if let path = invocation.value(of: "--portrait") {
+            guard let portrait = result.portrait else {
+                throw CommandFailure(.failed, "the document has shown no picture", hint: "2 must be in --groups")
+            }
+            try write(portrait.data, path)
+        }
+        guard let folder = invocation.value(of: "--raw") else { return }
+        for group in result.groups {
+            if let content = group.content { try write(content, "\(folder)/DG\(group.number).bin") }
+        }
+    }
+
+    private static func checkFolder(_ path: String) throws {
+        guard access(path, W_OK | X_OK) == 0 else {
+            throw CommandFailure(
+                .failed,
+                "cannot write to \(path): \(errorText())",
+                hint: "name a folder that is there"
+            )
+        }
+    }
+
+    /// Writes a file that nobody else may read.
+    private static func write(_ content: [UInt8], _ path: String) throws {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw cannotWrite(path) }
+        defer { close(file) }
+        var rest = content[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw cannotWrite(path) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func cannotWrite(_ path: String) -> CommandFailure {
+        CommandFailure(.failed, "cannot write \(path): \(errorText())", hint: "name another file")
+    }
+}
+
+extension CommandLineUser: DocumentUser {
+    func key(for question: DocumentQuestion) async -> DocumentKey? {
+        cardIsThere()
+        if let error = question.message ?? question.error {
+            say((question.error == "wrongPassword" ? error : "Not sent to the document: \(error)") + ".")
+        }
+        let name = question.acceptsCAN ? "CAN, or first line of the zone" : "first line of the machine readable zone"
+        guard let first = await secret(SecretForm(name: name, content: .characters(6...90))) else { return nil }
+        let length = first.withBytes { $0.count }
+        if question.acceptsCAN, length == 6 { return work(.can(SecretBox(first))) }
+        var zone = first
+        for _ in 0..<(length == 30 ? 2 : length == 36 || length == 44 ? 1 : 0) {
+            let form = SecretForm(name: "next line", content: .characters(length...length))
+            guard let line = await secret(form) else { return nil }
+            zone = zone.appending(line)
+        }
+        return work(.mrz(SecretBox(zone)))
+    }
+
+    private func work(_ key: DocumentKey) -> DocumentKey {
+        say("Leave the document on the reader: reading it ...", isPassing: true)
+        return key
+    }
+
+    private func secret(_ form: SecretForm) async -> Secret? {
+        let reply = await source.ask(form)
+        if case .secret(let box) = reply, let secret = box.take() { return secret }
+        giveUp(reply, wanted: "a \(form.name) of \(form.length)")
+        return nil
+    }
+}

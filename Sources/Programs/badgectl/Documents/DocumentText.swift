@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+
+/// What was read of a document, for people.
+enum DocumentText {
+    static func lines(_ result: DocumentResult) -> [String] {
+        var lines: [String] = []
+        func add(_ title: String, _ rows: [(String, String)]) {
+            guard !rows.isEmpty else { return }
+            lines += [title + ":"] + Help.columns(rows, indentation: "  ").split(separator: "\n").map(String.init)
+        }
+        add("Document", rows(result.document.filter { $0.name != "mrz" }))
+        add("Holder", rows(result.person))
+        add("Issue", rows(result.issuance))
+        add("Groups", result.groups.map { ("DG\($0.number)", text($0)) })
+        add("Opened with", rows(result.access))
+        add("Checks", result.checks.map { ($0.name, text($0)) })
+        return lines + ["Verdict: \(text(result.verdict))"]
+    }
+
+    private static func rows(_ fields: [DocumentResult.Field]) -> [(String, String)] {
+        fields.map { (words($0.name), $0.value) }
+    }
+
+    /// `birthDate` as `birth date`.
+    private static func words(_ name: String) -> String {
+        name.map { $0.isUppercase ? " " + $0.lowercased() : String($0) }.joined()
+    }
+
+    private static func text(_ group: DocumentResult.Group) -> String {
+        group.length.map { "\(group.state), \($0) bytes" } ?? words(group.state)
+    }
+
+    private static func text(_ check: DocumentResult.Check) -> String {
+        var parts = [words(check.result) + (check.reason.map { ": \($0)" } ?? "")]
+        for name in ["groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "findings"] {
+            if let value = check.details[name] { parts.append(name == "crl" ? "crl \(words(value))" : value) }
+        }
+        return parts.joined(separator: "; ")
+    }
+
+    private static func text(_ verdict: DocumentResult.Verdict?) -> String {
+        switch verdict {
+        case .genuine: "genuine"
+        case .genuineCopyable: "genuine data, but nothing proves the chip: a copy would look the same"
+        case .unverified: "unverified: nothing has failed, but not everything was checked"
+        case .suspect: "suspect: a check has failed"
+        case nil: "unknown"
+        }
+    }
+}

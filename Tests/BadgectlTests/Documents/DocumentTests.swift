@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import TestSupport
+import Testing
+import Text
+
+/// badgectl document and badgectl documents, with badged and its virtual document.
+@Suite("badgectl and documents", .timeLimit(.minutes(5))) struct DocumentTests {
+    private static let authority = testsFolder.deletingLastPathComponent().appending(path: "docs/examples/utopia.cer")
+        .path
+    private static let zone = """
+        P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<
+        L898902C36UTO7408122F3504152<<<<<<<<<<<<<<<4
+        """
+
+    private let folder: TemporaryFolder
+    private let daemon: RunningDaemon
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        try folder.write("badged.conf", Array("[documents]\nanchors = \(folder.path)/csca\n".utf8))
+        daemon = try await RunningDaemon(["--no-ble", "--config", folder.path + "/badged.conf"])
+    }
+
+    private func badgectl(_ arguments: String..., input: String? = "") throws -> RunningProgram {
+        try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
+    }
+
+    private func trust() async throws {
+        let refused = try badgectl("documents", "anchors", "import", Self.authority)
+        #expect(await refused.exitCode == 2)
+        let words = refused.text(.error).split(whereSeparator: \.isWhitespace).map(String.init)
+        let fingerprint = try #require(words.first { $0.utf8.count == 64 && Hex.decode($0) != nil })
+        let program = try badgectl("documents", "anchors", "import", Self.authority, "--signer", fingerprint)
+        #expect(await program.exitCode == 0, "\(program.everything)")
+    }
+
+    @Test("without an authority nothing is proven; with it the document is genuine, and the picture is written")
+    func genuine() async throws {
+        let before = try badgectl("document", "--pin-stdin", input: "654321\n")
+        #expect(await before.exitCode == 7, "\(before.everything)")
+        #expect(before.text(.output).contains("Verdict: unverified"))
+        try await trust()
+        let path = folder.path + "/portrait.jpg"
+        let after = try badgectl("document", "--pin-stdin", "--portrait", path, input: "111111\n654321\n")
+        #expect(await after.exitCode == 0, "\(after.everything)")
+        let text = after.text(.output)
+        #expect(text.contains("ERIKSSON"))
+        #expect(text.contains("1974-08-12"))
+        #expect(text.contains("PACE-CAM passed"))
+        #expect(text.hasSuffix("Verdict: genuine\n"))
+        #expect(after.text(.error).contains("The document refuses this CAN"))
+        let picture = try Data(contentsOf: URL(filePath: path))
+        #expect(picture.starts(with: [0xFF, 0xD8, 0xFF]))
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+    }
+
+    @Test("the machine readable zone is typed line by line, and the terminal does not show it")
+    func zone() async throws {
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", daemon.path, "document", "--groups", "1", "--bac", "always"],
+            hasTerminal: true
+        )
+        #expect(await program.prints("zone: "))
+        program.type(Self.zone.split(separator: "\n")[0] + "\n")
+        #expect(await program.prints("Next line: "))
+        program.type(Self.zone.split(separator: "\n")[1] + "\n")
+        #expect(await program.exitCode == 7, "\(program.everything)")
+        #expect(program.everything.contains("BAC"))
+        #expect(!program.everything.contains("<<<<<<<<"))
+    }
+
+    @Test("no value, a wrong option and no document each have their exit status")
+    func failures() async throws {
+        #expect(await (try badgectl("document", "--groups", "17")).exitCode == 2)
+        #expect(await (try badgectl("document", "--pin-stdin", input: "")).exitCode == 1)
+        #expect(await (try badgectl("document", "--bac", "sometimes")).exitCode == 2)
+        #expect(await (try badgectl("documents", "anchors", "list")).exitCode == 1)
+        #expect(await (try badgectl("documents", "anchors", "import")).exitCode == 2)
+        let refused = try badgectl("documents", "anchors", "import", Self.authority)
+        #expect(await refused.exitCode == 2)
+        #expect(refused.text(.error).contains("--signer"))
+    }
+
+    @Test("the authorities are listed by country, and removed")
+    func authorities() async throws {
+        try await trust()
+        let list = try badgectl("documents", "anchors", "list")
+        #expect(await list.exitCode == 0)
+        #expect(list.text(.output).hasPrefix("UT  1, valid until 2036-01-01\n"))
+        #expect(await (try badgectl("documents", "anchors", "remove", "ut")).exitCode == 0)
+        #expect(await (try badgectl("documents", "anchors", "list")).exitCode == 1)
+    }
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
+import Concurrency
+import CountryAuthorities
+import Document
+import DocumentFeature
+import Foundation
+import Host
+import ISO7816
+import Readers
+import ReadersVirtual
+import Server
+import Synchronization
+import TestSupport
+import Testing
+import Text
+import VirtualDocument
+import VirtualEID
+
+/// The zone of most documents of the catalogue, as JSON.
+private let zoneLines =
+    #"P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\nL898902C36UTO7408122F3504152<<<<<<<<<<<<<<<4"#
+
+/// RUN_READ_DOCUMENT over a socket, with documents of Tests/Vectors/documents in a scripted reader.
+@Suite("Reading a document", .timeLimit(.minutes(5)))
+struct ReadDocumentTests {
+    /// 2026-11-25, when the documents were made.
+    static let time = 1_795_608_000
+
+    static let catalogue: JSON = {
+        let file = testsFolder.appending(path: "Vectors/documents/catalogue.json")
+        return (try? Data(contentsOf: file)).flatMap { try? JSON($0) } ?? .null
+    }()
+
+    static func blob(_ name: JSON?) -> [UInt8]? {
+        name?.string.flatMap { catalogue["blobs"]?[$0]?.string }.flatMap { Base64.standard.decode($0) }
+    }
+
+    static func description(_ name: String) throws -> VirtualDocumentDescription {
+        let entry = try #require(catalogue["documents"]?.array?.first { $0["name"] == .string(name) })
+        var description = try VirtualDocumentDescription(card: entry["card"])
+        for file in entry["files"]?.members ?? [] { description.files[file.key] = blob(file.value) }
+        return description
+    }
+
+    /// Writes certificates of the catalogue into a folder, as the administrator does.
+    static func folder(_ names: [String] = ["csca-1-rsa", "csca-2-brainpool", "csca-3-pss"]) throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "csca-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for name in names {
+            let content = try #require(blob(catalogue["pki"]?["\(name).cer"]))
+            try Data(content).write(to: folder.appending(path: "\(name).cer"))
+        }
+        return folder.path
+    }
+
+    /// What the test lets happen to the commands of a reading.
+    final class Script: Sendable {
+        private let state = Mutex<(@Sendable (CommandAPDU) async throws(CardError) -> Void)?>(nil)
+        private let sent = Mutex<[CommandAPDU]>([])
+
+        /// The commands that were sent.
+        var commands: [CommandAPDU] { sent.withLock { $0 } }
+
+        func before(_ body: (@Sendable (CommandAPDU) async throws(CardError) -> Void)?) { state.withLock { $0 = body } }
+
+        func run(_ command: CommandAPDU) async throws(CardError) {
+            sent.withLock { $0.append(command) }
+            try await state.withLock { $0 }?(command)
+        }
+
+        /// Lets the card leave the reader at the command with this number, counted from 0.
+        func leave(_ backend: ScriptedReaders, at number: Int) {
+            let count = Mutex(0)
+            before { _ throws(CardError) in
+                let isNow = count.withLock { count in
+                    count += 1
+                    return count == number + 1
+                }
+                guard isNow else { return }
+                backend.withdraw(from: "Desk")
+                throw .removed
+            }
+        }
+    }
+
+    /// A server with the feature, a reader, and a client.
+    @Loop private struct Fixture {
+        let backend: ScriptedReaders
+        let server: TestServer
+        let client: TestClient
+        let script = Script()
+
+        init(
+            _ name: String,
+            permissions: Permissions = .all,
+            authorities: [String] = ["csca-1-rsa", "csca-2-brainpool", "csca-3-pss"],
+            requiresRevocationList: Bool = false,
+            change: (inout VirtualDocumentDescription) -> Void = { _ in }
+        )
+            async throws
+        {
+            var description = try ReadDocumentTests.description(name)
+            change(&description)
+            let card = try description.makeCard()
+            let folder = DocumentAnchorFolder(
+                try ReadDocumentTests.folder(authorities),
+                requiresRevocationList: requiresRevocationList,
+                warn: { _ in }
+            )
+            let script = script
+            backend = ScriptedReaders { _ throws(CardError) in
+                ScriptedConnection(to: card) { command throws(CardError) in try await script.run(command) }
+            }
+            server = try await TestServer(
+                readers: 0,
+                backends: [backend],
+                permissions: permissions,
+                moreFeatures: { [DocumentFeature($0, folder, time: { ReadDocumentTests.time })] }
+            )
+            backend.add(ReaderDescription(name: "Desk"))
+            await server.ready(["Desk"])
+            client = try server.connect()
+            _ = await client.exchange()
+        }
+    }
+
+    @Test(
+        "READER says how a document is opened, and nothing about its holder",
+        arguments: [
+            ("bac-td3-sha1", [JSON.string("bac")]), ("pace-only-td1", [.string("pace")]),
+            ("pace-gm-bac", [.string("pace"), .string("bac")]),
+        ]
+    )
+    @Loop func recognition(name: String, access: [JSON]) async throws {
+        let fixture = try await Fixture(name)
+        fixture.backend.insert(into: "Desk")
+        let reader = await fixture.client.next("READER")
+        #expect(reader?["card"] == .object([.init("kind", .string("document")), .init("access", .array(access))]))
+    }
+
+    @Test("the document is read with the MRZ, and each check has its result")
+    @Loop func mrz() async throws {
+        let fixture = try await Fixture("bac-aa-rsa")
+        let client = fixture.client
+        let start = await client.exchange(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2],"raw":true}"#)
+        #expect(start == [#"{"msg":"DOCUMENT"}"#, #"{"msg":"INSERT_CARD"}"#])
+        fixture.backend.insert(into: "Desk")
+        let question = await client.next("ENTER_MRZ")
+        #expect(question?["passwords"] == .array([.string("mrz")]))
+        let document = await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(document?["success"] == .bool(true))
+        #expect(document?["verdict"] == .string("genuine"))
+        #expect(document?["access"]?["protocol"] == .string("BAC"))
+        #expect(document?["document"]?["number"] == .string("L898902C3"))
+        #expect(document?["document"]?["birth"] == .string("1974-08-12"))
+        #expect(document?["document"]?["expiry"] == .string("2035-04-15"))
+        #expect(document?["checks"]?["chip"]?["methods"]?.array?.first?["method"] == .string("AA"))
+        #expect(document?["portrait"]?["format"] == .string("jpeg"))
+        #expect(document?["groups"]?.array?.count == 3)
+        #expect(!fixture.server.isLent("Desk"))
+    }
+
+    @Test("a wrong value is asked for again, in three fields or as a CAN")
+    @Loop func wrongValue() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        let client = fixture.client
+        fixture.backend.insert(into: "Desk")
+        let question = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1],"portrait":false}"#, "ENTER_MRZ")
+        #expect(question?["passwords"] == .array([.string("mrz"), .string("can")]))
+        let malformed = await client.ask(#"{"cmd":"SET_MRZ","value":"P<UTO"}"#, "ENTER_MRZ")
+        #expect(malformed?["error"] == .string("malformed"))
+        #expect(malformed?["message"]?.string?.contains("5 characters") == true)
+        let wrong = await client.ask(
+            #"{"cmd":"SET_MRZ","number":"X1234567","birth":"1970-01-01","expiry":"300101"}"#,
+            "ENTER_MRZ"
+        )
+        #expect(wrong?["error"] == .string("wrongPassword"))
+        let document = await client.ask(
+            #"{"cmd":"SET_MRZ","number":"L898902C3","birth":"1974-08-12","expiry":"350415"}"#,
+            "DOCUMENT"
+        )
+        #expect(document?["verdict"] == .string("genuine"))
+        #expect(document?["portrait"] == nil)
+        #expect(document?["access"]?["protocol"] == .string("PACE"))
+    }
+
+    @Test("a fault is in the result, not an error")
+    @Loop func suspect() async throws {
+        let fixture = try await Fixture("aa-wrong-key")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(document?["success"] == .bool(true))
+        #expect(document?["verdict"] == .string("suspect"))
+        #expect(document?["checks"]?["chip"]?["result"] == .string("failed"))
+    }
+
+    @Test("CANCEL ends the question, and the reader is free")
+    @Loop func cancel() async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let end = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "DOCUMENT")
+        #expect(end?["success"] == .bool(false))
+        #expect(end?["error"] == .string("User_Cancelled"))
+        #expect(!fixture.server.isLent("Desk"))
+    }
+
+    @Test("a client without the permission is refused")
+    @Loop func permission() async throws {
+        let fixture = try await Fixture("bac-td3-sha1", permissions: [.readers, .cards])
+        let denied = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ACCESS_DENIED")
+        #expect(denied?["error"] == .string("RUN_READ_DOCUMENT"))
+    }
+
+    @Test("no value of the document is in the log")
+    @Loop func log() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        _ = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let log = fixture.server.logged.joined(separator: "\n")
+        for value in ["L898902C3", "ERIKSSON", "740812", "UTO", "654321"] { #expect(!log.contains(value)) }
+    }
+
+    // MARK: Values
+
+    @Test("a wrong CAN is asked for with ENTER_CAN, and the MRZ answers it, too")
+    @Loop func wrongCAN() async throws {
+        let fixture = try await Fixture("pace-only-td1")
+        let client = fixture.client
+        fixture.backend.insert(into: "Desk")
+        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        let short = await client.ask(#"{"cmd":"SET_CAN","value":"12345"}"#, "ENTER_MRZ")
+        #expect(short?["error"] == .string("malformed"))
+        let wrong = await client.ask(#"{"cmd":"SET_CAN","value":"111111"}"#, "ENTER_CAN")
+        #expect(wrong?["error"] == .string("wrongPassword"))
+        #expect(wrong?["passwords"] == .array([.string("mrz"), .string("can")]))
+        let again = await client.ask(#"{"cmd":"SET_CAN","value":"222222"}"#, "ENTER_CAN")
+        #expect(again?["error"] == .string("wrongPassword"))
+        let document = await client.ask(#"{"cmd":"SET_CAN","value":"654321"}"#, "DOCUMENT")
+        #expect(document?["access"]?["password"] == .string("CAN"))
+        #expect(document?["verdict"] == .string("genuine"))
+    }
+
+    @Test("a typing error that a check digit shows does not reach the chip")
+    @Loop func typingError() async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        let before = fixture.script.commands.count
+        let wrong = zoneLines.replacingOccurrences(of: "7408122", with: "7408222")
+        let question = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(wrong)"}"#, "ENTER_MRZ")
+        #expect(question?["error"] == .string("malformed"))
+        #expect(question?["message"]?.string?.contains("date of birth") == true)
+        #expect(fixture.script.commands.count == before)
+    }
+
+    @Test(
+        "a value in the command is used without a question, and a wrong one is the end",
+        arguments: [
+            (#""can":"654321""#, nil), (#""can":"111111""#, "WrongPassword"),
+            (#""mrz":"\#(zoneLines)","allowBAC":"always""#, nil),
+            (#""can":"654321","allowBAC":"always""#, "AccessUnsupported"),
+        ]
+    )
+    @Loop func valueAtOnce(value: String, error: String?) async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.next("READER")
+        await fixture.client.send(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1],\#(value)}"#)
+        _ = await fixture.client.next("DOCUMENT")
+        let document = await fixture.client.next("DOCUMENT", "ENTER_MRZ", "ENTER_CAN")
+        #expect(document?["error"]?.string == error)
+        #expect(document?["success"] == .bool(error == nil))
+    }
+
+    @Test(
+        "wrong arguments are refused, and start nothing",
+        arguments: [
+            #""groups":[17]"#, #""groups":[0]"#, #""groups":"1""#, #""allowBAC":"yes""#, #""can":"12""#,
+            #""mrz":"P<""#, #""can":"654321","mrz":"\#(zoneLines)""#, #""raw":1"#,
+        ]
+    )
+    @Loop func wrongArguments(members: String) async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        let answer = await fixture.client.answer(to: #"{"cmd":"RUN_READ_DOCUMENT",\#(members)}"#)
+        #expect(answer?["success"] == .bool(false))
+        #expect(answer?["error"] == .string("InvalidParameter"))
+        #expect(answer?["message"]?.string?.contains("654321") == false)
+        let status = await fixture.client.answer(to: #"{"cmd":"GET_STATUS"}"#)
+        #expect(status?["workflow"] == .null)
+    }
+
+    // MARK: Cards
+
+    @Test("a document that comes back goes on without a question, with the files that it has", arguments: [10, 14, 20])
+    @Loop func comesBack(number: Int) async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        let client = fixture.client
+        fixture.backend.insert(into: "Desk")
+        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2,7,11]}"#, "ENTER_MRZ")
+        fixture.script.leave(fixture.backend, at: number)
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        let wait = await client.next("INSERT_CARD", "DOCUMENT")
+        #expect(wait?["msg"] == .string("INSERT_CARD"))
+        fixture.backend.insert(into: "Desk")
+        let document = await client.next("DOCUMENT", "ENTER_MRZ")
+        #expect(document?["msg"] == .string("DOCUMENT"))
+        #expect(document?["verdict"] == .string("genuine"))
+        #expect(document?["portrait"]?["format"] != nil)
+    }
+
+    @Test("another document begins anew, and its key is asked for")
+    @Loop func anotherDocument() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        let client = fixture.client
+        fixture.backend.insert(into: "Desk")
+        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        fixture.script.leave(fixture.backend, at: 12)
+        await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        _ = await client.next("INSERT_CARD")
+        var other = try Self.description("pace-only-td1")
+        other.can = Array("222222".utf8)
+        let card = try other.makeCard()
+        fixture.backend.onConnect { _ throws(CardError) in ScriptedConnection(to: card) }
+        fixture.backend.insert(into: "Desk")
+        let question = await client.next("ENTER_MRZ", "DOCUMENT")
+        #expect(question?["msg"] == .string("ENTER_MRZ"))
+        #expect(question?["error"] == nil)
+        let document = await client.ask(#"{"cmd":"SET_CAN","value":"222222"}"#, "DOCUMENT")
+        #expect(document?["document"]?["type"] == .string("TD1"))
+        #expect(document?["portrait"] == nil)
+    }
+
+    @Test("an eID card stays an eID card, and its document is read when it is asked for")
+    @Loop func onEIDCard() async throws {
+        let fixture = try await Fixture("pace-only-td1")
+        let document = try Self.description("pace-only-td1").makeCard()
+        let eid = try VirtualCard()
+        // The reading has a connection of its own.
+        let connections = Mutex(0)
+        fixture.backend.onConnect { _ throws(CardError) in
+            let isFirst = connections.withLock { count in
+                count += 1
+                return count == 1
+            }
+            return ScriptedConnection(to: isFirst ? eid : document)
+        }
+        fixture.backend.insert(into: "Desk")
+        let reader = await fixture.client.next("READER")
+        #expect(reader?["card"]?["kind"] == .string("eid"))
+        #expect(reader?["card"]?["access"] == nil)
+        let question = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        #expect(question?["passwords"] == .array([.string("mrz"), .string("can")]))
+        let end = await fixture.client.ask(#"{"cmd":"SET_CAN","value":"654321"}"#, "DOCUMENT")
+        #expect(end?["verdict"] == .string("genuine"))
+    }
+
+    @Test("an eID card without a document is no document")
+    @Loop func eidAlone() async throws {
+        let fixture = try await Fixture("pace-only-td1")
+        let eid = try VirtualCard()
+        fixture.backend.onConnect { _ throws(CardError) in ScriptedConnection(to: eid) }
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.next("READER")
+        fixture.backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                // The card's EF.CardAccess is that of the eID.
+                if command.bytes.starts(with: [0x00, 0xB0, 0x9C]) { return ResponseAPDU(StatusWord(0x6A82)) }
+                return try await eid.answer(command)
+            }
+        }
+        await fixture.client.send(#"{"cmd":"RUN_READ_DOCUMENT"}"#)
+        _ = await fixture.client.next("DOCUMENT")
+        let end = await fixture.client.next("DOCUMENT", "ENTER_MRZ")
+        #expect(end?["error"] == .string("NotADocument"))
+    }
+
+    @Test("the recognition sends no password and starts no PACE")
+    @Loop func recognitionIsHarmless() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.next("READER")
+        let instructions = Set(fixture.script.commands.map(\.ins))
+        #expect(instructions == [0xA4, 0xB0])
+        #expect(fixture.script.commands.count <= 14)
+    }
+
+    // MARK: The workflow
+
+    @Test("STATUS tells the group, its bytes and its length")
+    @Loop func progress() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2]}"#, "ENTER_MRZ")
+        await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        var (groups, percents): (Set<Int>, [Int]) = ([], [])
+        while let message = await fixture.client.next("STATUS", "DOCUMENT"), message["msg"] == .string("STATUS") {
+            percents.append(message["progress"]?.int ?? -1)
+            guard let group = message["group"]?.int else { continue }
+            groups.insert(group)
+            #expect(message["step"] == .string("reading"))
+            #expect(message["bytes"]?.int ?? 0 <= message["total"]?.int ?? 0)
+        }
+        #expect(percents == percents.sorted())
+        #expect(groups.contains(2))
+    }
+
+    @Test("CANCEL ends a reading at any command, and the reader is free", arguments: [0, 5, 12, 18])
+    @Loop func cancelAtCommand(number: Int) async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let count = Mutex(0)
+        let (reached, waiter) = AsyncStream<Void>.makeStream()
+        let (goesOn, release) = AsyncStream<Void>.makeStream()
+        fixture.script.before { _ throws(CardError) in
+            let isNow = count.withLock { count in
+                count += 1
+                return count == number + 1
+            }
+            guard isNow else { return }
+            waiter.yield()
+            for await _ in goesOn { break }
+        }
+        await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        for await _ in reached { break }
+        // The answer comes after CANCEL was handled.
+        await fixture.client.send(#"{"cmd":"CANCEL"}"#)
+        _ = await fixture.client.answer(to: #"{"cmd":"GET_API_LEVEL"}"#)
+        release.yield()
+        let end = await fixture.client.next("DOCUMENT")
+        #expect(end?["error"] == .string("User_Cancelled"))
+        // The command that ran has ended, and perhaps one more had begun.
+        #expect(count.withLock { $0 } <= number + 2)
+        #expect(!fixture.server.isLent("Desk"))
+    }
+
+    @Test("a chip that breaks PACE is not read with BAC")
+    @Loop func noFallback() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        fixture.script.before { command throws(CardError) in
+            if command.ins == 0x86 { throw .other("disturbed") }
+        }
+        let end = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(end?["success"] == .bool(false))
+        #expect(fixture.script.commands.allSatisfy { $0.ins != 0x84 })
+    }
+
+    // MARK: Authorities
+
+    @Test("without an authority the check is not done, and the verdict says so")
+    @Loop func noAuthority() async throws {
+        let fixture = try await Fixture("bac-aa-rsa", authorities: [])
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(document?["verdict"] == .string("unverified"))
+        #expect(document?["checks"]?["authority"]?["result"] == .string("notDone"))
+        let health = await fixture.client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
+        let check = health?["checks"]?.array?.first { $0["name"] == .string("documentAnchors") }
+        #expect(check?["ok"] == .bool(false))
+        #expect(check?["optional"] == .bool(true))
+    }
+
+    @Test("crl_required makes the verdict depend on a current revocation list")
+    @Loop func requiresRevocationList() async throws {
+        let fixture = try await Fixture("bac-aa-rsa", requiresRevocationList: true)
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(document?["verdict"] == .string("unverified"))
+        #expect(document?["checks"]?["authority"]?["reason"] == .string("noRevocationList"))
+    }
+
+    @Test("GET_DOCUMENT_ANCHORS tells what is trusted")
+    @Loop func anchors() async throws {
+        let fixture = try await Fixture("bac-aa-rsa")
+        let answer = await fixture.client.answer(to: #"{"cmd":"GET_DOCUMENT_ANCHORS"}"#)
+        #expect(answer?["authorities"]?.int == 3)
+        #expect(answer?["countries"] == .array([.string("UT")]))
+        #expect(answer?["newest"]?.string?.count == 10)
+        #expect(answer?["warnings"] == .array([]))
+    }
+}
