@@ -137,6 +137,7 @@ let package = Package(
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CSecp256k1", "libsecp256k1", "libsecp256k1-dev"),
         library("CSQLite", "sqlite3", "libsqlite3-dev"),
+        library("CQREncode", "libqrencode", "libqrencode-dev"),
         library("CMosquitto", "libmosquitto", "libmosquitto-dev"),
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
@@ -173,6 +174,7 @@ let package = Package(
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Crypto", "Text", "Host", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
         card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("Tags", ["ISO7816", "Text"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Services
@@ -207,7 +209,7 @@ let package = Package(
         readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Threads", "Concurrency", "Host"]),
         readers.target(
             "NFCDevices",
-            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Concurrency", "Host"]
+            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "Tags", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target(
             "ReadersRemote",
@@ -230,6 +232,7 @@ let package = Package(
                 "Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
             ]
         ),
+        virtual.target("VirtualTag", ["Text", "ReadersVirtual", "Readers", "ISO7816", "Tags"]),
         virtual.target("VirtualPKOC", ["Text", "ReadersVirtual", "Readers", "ISO7816", "Crypto", "PKOC"]),
         virtual.target(
             "VirtualAliro",
@@ -279,7 +282,7 @@ let package = Package(
             "CredentialFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
-                "Credentials", "Store", "PKOC", "Aliro", "Readers", "Threads", "CLinux",
+                "Credentials", "Store", "PKOC", "Aliro", "Tags", "Readers", "Threads", "CLinux",
             ]
         ),
         features.target(
@@ -316,7 +319,8 @@ let package = Package(
             [
                 "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "KeyFeature", "CredentialFeature", "RemoteFeature", "PKOC", "VirtualPKOC", "Aliro",
-                "VirtualAliro", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
+                "VirtualAliro", "VirtualTag", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP",
+                "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
                 "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
@@ -327,7 +331,7 @@ let package = Package(
             "badgectl",
             [
                 "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "AnchorImport", "Crypto", "HTTP",
+                "AnchorImport", "Crypto", "HTTP", "CQREncode",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
@@ -346,7 +350,7 @@ let package = Package(
             "badged-virtual-card",
             [
                 "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC",
-                "VirtualAliro", "CLinux",
+                "VirtualAliro", "VirtualTag", "CLinux",
             ]
         ),
 
@@ -381,7 +385,8 @@ let package = Package(
                 "BN254",
                 "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
                 "VirtualEID",
-                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
+                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag", "VirtualKeycard",
+                "HDWallet", "Secp256k1",
                 "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
                 "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening", "CredentialFeature",
             ],
@@ -445,7 +450,7 @@ let package = Package(
             "CardTests",
             [
                 "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "VirtualDocument", "Document", "ChipAccess",
-                "EID", "Crypto",
+                "EID", "Crypto", "Tags", "VirtualTag",
                 "Secrets", "COpenPACE",
                 "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "VirtualAliro", "ReadersVirtual", "Readers",
                 "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1", "KeycardTestSupport", "AnchorImport",
@@ -466,7 +471,7 @@ let package = Package(
             [
                 "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "ReadersNFC", "ReadersVirtual",
                 "Concurrency", "Keycard", "VirtualKeycard", "Secp256k1", "Text", "KeycardTestSupport", "NFCTestSupport",
-                "NFCDevices", "CNFC",
+                "NFCDevices", "CNFC", "Tags",
             ]
         ),
         tests(
@@ -535,7 +540,8 @@ let package = Package(
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Credentials", "Cards",
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag",
+                "Credentials", "Cards",
                 "Concurrency", "ISO7816", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
                 "NFCTestSupport", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualEID", "VirtualKeycard",
                 "WalletFeature", "BadgedClient", "badgectl",

@@ -9,6 +9,7 @@ import VirtualAliro
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
+import VirtualTag
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {
@@ -26,6 +27,7 @@ import VirtualPKOC
                 // A new kind of virtual card is one entry here and one target.
                 let kinds = VirtualCardKinds([
                     try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
+                    VirtualTagKind(),
                 ])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()

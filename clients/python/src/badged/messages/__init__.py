@@ -51,6 +51,7 @@ from .others import (
     Remote,
     RemoteDevice,
     ShowUI,
+    Tag,
     UserInterface,
 )
 from .prompts import (
@@ -176,6 +177,7 @@ __all__ = [
     "SiteImported",
     "Started",
     "Status",
+    "Tag",
     "Timeouts",
     "UserInterface",
     "Validity",
