@@ -19,6 +19,8 @@ LIBEXECDIR ?= $(PREFIX)/libexec
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/badged
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+APPDIR ?= $(PREFIX)/share/applications
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -29,7 +31,7 @@ POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
 VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/Base/Host/Version.swift)
-FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
+FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR USERUNITDIR APPDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
 # The option of install(1) that removes debug symbols from programs.
 STRIP ?= -s
 # Debian packages whose files are installed (packaging/files); empty for all files.
