@@ -21,6 +21,8 @@ LIBEXECDIR ?= $(PREFIX)/libexec
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/badged
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+APPDIR ?= $(PREFIX)/share/applications
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -30,7 +32,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
-FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
+FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR USERUNITDIR APPDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
 # The option of install(1) that removes debug symbols from programs.
 STRIP ?= -s
 # Debian packages whose files are installed (packaging/files); empty for all files.

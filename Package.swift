@@ -138,6 +138,7 @@ let package = Package(
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CSecp256k1", "libsecp256k1", "libsecp256k1-dev"),
         library("CSQLite", "sqlite3", "libsqlite3-dev"),
+        library("CQREncode", "libqrencode", "libqrencode-dev"),
         library("CMosquitto", "libmosquitto", "libmosquitto-dev"),
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
@@ -174,6 +175,7 @@ let package = Package(
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
         card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("Tags", ["ISO7816", "Text"]),
         card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Services
@@ -208,7 +210,7 @@ let package = Package(
         readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Threads", "Concurrency", "Host"]),
         readers.target(
             "NFCDevices",
-            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "CNFC", "CLinux", "Concurrency", "Host"]
+            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "Tags", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target(
             "ReadersRemote",
@@ -231,6 +233,7 @@ let package = Package(
                 "Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
             ]
         ),
+        virtual.target("VirtualTag", ["Text", "ReadersVirtual", "ISO7816", "Tags"]),
         virtual.target("VirtualPKOC", ["Text", "ReadersVirtual", "ISO7816", "Crypto", "PKOC"]),
         virtual.target(
             "VirtualAliro",
@@ -280,7 +283,7 @@ let package = Package(
             "CredentialFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
-                "Credentials", "Store", "PKOC", "Aliro", "Readers", "Threads", "CLinux",
+                "Credentials", "Store", "PKOC", "Aliro", "Tags", "Readers", "Threads", "CLinux",
             ]
         ),
         features.target(
@@ -324,8 +327,8 @@ let package = Package(
             [
                 "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "PKOC",
-                "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualDocument", "Secrets", "Crypto", "MPin", "EID",
-                "CountryAuthorities", "HTTP", "Antelope",
+                "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualDocument", "VirtualTag", "Secrets", "Crypto", "MPin",
+                "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
                 "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
@@ -336,7 +339,7 @@ let package = Package(
             "badgectl",
             [
                 "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "Document", "AnchorImport", "Crypto", "HTTP",
+                "Document", "AnchorImport", "Crypto", "HTTP", "CQREncode",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
@@ -355,7 +358,7 @@ let package = Package(
             "badged-virtual-card",
             [
                 "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC",
-                "VirtualAliro", "VirtualDocument", "CLinux",
+                "VirtualAliro", "VirtualDocument", "VirtualTag", "CLinux",
             ]
         ),
 
@@ -390,7 +393,8 @@ let package = Package(
                 "BN254",
                 "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
                 "VirtualEID",
-                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualKeycard", "HDWallet", "Secp256k1",
+                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag", "VirtualKeycard",
+                "HDWallet", "Secp256k1",
                 "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
                 "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening", "CredentialFeature",
             ],
@@ -454,7 +458,7 @@ let package = Package(
             "CardTests",
             [
                 "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "VirtualDocument", "Document", "ChipAccess",
-                "EID", "Crypto",
+                "EID", "Crypto", "Tags", "VirtualTag",
                 "Secrets", "COpenPACE",
                 "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "VirtualAliro", "ReadersVirtual", "Readers",
                 "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1", "KeycardTestSupport", "AnchorImport",
@@ -475,7 +479,7 @@ let package = Package(
             [
                 "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "ReadersNFC", "ReadersVirtual",
                 "Concurrency", "Keycard", "VirtualKeycard", "Secp256k1", "Text", "KeycardTestSupport", "NFCTestSupport",
-                "NFCDevices", "CNFC",
+                "NFCDevices", "CNFC", "Tags",
             ]
         ),
         tests(
@@ -545,7 +549,8 @@ let package = Package(
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Credentials", "Cards",
+                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag",
+                "Credentials", "Cards",
                 "Concurrency", "ISO7816", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
                 "NFCTestSupport", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualEID", "VirtualKeycard",
                 "WalletFeature", "BadgedClient", "badgectl",

@@ -18,6 +18,7 @@ import Testing
 import Text
 import VirtualAliro
 import VirtualPKOC
+import VirtualTag
 
 @testable import Cards
 @testable import CredentialFeature
@@ -128,11 +129,11 @@ extension JSON {
             readers: backend == nil ? 1 : 0,
             backends: backend.map { [$0] } ?? [],
             permissions: permissions,
-            moreCards: [VirtualPKOCKind(), VirtualAliroKind()] + moreCards,
+            moreCards: [VirtualPKOCKind(), VirtualAliroKind(), VirtualTagKind()] + moreCards,
             moreFeatures: {
                 var tapReaders = moreTapReaders
                 if let aliro { tapReaders.append(aliro) }
-                tapReaders.append(PKOCTapReader(site, today: today))
+                tapReaders += [PKOCTapReader(site, today: today), TagTapReader()]
                 return moreFeatures($0) + [CredentialFeature($0, site, tapReaders, listed: listed)]
             }
         )
@@ -155,7 +156,7 @@ extension JSON {
 
     /// Makes a card of these entries of `card`.
     static func card(_ entries: String, kind: String = "pkoc") throws -> VirtualCard {
-        let kinds = VirtualCardKinds([VirtualPKOCKind(), VirtualAliroKind()])
+        let kinds = VirtualCardKinds([VirtualPKOCKind(), VirtualAliroKind(), VirtualTagKind()])
         return try kinds.describe(simulator: nil, card: try description(entries, kind)).makeCard()
     }
 

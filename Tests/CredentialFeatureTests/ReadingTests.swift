@@ -140,7 +140,7 @@ import VirtualEID
         let kinds = ["eid"]
         let acceptsCards = true
 
-        func read(_ channel: any CardChannel) async throws(CardError) -> TapReport? {
+        func read(_ channel: any CardChannel, _ tap: TapRequest) async throws(CardError) -> TapReport? {
             _ = try await channel.transmit(CommandAPDU(0x00, 0xA4, 0x00, 0x0C, data: [0x3F, 0x00]))
             return TapReport(technology: "sample", result: .failed("sample"))
         }

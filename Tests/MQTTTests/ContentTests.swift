@@ -53,6 +53,25 @@ struct ContentTests {
         #expect(members.map(\.key) == ["reader", "protocol", "verified", "reason"])
     }
 
+    @Test("a tag is a pseudonym, its number only with plain, and a random number is none")
+    func tag() throws {
+        func members(_ mode: MQTTConfiguration.Credentials, _ uid: String, _ random: Bool) throws -> JSON {
+            let line = """
+                {"msg":"CREDENTIAL","reader":"Desk","protocol":"tag","verified":false,"reason":"noProof",\
+                "tag":{"uid":"\(uid)","type":"ntag","random":\(random),"ndef":[{"type":"uri","uri":"https://secret"}]}}
+                """
+            return .object(try #require(Self.content(mode).members(of: try Self.message(line, Credential.self))))
+        }
+        let hashed = try members(.hashed, "04a1b2c3d4e5f6", false)
+        let text = String(decoding: hashed.bytes, as: UTF8.self)
+        #expect(hashed["verified"] == .bool(false) && hashed["type"] == .string("ntag"))
+        #expect(hashed["id"]?.string?.count == 43 && !text.contains("04a1b2") && !text.contains("secret"))
+        let plain = try members(.plain, "04a1b2c3d4e5f6", false)
+        #expect(plain["uid"] == .string("04a1b2c3d4e5f6") && plain["id"] == hashed["id"])
+        let random = try members(.hashed, "08123456", true)
+        #expect(random["id"] == nil && random["random"] == .bool(true))
+    }
+
     @Test("an opening has a pseudonym of the key, and no user")
     func opening() throws {
         let line =

@@ -16,7 +16,7 @@ package struct PICC: Sendable {
     private enum State { case idle, ready, active, halted }
 
     package let technology: Technology
-    /// UID or PUPI, 4 bytes. A UID that begins with 08 is a random one.
+    /// UID or PUPI, 4 bytes; 7 or 10 bytes with type A. A UID of 4 bytes that begins with 08 is a random one.
     package let identifier: [UInt8]
     /// SAK. Bit 6 announces the block protocol.
     package var selectAnswer: UInt8 = 0x20
@@ -24,6 +24,8 @@ package struct PICC: Sendable {
     package var ats: [UInt8]
     /// The answer to REQB and WUPB, 12 bytes.
     package var atqb: [UInt8]
+    /// The memory of a tag of NFC Forum type 2, which has no block protocol: READ returns four pages of four bytes.
+    package var memory: [UInt8]?
     /// The number of S(WTX) before each answer.
     package var extensions = 0
     package var extensionMultiplier: UInt8 = 1
@@ -114,6 +116,7 @@ package struct PICC: Sendable {
 
     /// Handles a command that the chip sends in blocks of its own. The blocks are not emulated.
     package mutating func receiveByChip(_ command: [UInt8]) -> Reply {
+        if memory != nil { return activate(command.first ?? 0, command).map { .answer($0) } ?? .mute }
         guard state == .active else { return .mute }
         commands += 1
         return application(command)
@@ -122,6 +125,14 @@ package struct PICC: Sendable {
     // MARK: Activation
 
     private mutating func activate(_ first: UInt8, _ frame: [UInt8]) -> [UInt8]? {
+        if let memory {
+            // A tag refuses by a NAK of four bits, which the chip does not report, and is then idle.
+            guard first == 0x30, frame.count == 2, state == .ready, Int(frame[1]) * 4 < memory.count else {
+                state = .halted
+                return nil
+            }
+            return (0..<16).map { memory[(Int(frame[1]) * 4 + $0) % memory.count] }
+        }
         switch (technology, first) {
         case (.a, 0xE0) where frame.count == 2 && state == .ready:
             activated(readerFrameCode: frame[1] >> 4)

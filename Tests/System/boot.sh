@@ -115,6 +115,10 @@ value core sed -n 's/^Max core file size *//p' "/proc/$pid/limits"
 printf '123456\n654321\n' | as tester badgectl change-pin --reader Simulator --pin-stdin >/dev/null
 echo "changed $?"
 value online as tester python3 /result/online
+journalctl --sync
+value reader-field journalctl -q -o cat _SYSTEMD_UNIT=badged.service BADGED_READER=Simulator
+value workflow-field journalctl -q -o cat BADGED_WORKFLOW=AUTH "BADGED_UID=$(id -u tester)"
+value other-reader journalctl -q -o cat BADGED_READER=Other
 value accepted systemctl show badged-network.socket --property NAccepted --value
 value network-mode stat -c '%a %U' /run/badged-network.sock
 as tester python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("/run/badged-network.sock")' 2>/dev/null; echo "network-refused $?"
@@ -220,6 +224,9 @@ else
 fi
 check "a PIN is changed on the virtual card" holds "$found" '^changed 0$'
 check "an authentication looks for its server through badged-network@.service" holds "$found" '^online .*server could not be reached'
+check "the journal finds the lines about a reader" holds "$found" "^reader-field reader 'Simulator' .virtual. is there"
+check "the journal finds the lines about a workflow of a user" holds "$found" '^workflow-field .*AUTH ended'
+check "a reader without lines has none" holds "$found" '^other-reader +$'
 check "systemd has started a process for it" holds "$found" '^accepted [1-9]'
 check "only badged may ask for connections" holds "$found" '^network-mode 600 badged'
 check "a member of group badged may not" holds "$found" '^network-refused 1$'

@@ -118,6 +118,11 @@ for shell in (bash, zsh, fish):
     completes("an option of the command", ["badgectl", "scan", "--wat"], {"--watch"})
     completes("an operand", ["badgectl", "completion", ""], {"bash", "zsh", "fish"}, others=True)
     completes("an action", ["badgectl", "mpin", "register-"], {"register-dvs"})
+    completes("an action of help", ["badgectl", "help", "wallet", "set"], {"setup"})
+    completes("no file where an argument is none", ["badgectl", "wallet", "sign", home + "/door"], set())
+    completes("no file for a device", ["badgectl", "remote", "forget", home + "/door"], set())
+    completes("a file of an action", ["badgectl", "wallet", "contract", home + "/door"],
+              {"door.btsnoop" if shell is zsh else capture}, others=True)
     completes("an option of an action", ["badgectl", "mpin", "--client"], {"--client-id"})
     completes("ways of opening", ["badgectl", "closest", ""], TYPES, others=True)
     completes("the value of an option", ["badgectl", "scan", "--type", "s"], {"seamless"})

@@ -110,6 +110,17 @@ for name, description, expected in [
         check("a wrong signature has no key", told["reason"] == "wrongSignature" and "publicKey" not in told, told)
     take_away(client, virtual)
 
+# A tag has a number and no proof.
+for description, expected in [
+        ({"kind": "tag"}, {"uid": "04a1b2c3d4e5f6", "type": "mifareUltralight", "random": False}),
+        ({"kind": "tag", "type": "mifareClassic1K", "uid": "01020304"},
+         {"uid": "01020304", "type": "mifareClassic1K", "random": False}),
+        ({"kind": "tag", "type": "ntag", "uid": "08a1b2c3"}, {"uid": "08a1b2c3", "type": "ntag", "random": True})]:
+    virtual = card(description)
+    told = client.wait_for("CREDENTIAL")
+    check(f"a tag is told as it is: {expected['type']}", (told["tag"], told["verified"]) == (expected, False), told)
+    take_away(client, virtual)
+
 # A phone signs once per activation; each tap is an activation.
 virtual = card({**PLAIN, "phone": True})
 taps = []

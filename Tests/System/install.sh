@@ -34,6 +34,8 @@ $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged-mqtt.conf
 $prefix/lib/sysusers.d/badged.conf
 $prefix/lib/udev/rules.d/94-badged.rules
+$prefix/lib/systemd/user/badged-agent.service
+$prefix/share/applications/badged-eid.desktop
 $prefix/share/bash-completion/completions/badgectl
 $prefix/share/fish/vendor_completions.d/badgectl.fish
 $prefix/share/man/man1/badgectl.1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The systemd units: systemd accepts them, rates them as hardened, and makes their user.
 . "$(dirname "$0")/lib.sh"
-needs systemd-analyze systemd-sysusers
+needs systemd-analyze systemd-sysusers desktop-file-validate
 cd "$root"
 systemctl --version | head -1 | sed 's/^/  /'
 
@@ -24,6 +24,10 @@ check "systemd-analyze verify accepts badged.service" verify "$units/badged.serv
 check "systemd-analyze verify accepts badged.socket" verify "$units/badged.socket"
 check "systemd-analyze verify accepts badged-network.socket" verify "$units/badged-network.socket"
 check "systemd-analyze verify accepts badged-network@.service" verify "$units/badged-network@.service"
+sed -e 's|@BINDIR@/badgectl|/bin/true|' systemd/badged-agent.service >"$units/badged-agent.service"
+verify_user() { systemd-analyze --user verify --man=no "$1" >"$work/verify" 2>&1 && [ ! -s "$work/verify" ] || { cat "$work/verify"; return 1; }; }
+check "systemd-analyze verify accepts badged-agent.service" verify_user "$units/badged-agent.service"
+check "the handler of eid: links is a valid desktop file" desktop-file-validate packaging/desktop/badged-eid.desktop
 sed 's/^WatchdogSec=/WachdogSec=/' "$units/badged.service" >"$work/badged.service"
 check "systemd-analyze verify finds a misspelt key" sh -c "! systemd-analyze verify --man=no '$work/badged.service'"
 

@@ -7,6 +7,8 @@ package final class Events {
     private var iterator: AsyncStream<ReaderEvent>.Iterator
     /// The last insertion in each reader.
     package private(set) var insertions: [String: Insertion] = [:]
+    /// The answer to reset of the last card in each reader.
+    package private(set) var answersToReset: [String: [UInt8]] = [:]
     /// The last health checks.
     package private(set) var checks: [HealthCheck] = []
 
@@ -29,8 +31,9 @@ package final class Events {
         case .added(let reader): return "added \(reader.name)" + (reader.hasKeypad ? " keypad" : "")
         case .changed(let reader): return "changed \(reader.name)" + (reader.hasKeypad ? " keypad" : "")
         case .removed(let reader): return "removed \(reader)"
-        case .inserted(let insertion, _):
+        case .inserted(let insertion, let answerToReset):
             insertions[insertion.reader] = insertion
+            answersToReset[insertion.reader] = answerToReset
             return "inserted \(insertion.reader)"
         case .withdrawn(let insertion):
             return "withdrawn \(insertion.reader)" + (insertions[insertion.reader] == insertion ? "" : " (another)")

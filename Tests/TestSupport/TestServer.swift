@@ -68,7 +68,10 @@ import Wire
             ]
             + moreFeatures(registry)
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)
-        registry.log = { box.lines.append(($0, $1)) }
+        registry.log = { level, text, reader in
+            box.lines.append((level, text))
+            box.fields.append(Log.Fields(reader: reader))
+        }
         server = SocketServer(
             features: features,
             info: ServerInfo(version: "0.0.0", drivers: registry.drivers),
@@ -76,7 +79,10 @@ import Wire
             permissions: { peer in
                 await access?.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups) ?? permissions
             },
-            log: { box.lines.append(($0, $1)) }
+            log: { level, text, fields in
+                box.lines.append((level, text))
+                box.fields.append(fields)
+            }
         )
         log = box
         server.onClientsChange = { box.changes.notify() }
@@ -90,9 +96,15 @@ import Wire
         nonisolated init() {}
         let changes = Changes()
         var lines: [(level: Log.Level, text: String)] = [] { didSet { changes.notify() } }
+        var fields: [Log.Fields] = []
     }
 
     package var logged: [String] { log.lines.map(\.text) }
+
+    /// The fields of the lines for the journal.
+    package var loggedFields: [(text: String, fields: Log.Fields)] {
+        zip(log.lines, log.fields).map { ($0.text, $1) }
+    }
 
     /// What the log has at the default level.
     package var notices: [String] { log.lines.filter { $0.level <= .notice }.map(\.text) }

@@ -62,6 +62,28 @@ package enum Log {
         }
     }
 
+    /// What a line is about, for `journalctl BADGED_READER=...`. Never a secret, and nothing of a card or a person.
+    package struct Fields: Sendable, Equatable {
+        /// The workflow, such as `AUTH`.
+        package var workflow: String?
+        /// The name of a card reader or a door reader.
+        package var reader: String?
+        /// The user of the client.
+        package var uid: UInt32?
+
+        package init(workflow: String? = nil, reader: String? = nil, uid: UInt32? = nil) {
+            (self.workflow, self.reader, self.uid) = (workflow, reader, uid)
+        }
+
+        /// Names and values of the fields that are there.
+        var entries: [(name: String, value: String)] {
+            [("BADGED_WORKFLOW", workflow), ("BADGED_READER", reader), ("BADGED_UID", uid.map { String($0) })]
+                .compactMap { name, value in value.map { (name, $0) } }
+        }
+    }
+
+    /// The journal; nil: lines go to stderr.
+    private static let journal = Mutex<JournalSocket?>(nil)
     private static let threshold = Atomic<Int>(Level.notice.rawValue)
     private static let isTerminal = isatty(STDERR_FILENO) == 1
     private static let output = LogOutput(STDERR_FILENO)
@@ -78,16 +100,25 @@ package enum Log {
     /// The lines that were lost since the start, because the reader of the log was too slow.
     package static var lostLines: Int { output.lostLines }
 
-    package static func error(_ message: @autoclosure () -> Message) { write(.error, message) }
-    package static func warning(_ message: @autoclosure () -> Message) { write(.warning, message) }
-    package static func notice(_ message: @autoclosure () -> Message) { write(.notice, message) }
-    package static func info(_ message: @autoclosure () -> Message) { write(.info, message) }
-    package static func debug(_ message: @autoclosure () -> Message) { write(.debug, message) }
+    package static func error(_ message: @autoclosure () -> Message) { write(.error) { message() } }
+    package static func warning(_ message: @autoclosure () -> Message) { write(.warning) { message() } }
+    package static func notice(_ message: @autoclosure () -> Message) { write(.notice) { message() } }
+    package static func info(_ message: @autoclosure () -> Message) { write(.info) { message() } }
+    package static func debug(_ message: @autoclosure () -> Message) { write(.debug) { message() } }
 
     /// Logs at a level that is known only at run time.
-    package static func write(_ level: Level, _ message: () -> Message) {
+    package static func write(_ level: Level, _ fields: Fields = Fields(), message: () -> Message) {
         guard level.rawValue <= threshold.load(ordering: .relaxed) else { return }
-        put(line(level, message().text, atTerminal: isTerminal))
+        let text = message().text
+        let isSent = journal.withLock { $0 }?.send(level, escaped(text), fields) == true
+        // Lines for a journal that is busy or away go to the stream that systemd keeps, where lost ones are counted.
+        if !isSent { put(line(level, text, atTerminal: isTerminal)) }
+    }
+
+    /// Sends lines with their fields from now on if stderr is the journal.
+    package static func useJournal() {
+        guard isJournal(environment: systemEnvironment) else { return }
+        journal.withLock { $0 = JournalSocket() }
     }
 
     /// Opens the output, for a program that cannot open files later.

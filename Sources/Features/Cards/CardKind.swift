@@ -12,6 +12,9 @@ package import Text
 
 /// A kind of cards that a feature supports, such as the eID card.
 package protocol CardKind: Sendable {
+    /// Whether the answer to reset alone says that a card is of this kind and of no other. Then no other kind is tried.
+    func claims(answerToReset: [UInt8]) -> Bool
+
     /// Returns what clients may know about a card of this kind.
     ///
     /// The registry tries one kind after the other, and tries again if the card is disturbed. So nothing here counts as
@@ -21,6 +24,10 @@ package protocol CardKind: Sendable {
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)?
+}
+
+extension CardKind {
+    package func claims(answerToReset: [UInt8]) -> Bool { false }
 }
 
 /// The known properties of one card of one kind.

@@ -25,6 +25,9 @@ package import Server
     /// Whether the card is still in its reader.
     package var isCurrent: Bool { reader.insertion == insertion }
 
+    /// The answer to reset of the card, as in ISO 7816-3 or PC/SC part 3.
+    package var answerToReset: [UInt8] { isCurrent ? reader.answerToReset : [] }
+
     /// Returns when the card is removed or the task is cancelled.
     package func cardLeaves() async {
         while isCurrent, !Task.isCancelled { await registry.nextChange() }

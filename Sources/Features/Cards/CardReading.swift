@@ -49,7 +49,7 @@ extension ReaderRegistry {
                 case .ended: if !Task.isCancelled { hinder(reader, insertion, .exclusive) }
                 case .cardLeft: return nil
                 case .cardFailed:
-                    log(.notice, "card in '\(reader.name)' could not be read: \(error)")
+                    log(.notice, "card in '\(reader.name)' could not be read: \(error)", reader.name)
                     return nil
                 }
             }

@@ -158,6 +158,7 @@ import Text
         let (reader, insertion) = (attempt.reader, attempt.insertion)
         switch outcome {
         case .opened(let lease, let card):
+            workflow.reader = reader.name
             workflow.awaitedEvent = nil
             explained = explained.filter { $0.insertion != insertion }
             // The first step of the use may have shown that the card cannot be used.
@@ -194,7 +195,8 @@ import Text
                 let isFault = if case .cardFailed = verdict { true } else { false }
                 workflow.session.log(
                     isFault ? .notice : .info,
-                    "card in '\(reader.name)' could not be opened, attempt \(number): \(error)"
+                    "card in '\(reader.name)' could not be opened, attempt \(number): \(error)",
+                    reader: reader.name
                 )
                 guard isFault || error == .reset else { return .stopped(verdict) }
             }

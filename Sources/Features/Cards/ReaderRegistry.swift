@@ -9,7 +9,8 @@ package import Text
 @Loop package final class ReaderRegistry {
     /// Called after each change that clients can see, with the name of the reader.
     var observer: @Loop (_ reader: String) -> Void = { _ in }
-    package var log: @Loop (Log.Level, _ text: String) -> Void = { _, _ in }
+    /// Writes a line of the log; `reader` is the one that the line is about.
+    package var log: @Loop (Log.Level, _ text: String, _ reader: String?) -> Void = { _, _, _ in }
     /// Reads cards after their recognition.
     package weak var reading: (any CardReading)?
     /// The kinds of cards, in the order of recognition.
@@ -87,12 +88,13 @@ package import Text
             guard readersByName[description.name] == nil else {
                 log(
                     .warning,
-                    "reader '\(description.name)' of \(backend.name) has the name of another reader and is ignored"
+                    "reader '\(description.name)' of \(backend.name) has the name of another reader and is ignored",
+                    description.name
                 )
                 return
             }
             readersByName[description.name] = Reader(description, backend)
-            log(.notice, "reader '\(description.name)' (\(backend.name)) is there")
+            log(.notice, "reader '\(description.name)' (\(backend.name)) is there", description.name)
             changed(description.name)
         case .changed(let description):
             guard let reader = reader(description.name, of: backend) else { return }
@@ -111,7 +113,7 @@ package import Text
             guard let reader = reader(name, of: backend) else { return }
             cardLeft(reader)
             readersByName[name] = nil
-            log(.notice, "reader '\(name)' (\(backend.name)) is gone")
+            log(.notice, "reader '\(name)' (\(backend.name)) is gone", name)
             changed(name)
         case .inserted(let insertion, let answerToReset):
             guard let reader = reader(insertion.reader, of: backend) else { return }
@@ -193,13 +195,14 @@ package import Text
                 case .cardFailed(let failure):
                     log(
                         .notice,
-                        "card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)"
+                        "card in '\(insertion.reader)' could not be recognised, attempt \(attempt): \(error)",
+                        insertion.reader
                     )
                     card = .unusable(failure)
                 case .hindered(let obstacle):
                     if attempt == 2 || error != .reset { return .hindered(obstacle) }
                 case .cardLeft:
-                    log(.info, "card in '\(insertion.reader)' could not be recognised: \(error)")
+                    log(.info, "card in '\(insertion.reader)' could not be recognised: \(error)", insertion.reader)
                     return .card(card, nil)
                 case .ended:
                     // A recognition that is cancelled has no result; any other one is repeated.
@@ -214,7 +217,8 @@ package import Text
         let connection = try await reader.backend.connect(insertion)
         var profile: (any CardProfile)?
         do throws(CardError) {
-            for kind in kinds where profile == nil {
+            let claiming = kinds.filter { $0.claims(answerToReset: reader.answerToReset) }
+            for kind in claiming.isEmpty ? kinds : claiming where profile == nil {
                 profile = try await kind.recognize(connection, answerToReset: reader.answerToReset)
             }
         } catch {
@@ -295,7 +299,7 @@ package import Text
         let isWatched = isWatched || !isNew && reader.hindrance?.isWatched == true
         reader.hindrance = Reader.Hindrance(obstacle: obstacle, isWatched: isWatched)
         if isNew {
-            log(.notice, obstacle.text(reader.name))
+            log(.notice, obstacle.text(reader.name), reader.name)
             changed(reader.name)
         }
         if !isWatched, !queue.isEmpty { retryAlarm.set(after: Self.retryTime) }
@@ -400,10 +404,10 @@ package import Text
     private func logChanges(from before: [HealthCheck], to checks: [HealthCheck]) {
         for check in checks where !check.ok {
             if before.contains(where: { $0.name == check.name && !$0.ok && $0.advice == check.advice }) { continue }
-            log(.notice, "\(check.name) does not work: \(check.advice ?? "see GET_HEALTH")")
+            log(.notice, "\(check.name) does not work: \(check.advice ?? "see GET_HEALTH")", check.reader)
         }
         for old in before where !old.ok && !checks.contains(where: { $0.name == old.name && !$0.ok }) {
-            log(.notice, "\(old.name) works again")
+            log(.notice, "\(old.name) works again", old.reader)
         }
     }
 

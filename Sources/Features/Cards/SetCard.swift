@@ -23,7 +23,8 @@ extension ReaderFeature {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
                 .notice,
-                "\(call.session.name): SET_CARD ignored, a card is in '\(reader.name)' already"
+                "\(call.session.name): SET_CARD ignored, a card is in '\(reader.name)' already",
+                reader: reader.name
             )
             return .none
         }

@@ -18,7 +18,7 @@ package struct AliroTapReader: TapReader {
 
     package func prepare() async { if site.allowsFast { _ = await bonds.known() } }
 
-    package func read(_ channel: any CardChannel) async throws(CardError) -> TapReport? {
+    package func read(_ channel: any CardChannel, _ tap: TapRequest) async throws(CardError) -> TapReport? {
         guard let reader = try await AliroReader.select(on: channel) else { return nil }
         let result: TapReport.Result
         switch try await reader.read(for: site, bonds: site.allowsFast ? await bonds.known() : []) {

@@ -4,6 +4,7 @@ package import Concurrency
 package import Host
 package import PKOC
 package import Server
+import Tags
 import Text
 import Wire
 
@@ -49,8 +50,9 @@ import Wire
 
     package var commands: [CommandSpec] {
         [
-            CommandSpec("START_CREDENTIALS", CredentialsMessage.name, permission: .credentials) { [self] call in
-                taps.watch(call.session)
+            CommandSpec("START_CREDENTIALS", CredentialsMessage.name, permission: .credentials) {
+                [self] call throws(Failure) in
+                taps.watch(call.session, readsNDEF: try call.arguments.isSet("ndef"))
                 return Reply(state(of: call.session))
             },
             CommandSpec("STOP_CREDENTIALS", CredentialsMessage.name, permission: .credentials) { [self] call in
@@ -119,13 +121,16 @@ import Wire
         )
         for session in sessions { session.push(message) }
         guard let session = sessions.first else { return }
-        if let reason = report.reason {
+        if case .tag(let tag, _) = report.result {
+            session.log(.info, "tag in '\(reader)' read: \(tag.type.rawValue)", reader: reader)
+        } else if let reason = report.reason {
             session.log(
                 .notice,
-                "card in '\(reader)' has shown no credential with \(report.technology): \(reason)"
+                "card in '\(reader)' has shown no credential with \(report.technology): \(reason)",
+                reader: reader
             )
         } else {
-            session.log(.info, "card in '\(reader)': credential read with \(report.technology)")
+            session.log(.info, "card in '\(reader)': credential read with \(report.technology)", reader: reader)
         }
     }
 }

@@ -3,6 +3,7 @@ import Credentials
 import Crypto
 import EID
 import PKOC
+import Tags
 import Text
 import Wire
 
@@ -43,6 +44,9 @@ struct CredentialMessage: Message {
         object.member("protocol", report.technology)
         object.member("verified", report.reason == nil)
         if let reason = report.reason { object.member("reason", reason) }
+        if case .tag(let tag, let ndef) = report.result {
+            object.object("tag") { write(tag, ndef, to: &$0) }
+        }
         guard case .proven(let proven) = report.result else { return }
         if let phase = proven.phase { object.member("phase", phase) }
         if let isListed { object.member("listed", isListed) }
@@ -61,6 +65,33 @@ struct CredentialMessage: Message {
             object.member("certificate", JSON.null)
         }
         object.member("transaction", Hex.encode(proven.transaction))
+    }
+
+    private func write(_ tag: Tag, _ ndef: TapReport.NDEF, to object: inout JSONWriter) {
+        object.member("uid", Hex.encode(tag.uid))
+        object.member("type", tag.type.rawValue)
+        object.member("random", tag.isRandom)
+        switch ndef {
+        case .notRead: break
+        case .unreadable: object.member("ndef", JSON.null)
+        case .message(let message):
+            object.array("ndef", message.records) { array, record in
+                array.object { entry in
+                    switch record {
+                    case .text(let text, let language):
+                        entry.member("type", "text")
+                        entry.member("text", text)
+                        entry.member("language", language)
+                    case .uri(let uri):
+                        entry.member("type", "uri")
+                        entry.member("uri", uri)
+                    case .other(let name):
+                        entry.member("type", "other")
+                        entry.member("name", name)
+                    }
+                }
+            }
+        }
     }
 
     /// The extensions are written only for a valid certificate, because anybody can make an invalid one.

@@ -17,7 +17,7 @@ package struct PKOCTapReader: TapReader {
 
     package var acceptsCards: Bool { !site.isValidated || !site.issuers.isEmpty }
 
-    package func read(_ channel: any CardChannel) async throws(CardError) -> TapReport? {
+    package func read(_ channel: any CardChannel, _ tap: TapRequest) async throws(CardError) -> TapReport? {
         guard let reader = try await PKOCReader.select(on: channel) else { return nil }
         switch try await reader.read(for: site, on: today()) {
         case .failed(let problem, let edition):

@@ -3,6 +3,7 @@ package import Cards
 import Crypto
 package import ISO7816
 import PKOC
+import Tags
 import Text
 
 /// Reads what a card or phone shows to the reader that it is held to, such as a credential for doors.
@@ -24,7 +25,17 @@ package protocol TapReader: Sendable {
     /// Reads a card, from SELECT on. It is called once for each time that a card is to be read, whatever the result.
     /// - Returns: nil if the card does not have the application of this reader.
     /// - Throws: `CardError` if the card does not answer. Clients then receive nothing about the card.
-    func read(_ channel: any CardChannel) async throws(CardError) -> TapReport?
+    func read(_ channel: any CardChannel, _ tap: TapRequest) async throws(CardError) -> TapReport?
+}
+
+/// What a `TapReader` may know of a reading.
+package struct TapRequest: Sendable {
+    /// The answer to reset of the card, as in PC/SC part 3.
+    package var answerToReset: [UInt8] = []
+    /// Whether a client wants the NDEF message of a tag.
+    package var readsNDEF = false
+
+    package init() {}
 }
 
 extension TapReader {
@@ -34,15 +45,16 @@ extension TapReader {
 /// A card or phone that no workflow uses, in READER. The key and its numbers are only in CREDENTIAL, which needs another
 /// permission.
 struct TapProfile: CardProfile {
-    static let (pkoc, aliro) = ("pkoc", "aliro")
+    static let (pkoc, aliro, tag) = ("pkoc", "aliro", "tag")
 
     let kind: String
-    /// The versions of the protocol that the card supports.
-    let versions: [UInt16]
+    /// The versions of the protocol that the card supports; nil: it has none.
+    let versions: [UInt16]?
     let isUsable = false
 
     var members: [JSON.Member] {
-        [JSON.Member("versions", .array(versions.map { .string("\($0 >> 8).\($0 & 0xFF)") }))]
+        guard let versions else { return [] }
+        return [JSON.Member("versions", .array(versions.map { .string("\($0 >> 8).\($0 & 0xFF)") }))]
     }
 }
 
@@ -66,6 +78,16 @@ package struct TapReport: Sendable {
         case failed(String)
         /// The card does not know the readers. The next `TapReader` may read it.
         case refused
+        /// A number that anybody can copy.
+        case tag(Tag, NDEF)
+    }
+
+    /// The content of a tag.
+    enum NDEF: Sendable {
+        case notRead
+        /// The tag has no memory that badged can read, or a malformed message.
+        case unreadable
+        case message(NDEFMessage)
     }
 
     /// `protocol` in CREDENTIAL.
@@ -78,6 +100,13 @@ package struct TapReport: Sendable {
         case .proven: nil
         case .failed(let reason): reason
         case .refused: "refused"
+        case .tag: "noProof"
         }
+    }
+
+    /// The same without the content of a tag.
+    var withoutNDEF: TapReport {
+        guard case .tag(let tag, _) = result else { return self }
+        return TapReport(technology: technology, result: .tag(tag, .notRead))
     }
 }

@@ -15,6 +15,8 @@ import Server
     private let tapReaders: [any TapReader]
     private let tell: @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void
     private var watchers: [ObjectIdentifier: Session] = [:]
+    /// The clients that want the NDEF messages of tags.
+    private var ndefWatchers: Set<ObjectIdentifier> = []
     private var readings: [Insertion: Reading] = [:]
     /// The number of taps that clients were told of since badged started.
     private var count = 0
@@ -26,6 +28,8 @@ import Server
     @Loop private final class Reading {
         /// The clients that receive the result. Without one the reading is cancelled.
         var clients: Set<ObjectIdentifier>
+        /// Whether the NDEF message of a tag is read. Clients that joined later and want it get a reading of their own.
+        var readsNDEF = false
         var task: Task<Void, Never>?
 
         init(_ clients: Set<ObjectIdentifier>) { self.clients = clients }
@@ -45,8 +49,13 @@ import Server
     func isWatching(_ session: Session) -> Bool { watchers[ObjectIdentifier(session)] != nil }
 
     /// Reports taps to a client from now on, beginning with the cards that are on readers already.
-    func watch(_ session: Session) {
+    func watch(_ session: Session, readsNDEF: Bool) {
         watchers[ObjectIdentifier(session)] = session
+        if readsNDEF {
+            ndefWatchers.insert(ObjectIdentifier(session))
+        } else {
+            ndefWatchers.remove(ObjectIdentifier(session))
+        }
         for tapReader in tapReaders { Task { await tapReader.prepare() } }
         for reader in registry.readers { read(reader, for: [ObjectIdentifier(session)]) }
     }
@@ -56,6 +65,7 @@ import Server
     func unwatch(_ session: Session) -> Bool {
         let id = ObjectIdentifier(session)
         guard watchers.removeValue(forKey: id) != nil else { return false }
+        ndefWatchers.remove(id)
         for (insertion, reading) in readings where reading.clients.remove(id) != nil && reading.clients.isEmpty {
             reading.task?.cancel()
             // For a later client the card is read anew, after the end of this reading.
@@ -91,11 +101,37 @@ import Server
         readings[insertion] = reading
         reading.task = Task { @Loop in
             let lent = if let lease { lease } else { await registry.lendForReading(reader, insertion) }
-            let report = if let lent { await report(of: lent, tapReaders) } else { TapReport?.none }
+            reading.readsNDEF = !reading.clients.isDisjoint(with: ndefWatchers)
+            let report = if let lent { await report(of: lent, tapReaders, reading) } else { TapReport?.none }
             if readings[insertion] === reading { readings[insertion] = nil }
             guard let report else { return }
-            let sessions = reading.clients.compactMap { watchers[$0] }
-            if !sessions.isEmpty { tell(report, reader.name, number(of: insertion), sessions) }
+            if case .tag = report.result {
+                tellTag(report, reader, insertion, reading)
+            } else {
+                tell(report, to: reading.clients, reader, insertion)
+            }
+        }
+    }
+
+    private func tell(
+        _ report: TapReport,
+        to clients: Set<ObjectIdentifier>,
+        _ reader: Reader,
+        _ insertion: Insertion
+    ) {
+        let sessions = clients.compactMap { watchers[$0] }
+        if !sessions.isEmpty { tell(report, reader.name, number(of: insertion), sessions) }
+    }
+
+    /// Tells each client of a tag what it wants. A client that has joined a reading without the message that it wants
+    /// gets a reading of its own.
+    private func tellTag(_ report: TapReport, _ reader: Reader, _ insertion: Insertion, _ reading: Reading) {
+        let wishes = reading.clients.intersection(ndefWatchers)
+        tell(report.withoutNDEF, to: reading.clients.subtracting(wishes), reader, insertion)
+        if reading.readsNDEF || reader.insertion != insertion {
+            tell(report, to: wishes, reader, insertion)
+        } else if !wishes.isEmpty {
+            read(reader, for: wishes)
         }
     }
 
@@ -110,18 +146,21 @@ import Server
 
     /// Reads a card once. At the end the card is reset, because a phone signs once per activation, and the reader is
     /// free.
-    private func report(of lease: CardLease, _ tapReaders: [any TapReader]) async -> TapReport? {
+    private func report(of lease: CardLease, _ tapReaders: [any TapReader], _ reading: Reading) async -> TapReport? {
         var report: TapReport?
+        var tap = TapRequest()
+        (tap.answerToReset, tap.readsNDEF) = (lease.answerToReset, reading.readsNDEF)
         do throws(CardError) {
             for tapReader in tapReaders {
-                guard let found = try await tapReader.read(WantedChannel(base: lease.connection)) else { continue }
+                guard let found = try await tapReader.read(WantedChannel(base: lease.connection), tap) else { continue }
                 report = found
                 guard case .refused = found.result else { break }
             }
         } catch {
             report = nil
             let isExpected = error == .removed || error == .cancelled
-            registry.log(isExpected ? .info : .notice, "card in '\(lease.reader.name)' could not be read: \(error)")
+            let reader = lease.reader.name
+            registry.log(isExpected ? .info : .notice, "card in '\(reader)' could not be read: \(error)", reader)
         }
         await lease.release(removingVirtualCard: false)
         return report

@@ -252,7 +252,7 @@ extension DoorFeature {
                 client.ended(reader, at: radio.now)
                 if result.status == .success { radio.tracker.opened(reader, at: radio.now) }
             }
-            session.log(.notice, "\(session.name): \(result.logText(of: id))")
+            session.log(.notice, "\(session.name): \(result.logText(of: id))", reader: id)
             session.push(
                 OpeningResultMessage(token: token, reader: id, result: result, duration: duration)
             )

@@ -20,6 +20,9 @@ package final class SiteKey: Sendable {
     /// The pseudonym of a credential: HMAC-SHA-256 of `badged credential`, 00 and the 32 bytes of x.
     package func credential(x: [UInt8]) throws(CryptoError) -> [UInt8] { try pseudonym("badged credential", x) }
 
+    /// The pseudonym of a tag: the same with `badged tag` and the bytes of its UID.
+    package func tag(uid: [UInt8]) throws(CryptoError) -> [UInt8] { try pseudonym("badged tag", uid) }
+
     /// The pseudonym of a key for doors: the same with `badged door key` and the identifier of the key.
     package func doorKey(_ identifier: String) throws(CryptoError) -> [UInt8] {
         try pseudonym("badged door key", Array(identifier.utf8))

@@ -17,6 +17,7 @@ struct EventContent: Sendable {
         ]
         guard let key = tap.key else {
             members.append(.init("reason", .string(tap.reason ?? "unknown")))
+            if let tag = tap.tag { members += self.members(of: tag) }
             return members
         }
         let x = Array(key.point.dropFirst().prefix(32))
@@ -38,6 +39,19 @@ struct EventContent: Sendable {
         if let phase = tap.phase { members.append(.init("phase", .string(phase))) }
         if let isListed = tap.isListed { members.append(.init("listed", .bool(isListed))) }
         members.append(.init("certificate", certificate(tap.certificate)))
+        return members
+    }
+
+    /// The number of a tag is that of a person, so it is published as those of credentials are.
+    private func members(of tag: Credential.Tag) -> [JSON.Member] {
+        var members: [JSON.Member] = [.init("type", .string(Self.short(tag.type)))]
+        if tag.isRandom {
+            // A number that does not come again has no use.
+            members.append(.init("random", .bool(true)))
+        } else if let siteKey, let id = try? siteKey.tag(uid: tag.uid) {
+            members.append(.init("id", .string(Base64.url.encode(id))))
+        }
+        if credentials == .plain { members.append(.init("uid", .string(Hex.encode(tag.uid)))) }
         return members
     }
 

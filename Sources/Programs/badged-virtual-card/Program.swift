@@ -10,6 +10,7 @@ import VirtualDocument
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
+import VirtualTag
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {
@@ -28,6 +29,7 @@ import VirtualPKOC
                 let kinds = VirtualCardKinds([
                     try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                     VirtualDocumentKind(),
+                    VirtualTagKind(),
                 ])
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()

@@ -35,6 +35,7 @@ import VirtualDocument
 import VirtualEID
 import VirtualKeycard
 import VirtualPKOC
+import VirtualTag
 import WalletFeature
 import Wire
 
@@ -100,7 +101,7 @@ import Wire
     /// What is read from cards that people hold to readers. A new kind of reading is one entry here.
     private func tapReaders(_ store: StateStore) -> [any TapReader] {
         (parts.aliro.map { [AliroTapReader($0, store)] } ?? []) + [
-            PKOCTapReader(parts.site, today: configuration.certificateDay)
+            PKOCTapReader(parts.site, today: configuration.certificateDay), TagTapReader(),
         ]
     }
 
@@ -121,6 +122,7 @@ import Wire
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                     VirtualDocumentKind(),
+                    VirtualTagKind(),
                 ]
                 registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
             } catch {
@@ -143,7 +145,7 @@ import Wire
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if configuration.radio.isEnabled { radio = makeRadio(configuration.radio) }
         opener = makeOpener(configuration.radio)
-        registry.log = { level, text in Log.write(level) { "\(text)" } }
+        registry.log = { level, text, reader in Log.write(level, Log.Fields(reader: reader)) { "\(text)" } }
 
         let wallet = WalletFeature(registry, store, trust: configuration.keycardTrust, antelope: parts.antelope)
         // A feature is one line here and one target.
@@ -183,7 +185,7 @@ import Wire
             permissions: { [access] peer in
                 await access.permissions(uid: peer.uid, gid: peer.gid, groups: peer.groups)
             },
-            log: { level, text in Log.write(level) { "\(text)" } }
+            log: { level, text, fields in Log.write(level, fields) { "\(text)" } }
         )
         self.server = server
         do throws(SystemError) {

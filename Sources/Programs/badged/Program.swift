@@ -64,6 +64,7 @@ import ScannerMgmt
     private static func run(_ options: CommandLineOptions) throws(StartError) -> Never {
         let configuration = try Configuration(options)
         Log.level = configuration.logLevel
+        Log.useJournal()
         let management = managementSocket(configuration.radio)
         let parts = try ConfiguredParts(configuration)
         // Signals are blocked before the first other thread starts, because threads inherit the signal mask.

@@ -24,7 +24,9 @@ import Host
     /// The largest number of lines of one user in a window. At the levels for a search, a line is a normal event.
     private static func maximum(at level: Log.Level) -> Int { level <= .notice ? 100 : 500 }
 
-    func write(_ level: Log.Level, _ text: String, for uid: UInt32?) {
+    func write(_ level: Log.Level, _ text: String, _ fields: Log.Fields = Log.Fields(), for uid: UInt32?) {
+        var fields = fields
+        fields.uid = uid
         if users.count > 1000 {
             users = users.filter { $0.value.leftOut > 0 || Loop.now - $0.value.begin < Self.window }
         }
@@ -33,7 +35,7 @@ import Host
         let count = user.written[level, default: 0]
         if count < Self.maximum(at: level) {
             user.written[level] = count + 1
-            log(level, text)
+            log(level, text, fields)
         } else if level <= Log.level {
             user.leftOut += 1
             if !isReportSet { report.set(after: Self.window) }
@@ -46,7 +48,8 @@ import Host
     func reportNow() {
         isReportSet = false
         for (uid, user) in users where user.leftOut > 0 {
-            log(.warning, "\(user.leftOut) log lines about clients of \(SocketServer.text(uid)) were left out")
+            let text = "\(user.leftOut) log lines about clients of \(SocketServer.text(uid)) were left out"
+            log(.warning, text, Log.Fields(uid: uid))
             users[uid] = nil
         }
     }

@@ -57,8 +57,12 @@ package import Wire
         registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
     }
 
-    /// Logs a line that this client has caused. The number of lines of a user is limited.
-    package func log(_ level: Log.Level, _ text: String) { server.log(level, text, for: uid) }
+    /// Logs a line that this client has caused. The number of lines of a user is limited. `reader` is the one that the
+    /// line is about; nil: that of the workflow.
+    package func log(_ level: Log.Level, _ text: String, reader: String? = nil) {
+        let fields = Log.Fields(workflow: workflow?.name, reader: reader ?? workflow?.reader)
+        server.log(level, text, fields, for: uid)
+    }
 
     func start() {
         log(.debug, "\(name) connected")

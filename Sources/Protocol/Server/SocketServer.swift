@@ -8,7 +8,7 @@ package import Wire
 
 /// Accepts clients and keeps one session for each. The features provide the commands.
 @Loop package final class SocketServer {
-    package typealias LogFunction = @Loop (Log.Level, String) -> Void
+    package typealias LogFunction = @Loop (Log.Level, String, Log.Fields) -> Void
 
     package let features: [any Feature]
     let commands: [String: (spec: CommandSpec, feature: any Feature)]
@@ -60,7 +60,9 @@ package import Wire
     }
 
     /// Logs a line that a client of this user has caused. The number of lines is limited.
-    func log(_ level: Log.Level, _ text: String, for uid: UInt32?) { logLimit.write(level, text, for: uid) }
+    func log(_ level: Log.Level, _ text: String, _ fields: Log.Fields = Log.Fields(), for uid: UInt32?) {
+        logLimit.write(level, text, fields, for: uid)
+    }
 
     package var sessions: some Sequence<Session> { sessionsByID.values }
 

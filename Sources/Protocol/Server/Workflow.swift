@@ -20,6 +20,8 @@ import Wire
     let permission: Permissions
     /// Whether the body has ended. The final message is sent next.
     package private(set) var isOver = false
+    /// The reader whose card it has used last, for the log.
+    package var reader: String?
     var openPrompt: (any AnyOpenPrompt)?
     /// The name of an event that the workflow waits for without a prompt, such as `INSERT_CARD`.
     package var awaitedEvent: String?

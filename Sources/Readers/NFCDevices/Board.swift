@@ -148,9 +148,15 @@ final class Board: Sendable {
 
     /// Serves a card until it leaves.
     private func serve(_ target: Target) throws(NFCCode) {
-        let couldSendFrames = device.sendsFrames
+        var couldSendFrames = device.sendsFrames
+        func reportChange() {
+            if device.sendsFrames != couldSendFrames { publish(.changed(description)) }
+            couldSendFrames = device.sendsFrames
+        }
         let card = try FieldCard(target, on: device)
-        if device.sendsFrames != couldSendFrames { publish(.changed(description)) }
+        reportChange()
+        // A tag shows this only when it is read.
+        defer { reportChange() }
         guard !card.isGone else { return }
         let insertion = Insertion(reader: reader, number: nextInsertion())
         let answerToReset = card.answerToReset

@@ -2,6 +2,7 @@
 import Glibc
 import ISO7816
 import ISODEP
+import Tags
 
 /// The card in the field of one device, from detection to loss. Only the device's thread uses it.
 final class FieldCard {
@@ -39,6 +40,8 @@ final class FieldCard {
     private static let fieldOffTime: UInt32 = 10_000
     /// Limit for one command and its answer. The longest ones take ten seconds in the air and on a serial line.
     private static let exchangeTimeout = Duration.seconds(60)
+    /// A tag of type 2 answers within 5 ms. NFC Forum Type 2 Tag 1.0.
+    private static let pageTime = Duration.milliseconds(5)
     /// Limit for one command when the chip makes the blocks; includes waiting time extensions.
     private static let chipTimeout = Duration.seconds(10)
 
@@ -58,6 +61,7 @@ final class FieldCard {
     /// - Throws: when the device fails.
     private func transmit(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
         guard !isGone else { return .failure(.removed) }
+        if command.cla == 0xFF { return try answerAsReader(command) }
         (isUsed, isHeld) = (true, true)
         mayHoldChannel = command.cla & 0x0C == 0x0C || command.ins == 0x86 || command.ins == 0x87
         var answer: [UInt8]?
@@ -77,6 +81,44 @@ final class FieldCard {
         if let answer, let response = ResponseAPDU(bytes: answer) { return .success(response) }
         // Only a new activation tells a mute card from a removed one. The card has lost its state in both cases.
         return .failure(try reset() ? .mute : .removed)
+    }
+
+    /// Answers a command for the reader itself, which no card gets. PC/SC part 3, 3.2.2.
+    private func answerAsReader(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
+        switch (command.ins, command.p1, command.p2) {
+        case (0xCA, 0x00, 0x00):
+            guard let identifier = target.identifier else { return .success(ResponseAPDU(StatusWord(0x6A81))) }
+            guard command.le ?? 0 >= identifier.count else {
+                return .success(ResponseAPDU(StatusWord(0x6C00 | UInt16(identifier.count))))
+            }
+            return .success(ResponseAPDU(data: identifier, .ok))
+        case (0xB0, 0x00, _): return try readPages(command)
+        default: return .success(ResponseAPDU(StatusWord(0x6A81)))
+        }
+    }
+
+    /// READ BINARY of four pages of a tag of NFC Forum type 2, by its command READ.
+    private func readPages(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
+        guard case .a(_, selectAnswer: 0x00) = target, let count = command.le, (1...16).contains(count) else {
+            return .success(ResponseAPDU(StatusWord(0x6A81)))
+        }
+        (isUsed, isHeld) = (true, true)
+        if let answer = try readPages(from: command.p2), answer.count == 16 {
+            return .success(ResponseAPDU(data: Array(answer.prefix(count)), .ok))
+        }
+        // A tag that refuses a page is idle until it is selected again.
+        return try reset() ? .success(ResponseAPDU(StatusWord(0x6A82))) : .failure(.removed)
+    }
+
+    private func readPages(from page: UInt8) throws(NFCCode) -> [UInt8]? {
+        let frame = [0x30, page]
+        do throws(NFCCode) {
+            return try device.exchange(frame, within: Self.pageTime)
+        } catch {
+            guard error.meaning == .unsupported, device.sendsFrames else { throw error }
+            try device.disableRawFrames()
+            return try reset() ? try device.exchange(frame, within: Self.pageTime) : nil
+        }
     }
 
     /// Sends one command, once. A failure of the device is kept in `failure` for the device's thread.
@@ -184,6 +226,7 @@ final class FieldCard {
         guard target.hasBlockProtocol else {
             if case .malformed = target { return false }
             link = .none
+            answerToReset = TagType.storageAnswerToReset(selectAnswer: target.selectAnswer)
             return true
         }
         guard device.sendsFrames else {

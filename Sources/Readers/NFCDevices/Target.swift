@@ -38,6 +38,21 @@ package enum Target: Sendable, Equatable {
         }
     }
 
+    /// UID or PUPI; nil: the chip returned none.
+    var identifier: [UInt8]? {
+        switch self {
+        case .a(let identifier, _): identifier
+        case .b(let answer): answer.identifier
+        case .malformed: nil
+        }
+    }
+
+    /// SAK; nil: the card is of type B, or malformed.
+    var selectAnswer: UInt8? {
+        guard case .a(_, let selectAnswer) = self else { return nil }
+        return selectAnswer
+    }
+
     /// Whether the card supports ISO/IEC 14443-4: bit 6 of SAK, ISO/IEC 14443-3, 6.5.3.4.
     var hasBlockProtocol: Bool {
         switch self {

@@ -74,7 +74,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
 
     /// Reads the entries of the folder form: `mrzKey`, `can`, `access`, `keys`, `caCiphers`, `aaHash`, `locked`, `cloned`
     /// and `files` with hexadecimal contents. Without `mrzKey` they change the standard document.
-    package init(card: JSON?) throws(VirtualReaderError) {
+    package init(card: JSON?) throws(Malformed) {
         self.init()
         options = try VirtualCardOptions(card: card)
         let card = CardEntry("card", card?["mrzKey"] == nil ? Self.changed(card) : card)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -30,6 +31,9 @@ import Testing
                 "--timeout 2.5"
             ),
             (["-x", "status"], "unknown option -x", "badgectl --help"),
+            (["help", "wallet", "stup"], "wallet has no action stup", "did you mean setup? badgectl wallet --help"),
+            (["help", "wallet", "setup", "x"], "wallet has no action x", "badgectl wallet --help"),
+            (["help", "status", "x"], "status has no action x", "badgectl status --help"),
             (["status", "--watch"], "status has no option --watch", "badgectl status --help"),
             (["status", "--json=yes"], "--json takes no value", "badgectl status --help"),
             (["status", "--socket"], "--socket needs PATH", "badgectl status --help"),
@@ -54,6 +58,37 @@ import Testing
         #expect(lines.first == "badgectl: error: \(text)")
         #expect(lines.last?.hasPrefix("hint: ") == true)
         #expect(lines.last?.contains(hint) == true)
+    }
+
+    @Test("the help has each command in one group, and each action has a help of its own")
+    func helpByAction() async throws {
+        let all = Help.text(for: nil)
+        var place = all.startIndex
+        for group in CommandGroup.allCases {
+            let heading = try #require(all.range(of: "\n\(group.rawValue):\n"))
+            #expect(heading.lowerBound > place)
+            place = heading.lowerBound
+        }
+        for command in CommandTable.commands {
+            #expect(all.split(separator: "\n").count { $0.hasPrefix("  \(command.name) ") } == 1, "\(command.name)")
+            for action in command.actions {
+                let text = Help.text(for: command, action)
+                #expect(text.hasPrefix("Usage: badgectl \(command.name) \(action.usage) [OPTION...]\n"))
+                #expect(action.options.allSatisfy { text.contains("  \($0) ") })
+            }
+        }
+        #expect(all.split(separator: "\n").allSatisfy { $0.count <= Layout.columns })
+        var texts: Set<String> = []
+        for arguments in [
+            ["help", "wallet", "setup"], ["wallet", "setup", "--help"], ["help", "wallet", "setup", "--help"],
+        ] {
+            let program = try RunningProgram("badgectl", arguments)
+            #expect(await program.exitCode == 0)
+            texts.insert(program.text(.output))
+        }
+        let text = try #require(texts.first)
+        #expect(texts.count == 1 && text.contains("--own-puk") && !text.contains("--contract"))
+        #expect(text.contains("setup shows the words") && !text.contains("prepare and save need no card"))
     }
 
     @Test(

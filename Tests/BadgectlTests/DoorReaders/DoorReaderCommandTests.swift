@@ -6,6 +6,8 @@ import TestSupport
 import Testing
 import Text
 
+@testable import badgectl
+
 /// A terminal that can be cleared.
 private let terminal = ["TERM": "xterm", "LC_ALL": "C.UTF-8"]
 
@@ -59,7 +61,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         )
     }
 
-    @Test("On a terminal scan --watch draws the table again for each change, the strongest reader first")
+    @Test("On a terminal scan --watch draws the table again for each change, with the last seconds of each reader")
     func table() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", scanning)
@@ -71,9 +73,17 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         // Standard output of a test's program is a pipe. The shell redirects it to the controlling terminal.
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: terminal)
-        let weak = "██··········  -90 dBm  seos-A\r\n"
-        let strong = "████████····  -60 dBm  seos-B  motion\r\n"
-        for table in [weak, strong + weak, weak] { #expect(await program.prints("\u{1B}[H\u{1B}[2J" + table)) }
+        // The newest second is at the right.
+        #expect(await program.prints("·▂  -90 dBm  seos-A\r\n"))
+        // The strongest reader comes first.
+        #expect(await program.prints("·▆  -60 dBm  seos-B  motion\r\n·"))
+        // A table without it follows, at the latest with the next second.
+        func lastTable() -> Substring? {
+            program.text(.terminal).split(separator: "\u{1B}[H\u{1B}[2J").last { $0.hasSuffix("seos-A\r\n") }
+        }
+        while lastTable()?.contains("seos-B") != false {
+            try #require(await program.prints("-90 dBm  seos-A\r\n"))
+        }
         program.signal(SIGINT)
         #expect(await program.exitCode == 130)
     }
@@ -336,6 +346,28 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         #expect(list["readers"]?.array?.first?["firstSeen"]?.int == 0)
         let none = try badgectl(peer, "scan", "--replay", "/nonexistent")
         #expect(await none.exitCode == 1)
+    }
+
+    @Test("scan --plot draws points, the level and the limits of the readers of a capture")
+    func plot() async throws {
+        let path = try capture()
+        let image = path + ".svg"
+        defer {
+            unlink(path)
+            unlink(image)
+        }
+        let peer = try ScriptedPeer { _ in }
+        let program = try badgectl(peer, "scan", "--code", "0", "--plot", image, "--replay", path)
+        #expect(await program.exitCode == 0, "\(program.text(.error))")
+        let svg = String(decoding: try FileContent.read(image, limit: 1 << 20), as: UTF8.self)
+        #expect(svg.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.hasSuffix("</svg>\n"))
+        #expect(svg.matches(of: #/<polyline /#).count == 2)
+        #expect(svg.matches(of: #/<circle /#).count >= 30)
+        #expect(svg.contains(">motion -74</text>") && svg.contains(">seos-C0:00:00:00:00:01</text>"))
+        let none = try badgectl(peer, "scan", "--code", "77", "--plot", image, "--replay", path)
+        #expect(await none.exitCode == 1)
+        let nowhere = try badgectl(peer, "scan", "--plot", "/nonexistent/x.svg", "--replay", path)
+        #expect(await nowhere.exitCode == 1 && nowhere.text(.error).contains("cannot write /nonexistent/x.svg"))
     }
 
     @Test(

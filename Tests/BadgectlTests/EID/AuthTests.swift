@@ -162,6 +162,15 @@ import Text
         #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
         let usage = try RunningProgram("badgectl", ["auth"])
         #expect(await usage.exitCode == 2)
-        #expect(usage.text(.error).hasPrefix("badgectl: error: auth needs URL\n"))
+        #expect(usage.text(.error).hasPrefix("badgectl: error: auth needs URL, or --self\n"))
+    }
+
+    @Test("--self takes no address, and says what is missing in badged.conf")
+    func own() async throws {
+        let both = try RunningProgram("badgectl", ["auth", "--self", "https://a.example/"])
+        #expect(await both.exitCode == 2)
+        let unnamed = try RunningProgram("badgectl", ["auth", "--self"])
+        #expect(await unnamed.exitCode == 1)
+        #expect(unnamed.text(.error).contains("self_information = ADDRESS"))
     }
 }

@@ -104,8 +104,7 @@ import Testing
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 0)
         #expect(
-            program.text(.error) == "40 %: the card and the service prove who they are\n"
-                + "80 %: badged asks the service where to go on\nPut the ID card on the reader.\n"
+            program.text(.error) == "40 %: proving the card\n80 %: sending you back\nPut the ID card on the reader.\n"
         )
         #expect(program.text(.output) == "The PIN has been changed.\n")
     }

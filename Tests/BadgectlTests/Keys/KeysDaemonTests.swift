@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 import Text
 
+@testable import badgectl
+
 /// badgectl with badged and the issuer of the tests, each a process.
 @Suite("badgectl: keys with badged and an issuer", .timeLimit(.minutes(5))) struct KeysDaemonTests {
     private let folder: TemporaryFolder
@@ -56,6 +58,16 @@ import Text
         #expect(
             try await badgectl("keys", "export", "front door").text(.output).hasPrefix("-----BEGIN PUBLIC KEY-----")
         )
+        // Not on a terminal: the text of the code.
+        let code = try await badgectl("keys", "export", "front door", "--format", "qr").text(.output)
+        #expect(code.hasSuffix("\n") && code.count { $0 == "\n" } == 1)
+        let drawing = try #require(QRDrawing.lines(code, isPlain: true))
+        #expect(drawing.count > 40 && drawing.allSatisfy { $0.count == 2 * drawing.count })
+        // The pattern in a corner: a dark square of seven modules, after the border of four.
+        #expect(drawing[4].dropFirst(8).hasPrefix(String(repeating: " ", count: 14) + "##"))
+        #expect(drawing[5].dropFirst(8).hasPrefix("  ##########  ##"))
+        #expect(QRDrawing.lines(code, isPlain: false)?.count == (drawing.count + 1) / 2)
+        #expect(QRDrawing.lines(String(repeating: "x", count: 3000)) == nil)
         let numbers = try await badgectl("keys", "export", "front door", "--format", "numbers").text(.output)
         #expect(numbers.split(separator: "\n").count == 5)
         _ = try await badgectl("keys", "deactivate", String(id.prefix(8)))

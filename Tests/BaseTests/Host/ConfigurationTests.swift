@@ -41,6 +41,7 @@ struct ConfigurationTests {
         cvca = /etc/badged/card.cvcert
         [eid]
         trust_anchors = /etc/badged/anchors
+        self_information = https://self.example/token?x=1
         developer_mode = yes
         automatic_pin = yes
         date = 2028-02-29
@@ -137,6 +138,7 @@ struct ConfigurationTests {
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
         #expect(configuration.trustAnchors == "/etc/badged/anchors")
+        #expect(configuration.selfInformation == "https://self.example/token?x=1")
         #expect(configuration.keys.issuer == "https://keys.example/acme")
         #expect(configuration.keys.fingerprints.map(\.count) == [32, 32])
         #expect(configuration.keys.authorityFile == "/etc/badged/issuer.pem")
@@ -205,6 +207,8 @@ struct ConfigurationTests {
             ("[virtual]\nreaders=-1", "line 2", "1 to 64"),
             ("[virtual]\nreaders=99999999999999999999", "line 2", "1 to 64"),
             ("[virtual]\ncvca=card.cvcert", "line 2", "begins with /"),
+            ("[eid]\nself_information=http://a.example", "line 2", "https://"),
+            ("[eid]\nself_information=https://a b", "line 2", "https://"),
             ("[eid]\ntrust_anchors=anchors", "line 2", "begins with /"),
             ("[eid]\nproxy=socks5://a:1", "line 2: [eid] proxy cannot be 'socks5://a:1'", "none, environment"),
             ("[eid]\nproxy=http://me:secret@a:1", "line 2: [eid] proxy has a name or a password", "proxy_credentials"),

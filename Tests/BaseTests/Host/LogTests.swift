@@ -91,6 +91,60 @@ struct LogTests {
         #expect(fcntl(ends.write, F_GETFL) & O_NONBLOCK == 0)
     }
 
+    // MARK: The journal
+
+    /// A socket in place of that of journald; boot.sh has the real one.
+    private static func journal() throws -> (path: String, descriptor: Int32) {
+        let path = "/tmp/badged-journal-\(getpid())-\(UInt64.random(in: 0...UInt64.max))"
+        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(result == 0)
+        return (path, descriptor)
+    }
+
+    @Test("a line for the journal has its fields, and no value can add another one")
+    func fields() throws {
+        let (path, descriptor) = try Self.journal()
+        defer {
+            close(descriptor)
+            unlink(path)
+        }
+        let socket = try #require(JournalSocket(path: path))
+        #expect(socket.send(.notice, "text", Log.Fields(workflow: "AUTH", reader: "Desk 1", uid: 1000)))
+        #expect(
+            Self.drain(descriptor)
+                == "MESSAGE=text\nPRIORITY=5\nSYSLOG_IDENTIFIER=badged\nBADGED_WORKFLOW=AUTH\nBADGED_READER=Desk 1\n"
+                + "BADGED_UID=1000\n"
+        )
+        #expect(socket.send(.info, "text", Log.Fields(reader: "a\nPRIORITY=0\n" + String(repeating: "x", count: 5000))))
+        let lines = Self.drain(descriptor).split(separator: "\n")
+        #expect(lines.count == 4 && lines.filter { $0.hasPrefix("PRIORITY=") } == ["PRIORITY=6"])
+        #expect(lines.last?.hasPrefix(#"BADGED_READER=a\u{a}PRIORITY=0"#) == true)
+        #expect(lines.allSatisfy { $0.utf8.count <= 300 })
+    }
+
+    @Test("a journal that is away or does not read takes no line, and nobody waits for it")
+    func busyJournal() throws {
+        let (path, descriptor) = try Self.journal()
+        let socket = try #require(JournalSocket(path: path))
+        var sent = 0
+        while sent < 100_000, socket.send(.notice, String(repeating: "x", count: 1000), Log.Fields()) { sent += 1 }
+        #expect(sent > 0 && sent < 100_000)
+        #expect(!Self.drain(descriptor).isEmpty && socket.send(.notice, "again", Log.Fields()))
+        close(descriptor)
+        unlink(path)
+        #expect(!socket.send(.notice, "text", Log.Fields()))
+        let long = JournalSocket(path: "/" + String(repeating: "x", count: 200))
+        #expect(long == nil)
+    }
+
     @Test("stderr is the journal only when JOURNAL_STREAM holds its device and inode")
     func journal() {
         var status = stat()

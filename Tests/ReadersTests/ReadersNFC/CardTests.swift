@@ -4,6 +4,7 @@ import NFCTestSupport
 import Readers
 import ReadersNFC
 import Synchronization
+import Tags
 import TestSupport
 import Testing
 
@@ -145,6 +146,47 @@ struct NFCCardTests {
         await connection.disconnect(reset: true)
         fixture.field.remove()
         #expect(try await fixture.events.next() == "withdrawn \(fixture.reader)")
+    }
+
+    @Test(
+        "a tag has its UID and its pages, as with a PC/SC reader, also if the chip takes no frames",
+        arguments: [true, false]
+    )
+    func tag(sendsFrames: Bool) async throws {
+        var options = EmulatedPN532.Options()
+        options.sendsFrames = sendsFrames
+        let fixture = try await NFCFixture(options)
+        let uid: [UInt8] = [0x04, 0xA1, 0xB2, 0xC3, 0xD4, 0xE5, 0xF6]
+        var card = PICC(identifier: uid, application: PICC.echo)
+        card.selectAnswer = 0x00
+        card.memory = (0..<64).map { UInt8($0) }
+        let connection = try await fixture.connect(card)
+        #expect(fixture.events.answersToReset[fixture.reader].map { TagType(answerToReset: $0) } == .mifareUltralight)
+        func ask(_ command: String) async throws -> String {
+            let command = try #require(CommandAPDU(bytes: hex(command)))
+            return hex(try await connection.transmit(command).bytes)
+        }
+        #expect(try await ask("FFCA000000") == hex(uid) + "9000")
+        #expect(try await ask("FFCA000004") == "6C07")
+        #expect(try await ask("FFB0000310") == hex(Array(12..<28)) + "9000")
+        #expect(try await ask("FFB0000304") == hex(Array(12..<16)) + "9000")
+        // A page behind the memory: the tag is selected again, so the next command works.
+        #expect(try await ask("FFB0001010") == "6A82")
+        #expect(try await ask("FFB0000F10") == hex(Array(60..<64) + Array(0..<12)) + "9000")
+        #expect(try await ask("FF82000006") == "6A81")
+        #expect(try await ask("00A4040000") == "6D00")
+        fixture.field.remove()
+        await #expect(throws: CardError.removed) { try await ask("FFB0000310") }
+    }
+
+    @Test("commands for the reader do not reach a card, and end no channel", arguments: [PICC.Technology.a, .b])
+    func readerCommands(technology: PICC.Technology) async throws {
+        let fixture = try await NFCFixture()
+        let connection = try await fixture.connect(PICC(technology, application: PICC.echo))
+        let uid = CommandAPDU(0xFF, 0xCA, 0x00, 0x00, le: 256)
+        #expect(try await connection.transmit(uid) == ResponseAPDU(data: [0x08, 0x12, 0x34, 0x56], .ok))
+        #expect(fixture.field.card?.commands == 0)
+        #expect(try await connection.transmit(NFCFixture.echo(9).command) == NFCFixture.echo(9).answer)
     }
 
     @Test("a card is reset by a disconnection with reset and by a dropped connection, and not otherwise")

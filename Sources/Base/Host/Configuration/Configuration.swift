@@ -23,6 +23,8 @@ package struct Configuration: Sendable, Equatable {
     package var proxy = ProxyChoice.none
     /// `[eid] proxy_credentials`: the file with the name and the password for the proxy.
     package var proxyCredentials: String?
+    /// `[eid] self_information`: the address of a service that shows the data of the own card, for badgectl.
+    package var selfInformation: String?
     /// `[eid] developer_mode`: whether clients may use developer mode.
     package var allowsDeveloperMode = false
     /// `[eid] automatic_pin`: whether cards that are not virtual may get a PIN without a person.

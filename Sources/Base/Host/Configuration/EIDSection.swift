@@ -8,6 +8,9 @@ extension Configuration {
         "proxy_credentials": { all, value throws(StartError) in
             all.proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
         },
+        "self_information": { all, value throws(StartError) in
+            all.selfInformation = try value.optional(ConfigurationValue.serviceAddress)
+        },
         "developer_mode": { all, value throws(StartError) in all.allowsDeveloperMode = try value.bool() },
         "automatic_pin": { all, value throws(StartError) in all.allowsAutomaticPINs = try value.bool() },
         "date": { all, value throws(StartError) in all.date = try value.optional(ConfigurationValue.day) },
@@ -39,6 +42,13 @@ extension ConfigurationValue {
             guard text.hasPrefix("http://") else { throw refuse("none, environment, http://HOST:PORT") }
             return .address(text)
         }
+    }
+
+    /// The address of a service that shows a user the data of the own card.
+    fileprivate func serviceAddress() throws(StartError) -> String {
+        guard text.hasPrefix("https://"), text.utf8.count <= 1024, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw refuse("an address with https://") }
+        return text
     }
 
     /// A day as `yyyy-MM-dd`. Certificates of cards have days of the years 2000 to 2099.

@@ -13,7 +13,7 @@ public struct Credential: ServerMessage, NamedMessage {
     /// When the card was read, in milliseconds since 1970, by the clock of the host.
     public var time: Int64?
     public var reader: String
-    /// How the card was read: `pkoc-se1`, `pkoc-se2` or `Aliro`.
+    /// How the card was read: `pkoc-se1`, `pkoc-se2`, `Aliro` or `tag`.
     public var technology: String
     /// With Aliro: `standard`, in which the card has signed, or `fast`; nil otherwise.
     public var phase: String?
@@ -27,6 +27,33 @@ public struct Credential: ServerMessage, NamedMessage {
     public var transaction: [UInt8] = []
     /// Whether the allow list of badged has the key; nil: badged has no such list.
     public var isListed: Bool?
+
+    /// The number of a card without a credential. Anybody can copy it, so `key` is nil and nothing is proven.
+    public var tag: Tag?
+
+    /// A tag that is known by its number.
+    public struct Tag: Sendable, Equatable {
+        /// UID or PUPI: 4, 7, 8 or 10 bytes.
+        public var uid: [UInt8]
+        /// Such as `mifareUltralight`: docs/protocol/credentials.md, Tags.
+        public var type: String
+        /// Whether the number is another one at each tap.
+        public var isRandom: Bool
+        /// The records of the NDEF message, if the client has asked for them; nil also if there is no readable message.
+        public var records: [Record]?
+
+        /// A record of an NDEF message. Whoever has written the tag has chosen the content.
+        public enum Record: Sendable, Equatable {
+            case text(String, language: String)
+            case uri(String)
+            /// Another record, with the name of its type.
+            case other(String)
+        }
+
+        public init(uid: [UInt8], type: String, isRandom: Bool = false, records: [Record]? = nil) {
+            (self.uid, self.type, self.isRandom, self.records) = (uid, type, isRandom, records)
+        }
+    }
 
     /// A key that the card has proven.
     public struct Key: Sendable, Equatable {
@@ -68,6 +95,7 @@ extension Credential {
         (number, time) = (json["number"]?.int, json["time"]?.int.map(Int64.init))
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
+            tag = try json["tag"].map { tag throws(Malformed) in try Tag(tag) }
             return
         }
         phase = json["phase"]?.string
@@ -82,6 +110,21 @@ extension Credential {
         certificate = json["certificate"].flatMap(Certificate.init)
         isListed = json["listed"]?.bool
         transaction = json["transaction"]?.string.flatMap { Hex.decode($0) } ?? []
+    }
+}
+
+extension Credential.Tag {
+    fileprivate init(_ json: JSON) throws(Malformed) {
+        uid = try json.required("uid") { $0.string.flatMap { Hex.decode($0) } }
+        type = try json.required("type", as: \.string)
+        isRandom = json["random"]?.bool ?? false
+        records = json["ndef"]?.array?.map { record in
+            switch record["type"]?.string {
+            case "text": .text(record["text"]?.string ?? "", language: record["language"]?.string ?? "")
+            case "uri": .uri(record["uri"]?.string ?? "")
+            default: .other(record["name"]?.string ?? "")
+            }
+        }
     }
 }
 
@@ -126,8 +169,11 @@ let credentialMessages: [any NamedMessage.Type] = [Credential.self, CredentialSt
 extension DaemonConnection {
     /// START_CREDENTIALS. Each card that lies on a reader now or is put there later arrives as the event `Credential`,
     /// until `stopCredentials` or the end of the connection. Needs the permission `credentials`.
+    /// `readsNDEF` says whether the text or address in a tag is read, too, which takes up to a second.
     @discardableResult
-    public func startCredentials() async throws(ClientError) -> CredentialStatus { try await ask("START_CREDENTIALS") }
+    public func startCredentials(readsNDEF: Bool = false) async throws(ClientError) -> CredentialStatus {
+        try await ask("START_CREDENTIALS", readsNDEF ? [.init("ndef", .bool(true))] : [])
+    }
 
     /// STOP_CREDENTIALS.
     @discardableResult

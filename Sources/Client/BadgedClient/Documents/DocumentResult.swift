@@ -72,7 +72,7 @@ public struct DocumentResult: Sendable, Equatable {
 }
 
 extension DocumentResult {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(success: try json.required("success", as: \.bool))
         (error, message, reader) = (json["error"]?.string, json["message"]?.string, json["reader"]?.string)
         verdict = json["verdict"]?.string.flatMap(Verdict.init(rawValue:))

@@ -17,7 +17,7 @@ public struct DocumentMessage: ServerMessage, WorkflowMessage, SecretMessage {
 
     public init(outcome: DocumentResult?) { self.outcome = outcome }
 
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         guard json["success"] != nil else { return }
         outcome = try DocumentResult(json)
     }
@@ -42,7 +42,7 @@ public struct DocumentQuestion: ServerMessage, NamedMessage {
 
 extension DocumentQuestion {
     /// A question without `passwords` is about another kind of card.
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             reader: try json.required("reader", as: Reader.init(entry:)),
             acceptsCAN: try json.required("passwords", as: \.strings).contains("can"),
@@ -141,7 +141,7 @@ public struct DocumentAnchorReport: ServerMessage, NamedMessage {
 }
 
 extension DocumentAnchorReport {
-    init(_ json: JSON) throws(UnreadableMember) {
+    init(_ json: JSON) throws(Malformed) {
         self.init(
             folder: try json.required("folder", as: \.string),
             authorities: try json.required("authorities", as: \.int),

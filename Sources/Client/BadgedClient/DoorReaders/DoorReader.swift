@@ -22,6 +22,8 @@ public struct DoorReader: ServerMessage, NamedMessage {
     public var openingTypes: [String]
     /// The `openingTypes` for which the reader is near enough.
     public var inRange: [String]
+    /// The strength in dBm from which on the reader is near enough, for each of the `openingTypes`.
+    public var limits: [String: Int]
     /// The smoothed signal strength in dBm, which decides `inRange`.
     public var level: Double
     /// The signal strength of the last advertisement in dBm.
@@ -61,6 +63,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
         beacon: Beacon? = nil,
         openingTypes: [String] = [],
         inRange: [String] = [],
+        limits: [String: Int] = [:],
         level: Double,
         lastRSSI: Int,
         isActive: Bool = true,
@@ -69,7 +72,7 @@ public struct DoorReader: ServerMessage, NamedMessage {
         (self.id, self.profile, self.name, self.lockServiceCode) = (id, profile, name, lockServiceCode)
         self.lockServiceCodes = lockServiceCodes ?? lockServiceCode.map { [$0] } ?? []
         self.beacon = beacon
-        (self.openingTypes, self.inRange, self.level) = (openingTypes, inRange, level)
+        (self.openingTypes, self.inRange, self.limits, self.level) = (openingTypes, inRange, limits, level)
         (self.lastRSSI, self.isActive, self.isCoolingDown) = (lastRSSI, isActive, isCoolingDown)
     }
 
@@ -91,6 +94,9 @@ public struct DoorReader: ServerMessage, NamedMessage {
             beacon: json["beacon"].flatMap(Beacon.init),
             openingTypes: json["openingTypes"]?.strings ?? [],
             inRange: json["inRange"]?.members?.filter { $0.value.bool == true }.map(\.key).sorted() ?? [],
+            limits: Dictionary(
+                (json["limits"]?.members ?? []).compactMap { entry in entry.value["dBm"]?.int.map { (entry.key, $0) } }
+            ) { $1 },
             level: level,
             lastRSSI: last,
             isActive: json["active"]?.bool ?? true,

@@ -5,7 +5,7 @@ import EID
 import Host
 
 /// The commands about the country authorities that badged trusts.
-let anchorFeature = FeatureCommands(commands: [AnchorsCommand.spec])
+let anchorFeature = FeatureCommands(group: .administration, commands: [AnchorsCommand.spec])
 
 extension Invocation {
     /// The folder of the trust anchors: that of `--folder`, else that of the badged at the socket, else that of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-let browserFeature = FeatureCommands(commands: [AgentCommand.spec])
+let browserFeature = FeatureCommands(group: .idCard, commands: [AgentCommand.spec])
 
 /// `badgectl agent`: runs the authentications that browsers start.
 enum AgentCommand {

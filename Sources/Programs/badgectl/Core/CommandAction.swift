@@ -23,6 +23,12 @@ struct CommandAction: Sendable {
     private var words: [Substring] { usage.split(separator: " ") }
     var name: String { words.first.map { String($0) } ?? "" }
     var arguments: String { words.dropFirst().joined(separator: " ") }
+    /// Whether an argument can be the name of a file.
+    var takesFiles: Bool {
+        ["FILE", "REFERENCE", "INVITATION"].contains {
+            arguments.split { "[] ".contains($0) }.map(String.init).contains($0)
+        }
+    }
     /// How many arguments there may be.
     var counts: ClosedRange<Int> { words.dropFirst().count { !$0.hasPrefix("[") }...words.count - 1 }
 }
@@ -35,7 +41,7 @@ extension ShellCommand {
     ///   - summary: what the command does.
     ///   - actions: in the order of the help.
     ///   - usual: the action of a command line without one; nil: there must be one.
-    ///   - others: how a shell completes the arguments of the actions.
+    ///   - others: the arguments of the actions, as the help names them.
     ///   - common: the options of every action.
     ///   - options: the options of single actions.
     ///   - details: paragraphs of the help.
@@ -60,7 +66,7 @@ extension ShellCommand {
             operand: ValueSpec("ACTION", .words(actions.map(\.name)), isOptional: usual != nil),
             others: others,
             options: common + options,
-            actions: actions.map { ($0.usage, $0.summary) },
+            actions: actions,
             details: details,
             card: card,
             progress: [

@@ -70,7 +70,7 @@ struct CommandFailure: Error, Equatable {
         case let error as ClientError: self.init(error)
         case let failure as KeyFailure: self.init(.failed, failure.text, hint: Self.hint(failure))
         case let error as StartError: self.init(.failed, error.message, hint: error.hint)
-        default: self.init(.failed, "\(error)", hint: Self.seeLog)
+        default: self.init(.failed, "\(error)")
         }
     }
 

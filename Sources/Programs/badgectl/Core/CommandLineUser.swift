@@ -10,6 +10,8 @@ final class CommandLineUser: WorkflowUser {
         /// How the program ends, from `notDone`; set when the workflow is given up.
         var ending: (@Sendable (_ notDone: String) -> CommandFailure)?
         var lastText = ""
+        /// How many texts and steps were shown.
+        var shown = 0
         var insertions = 0
         /// What an early end means, such as `the PIN was not changed`.
         var notDone: String
@@ -113,6 +115,7 @@ final class CommandLineUser: WorkflowUser {
     func say(_ text: String, isPassing: Bool = false) {
         let isNew = state.withLock { state in
             defer { state.lastText = text }
+            state.shown += 1
             return state.lastText != text
         }
         guard isNew else { return }
@@ -124,6 +127,11 @@ final class CommandLineUser: WorkflowUser {
     func announce(_ text: String) {
         say(text)
         notifier?.show(card, text)
+    }
+
+    /// Shows a failure on the desktop.
+    func notify(_ failure: CommandFailure) {
+        notifier?.show(card, failure.text + (failure.hint.map { "\n\($0)" } ?? ""))
     }
 
     /// Sets what cancels the workflow when the user gives up without a question.
@@ -167,8 +175,24 @@ final class CommandLineUser: WorkflowUser {
     func progress(_ percent: Int) async {
         noteService(at: percent)
         guard percent > 0 else { return }
-        let words = spec?.progress[percent].map { ": \($0)" } ?? ""
-        say("\(percent) %\(words)", isPassing: true)
+        let words = spec?.progress[percent].map { ": \($0.replacing("FIELDS", with: fields))" } ?? ""
+        showStep("\(percent) %\(words)")
+    }
+
+    /// Shows what happens now, on a terminal in a line that the next text replaces.
+    private func showStep(_ text: String) {
+        guard Terminal.show(step: text) else { return say(text, isPassing: true) }
+        state.withLock { $0.shown += 1 }
+    }
+
+    /// Says what happens if nothing else was said for a third of a second.
+    func begins(_ words: String) {
+        let shown = state.withLock { $0.shown }
+        Task { [weak self] in
+            try? await Task.sleep(for: .milliseconds(300))
+            guard let self, state.withLock({ $0.shown == shown }) else { return }
+            showStep(words)
+        }
     }
 
     /// Begins the time that `--timeout` gives the user for putting a card on the reader, unless it runs.

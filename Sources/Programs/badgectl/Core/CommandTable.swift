@@ -20,6 +20,10 @@ enum CommandTable {
 
     static let commands = features.flatMap(\.commands)
 
+    static func commands(of group: CommandGroup) -> [ShellCommand] {
+        features.filter { $0.group == group }.flatMap(\.commands)
+    }
+
     /// The options of all commands.
     static let global = [
         OptionSpec("--socket", ValueSpec("PATH", .files), "talk to the badged that listens here"),

@@ -2,7 +2,7 @@
 import Glibc
 import Host
 
-/// Reads files that the command line names. They may be pipes.
+/// Reads and writes files that the command line names. They may be pipes.
 enum FileContent {
     /// Reads a file of at most `limit` bytes.
     static func read(_ path: String, limit: Int) throws -> [UInt8] {
@@ -17,6 +17,35 @@ enum FileContent {
         case .missing: throw cannotRead(path, "there is no such file")
         case .failed(let reason): throw cannotRead(path, reason)
         }
+    }
+
+    /// Opens a new file, or an old one without its content.
+    static func create(_ path: String) throws -> Int32 {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw cannotWrite(path) }
+        return file
+    }
+
+    /// Writes all of the bytes to the end of a file.
+    static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw cannotWrite(path) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Writes a file.
+    static func write(_ bytes: [UInt8], to path: String) throws {
+        let file = try create(path)
+        defer { close(file) }
+        try append(bytes, file, path)
+    }
+
+    private static func cannotWrite(_ path: String) -> CommandFailure {
+        CommandFailure(.failed, "cannot write \(path): \(errorText())", hint: "name another file")
     }
 
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {

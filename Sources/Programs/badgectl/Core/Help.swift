@@ -7,19 +7,19 @@ enum Help {
         ("3", "badged cannot be reached"), ("4", "access denied"), ("130", "interrupted with Ctrl-C"),
     ]
 
-    static func text(for command: ShellCommand?) -> String {
-        command.map(text(of:)) ?? program
+    static func text(for command: ShellCommand?, _ action: CommandAction? = nil) -> String {
+        guard let command else { return program }
+        return action.map { text(of: $0, of: command) } ?? text(of: command)
     }
 
     private static var program: String {
         """
         Usage: badgectl [OPTION...] COMMAND
-               badgectl help COMMAND
+               badgectl help COMMAND [ACTION]
 
         Talk to badged, the daemon for ID cards.
 
-        Commands:
-        \(columns(CommandTable.commands.map { (usage($0), $0.summary) }))
+        \(commands)
 
         Options:
         \(columns(CommandTable.global.map { (usage($0), $0.summary) }))
@@ -29,9 +29,44 @@ enum Help {
         """
     }
 
+    /// The commands in their groups, in columns of one width.
+    private static var commands: String {
+        let rows = columns(
+            CommandGroup.allCases.flatMap { CommandTable.commands(of: $0) }.map { (usage($0), $0.summary) }
+        )
+        // A line that continues a summary belongs to the row before it.
+        var lines = rows.split(separator: "\n", omittingEmptySubsequences: false)[...]
+        func takeRow() -> String {
+            let row = [lines.removeFirst()] + lines.prefix { $0.hasPrefix("    ") }
+            lines = lines.dropFirst(row.count - 1)
+            return row.joined(separator: "\n")
+        }
+        return CommandGroup.allCases.map { group in
+            "\(group.rawValue):\n" + CommandTable.commands(of: group).map { _ in takeRow() }.joined(separator: "\n")
+        }.joined(separator: "\n\n")
+    }
+
+    private static func text(of action: CommandAction, of command: ShellCommand) -> String {
+        let others = Set(command.actions.flatMap(\.options)).subtracting(action.options)
+        let options = command.options.filter { !others.contains($0.name) } + CommandTable.global
+        let about = command.details.filter { paragraph in
+            paragraph.split { !($0.isLetter || $0 == "-") }.contains { $0 == action.name }
+        }
+        let paragraphs = about.map { "\n" + paragraph($0) + "\n" }.joined()
+        return """
+            Usage: badgectl \(command.name) \(action.usage) [OPTION...]
+
+            \(paragraph(action.summary.prefix(1).uppercased() + action.summary.dropFirst() + "."))
+            \(paragraphs)
+            Options:
+            \(columns(options.map { (usage($0), $0.summary) }))
+            """
+    }
+
     private static func text(of command: ShellCommand) -> String {
         let options = command.options + CommandTable.global
-        let actions = command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0, $1) }))\n"
+        let actions =
+            command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0.usage, $0.summary) }))\n"
         let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
         let summary = command.summary.prefix(1).uppercased() + command.summary.dropFirst() + "."
         return """

@@ -6,8 +6,8 @@ import Text
 struct Invocation: Sendable {
     enum Request: Sendable {
         case run(ShellCommand)
-        /// nil: the help of the program.
-        case help(ShellCommand?)
+        /// Without a command: the help of the program; without an action: that of the command.
+        case help(ShellCommand?, CommandAction?)
         case version
     }
 
@@ -41,7 +41,11 @@ struct Invocation: Sendable {
             command = CommandTable.commands.first { $0.name == name }
             if command == nil { throw usage("unknown command \(name)", nil, names, name) }
         }
-        if given.contains(where: { $0.option == "--help" }) { return Invocation(.help(command)) }
+        if given.contains(where: { $0.option == "--help" }) {
+            // `badgectl help wallet --help` is the help of wallet.
+            if command?.name == HelpCommand.spec.name, words.count > 1 { return try help(words.dropFirst()) }
+            return Invocation(.help(command, command?.actions.first { $0.name == words.dropFirst().first }))
+        }
         if given.contains(where: { $0.option == "--version" }) { return Invocation(.version) }
         guard let command else { throw usage("no command given", nil) }
         var result = Invocation(.run(command))
@@ -58,9 +62,21 @@ struct Invocation: Sendable {
         }
         (result.operand, result.others) = try operands(words.dropFirst(), of: command)
         if command.name == HelpCommand.spec.name {
-            return Invocation(.help(CommandTable.commands.first { $0.name == result.operand }))
+            return try help(words.dropFirst())
         }
         return result
+    }
+
+    /// The help of a command and perhaps of its action.
+    private static func help(_ words: ArraySlice<String>) throws -> Invocation {
+        let command = CommandTable.commands.first { $0.name == words.first }
+        guard let command, let name = words.dropFirst().first else { return Invocation(.help(command, nil)) }
+        guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {
+            let names = command.actions.map(\.name)
+            let word = words.count > 2 && names.contains(name) ? words.dropFirst(2).first ?? "" : name
+            throw usage("\(command.name) has no action \(word)", command.name, names, word)
+        }
+        return Invocation(.help(command, action))
     }
 
     /// The value of an option that is a time in seconds; nil without the option.

@@ -9,6 +9,7 @@ enum Output {
 
     /// Writes a line for programs to standard output, unchanged: a message of badged, a script.
     static func message(_ text: String) {
+        Terminal.removeStep()
         guard write(text + "\n", to: STDOUT_FILENO) else {
             // The reader of the pipe has ended, as in `badgectl readers --watch | head`. That is no error.
             quit(.failed)

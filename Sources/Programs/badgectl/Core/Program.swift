@@ -13,8 +13,8 @@ import Host
             Output.quit(status(error))
         }
         switch invocation.request {
-        case .help(let command):
-            Output.line(Help.text(for: command))
+        case .help(let command, let action):
+            Output.line(Help.text(for: command, action))
             Output.quit(.done)
         case .version:
             Output.line("badgectl \(Version.current)")

@@ -4,9 +4,19 @@ import Text
 
 /// What a feature adds to badgectl.
 struct FeatureCommands: Sendable {
+    /// Where the help of the program lists the commands.
+    var group: CommandGroup
     var commands: [ShellCommand]
     /// Describes a card of the feature's kind; nil for any other card.
     var describeCard: @Sendable (Card) -> String? = { _ in nil }
+}
+
+/// The groups of commands, in the order of the help.
+enum CommandGroup: String, CaseIterable, Sendable {
+    case idCard = "ID card"
+    case wallet = "Wallet and logins"
+    case doors = "Doors"
+    case administration = "Administration"
 }
 
 /// A value on the command line, and how a shell completes it.
@@ -18,6 +28,8 @@ struct ValueSpec: Sendable {
         case readers
         /// The names of the commands; no other value is valid.
         case commands
+        /// The actions of the command before it; the parser checks them.
+        case actions
         /// These words; no other value is valid.
         case words([String])
     }
@@ -40,7 +52,7 @@ struct ValueSpec: Sendable {
         switch completion {
         case .words(let words): words
         case .commands: CommandTable.commands.map(\.name)
-        case .nothing, .files, .readers: nil
+        case .nothing, .files, .readers, .actions: nil
         }
     }
 
@@ -80,16 +92,15 @@ struct ShellCommand: Sendable {
     /// Any number of arguments after the operand; nil: there are none.
     var others: ValueSpec?
     var options: [OptionSpec] = []
-    /// The actions of a command whose first argument is one of several words: usage and summary.
-    var actions: [(usage: String, summary: String)] = []
+    /// The actions of a command whose first argument is one of several words.
+    var actions: [CommandAction] = []
     /// Paragraphs of `badgectl COMMAND --help`.
     var details: [String] = []
     /// The card that the user puts on the reader.
     var card = "ID card"
-    /// What happens from a progress in percent on: docs/protocol/eid.md, RUN_AUTH.
+    /// What happens from a progress in percent on: docs/protocol/eid.md, RUN_AUTH. FIELDS is what was agreed to.
     var progress = [
-        20: "the card is there", 40: "the card and the service prove who they are", 60: "the service reads the card",
-        80: "badged asks the service where to go on",
+        20: "the card is there", 40: "proving the card", 60: "reading FIELDS", 80: "sending you back",
     ]
     /// Whether a command line asks for a consent, unless it has `--yes`.
     var asksForConsent: @Sendable (Invocation) -> Bool = { _ in true }

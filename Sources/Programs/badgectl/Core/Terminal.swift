@@ -21,6 +21,8 @@ enum Terminal {
         var before: termios
         let input: LineSource
         var question: Question?
+        /// Whether the last line is a step, which the next text replaces.
+        var showsStep = false
     }
 
     private static let dialogue = Mutex<Dialogue?>(nil)
@@ -45,6 +47,7 @@ enum Terminal {
             dialogue?.question = Question(prompt: prompt, echoes: echoes, isOpen: isOpen)
             guard let state = dialogue else { return }
             apply(state)
+            removeStep(&dialogue)
             // Last, so that the echo is off when the user sees the question.
             Output.write(prompt, to: state.descriptor)
         }
@@ -69,6 +72,7 @@ enum Terminal {
     static func say(_ text: String, on descriptor: Int32) {
         let text = text.printableLines
         dialogue.withLock { dialogue in
+            removeStep(&dialogue)
             guard let question = dialogue?.question, isatty(descriptor) == 1 else {
                 Output.write(text + "\n", to: descriptor)
                 return
@@ -78,6 +82,28 @@ enum Terminal {
             Output.write(start + text + "\n" + (isOpen ? question.prompt : ""), to: descriptor)
             dialogue?.question?.isInterrupted = !isOpen
         }
+    }
+
+    /// Writes a step of a workflow in place of the step before.
+    /// - Returns: false if there is no terminal for it. Then it is to be written as a line.
+    static func show(step text: String) -> Bool {
+        dialogue.withLock { dialogue in
+            guard let state = dialogue, state.question == nil, !Layout.isPlain else { return false }
+            // A line that the terminal breaks could not be replaced.
+            let text = String(text.printable.prefix(Layout.width(of: state.descriptor) - 1))
+            Output.write("\r\u{1B}[K" + text, to: state.descriptor)
+            dialogue?.showsStep = true
+            return true
+        }
+    }
+
+    /// Removes the step from the terminal, before something else is written there.
+    static func removeStep() { dialogue.withLock { removeStep(&$0) } }
+
+    private static func removeStep(_ dialogue: inout Dialogue?) {
+        guard let state = dialogue, state.showsStep else { return }
+        Output.write("\r\u{1B}[K", to: state.descriptor)
+        dialogue?.showsStep = false
     }
 
     /// Clears the terminal of the dialogue, and what it has kept of earlier lines.
@@ -113,6 +139,7 @@ enum Terminal {
     static func end(forever: Bool = false) {
         dialogue.withLock { dialogue in
             if forever { isEnding.store(true, ordering: .relaxed) }
+            removeStep(&dialogue)
             guard var state = dialogue else { return }
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
             if let question = state.question, !question.isInterrupted { Output.write("\n", to: state.descriptor) }
@@ -123,6 +150,7 @@ enum Terminal {
     /// Restores the settings before the program is stopped.
     static func suspend() {
         dialogue.withLock { dialogue in
+            removeStep(&dialogue)
             guard var state = dialogue else { return }
             tcsetattr(state.descriptor, TCSAFLUSH, &state.before)
         }

@@ -43,7 +43,7 @@ struct WorkflowRun: Sendable {
             notDone: notDone,
             source: source,
             automatic: automatic,
-            notifier: waits ? Notifier() : nil
+            notifier: waits || pinentry != nil ? Notifier() : nil
         ) { text in
             // A script that reads the messages needs no texts.
             if let terminal { terminal.say(text) } else if !isScript || !invocation.wantsJSON { Output.note(text) }
@@ -66,8 +66,14 @@ struct WorkflowRun: Sendable {
         _ body: @escaping @Sendable (WorkflowRun) async throws -> Void
     ) async throws {
         let workflow = try await WorkflowRun(invocation, notDone: notDone)
-        try await workflow.checkReader(invocation)
-        try await workflow.run { try await body(workflow) }
+        do {
+            try await workflow.checkReader(invocation)
+            try await workflow.run { try await body(workflow) }
+        } catch {
+            // Started by a link, the program has no terminal on which it could say why.
+            workflow.user.notify(workflow.failure(error))
+            throw error
+        }
     }
 
     /// Checks that the reader of `--reader` is there, before the user is asked anything. With `--timeout` the workflow

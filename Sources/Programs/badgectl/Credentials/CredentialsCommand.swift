@@ -4,8 +4,10 @@ import Text
 
 /// The commands for credentials that people tap.
 let credentialFeature = FeatureCommands(
+    group: .doors,
     commands: [CredentialsCommand.spec],
     describeCard: { card in
+        if card.kind == "tag" { return "tag, known by its number only" }
         guard let name = ["pkoc": "PKOC", "aliro": "Aliro"][card.kind] else { return nil }
         let versions = card.members["versions"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
         return "\(name) credential" + (versions.isEmpty ? "" : ", version \(versions)")
@@ -17,12 +19,19 @@ enum CredentialsCommand {
     static let spec = ShellCommand(
         name: "credentials",
         summary: "show the credential of the next card or phone on a reader",
-        options: [OptionSpec("--watch", "show every credential, until Ctrl-C")],
+        options: [
+            OptionSpec("--watch", "show every credential, until Ctrl-C"),
+            OptionSpec("--ndef", "also show the text or address in a tag"),
+        ],
         details: [
             """
             Waits for a card or phone with PKOC or Aliro. Shows its 64-bit number in hexadecimal and decimal, or the
             reason why there is no credential. A card that lies on a reader is read at once. Needs the permission
             credentials.
+            """,
+            """
+            Of any other contactless card it shows the number (UID). Anybody can copy this number to another card, so
+            it proves nothing. What --ndef shows was chosen by whoever has written the tag.
             """,
             "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
         ],
@@ -32,7 +41,7 @@ enum CredentialsCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        _ = try await connection.startCredentials()
+        _ = try await connection.startCredentials(readsNDEF: invocation.has("--ndef"))
         Output.note("Waiting for a card or phone. Put it on a reader; Ctrl-C ends.")
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
@@ -46,6 +55,7 @@ enum CredentialsCommand {
 
     /// Such as `Desk: 3f1e4cc6d712764d (4548157090586326605), pkoc-se1`.
     static func line(_ credential: Credential) -> String {
+        if let tag = credential.tag { return "\(credential.reader): \(text(tag))" }
         guard let key = credential.key else {
             return "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"
         }
@@ -55,5 +65,18 @@ enum CredentialsCommand {
             text += ", certificate \(certificate.state) of \(certificate.issuer) for \(certificate.subject)"
         }
         return text
+    }
+
+    /// Such as `tag 04a1b2c3d4e5f6, mifareUltralight; proves nothing; https://example.org`.
+    private static func text(_ tag: Credential.Tag) -> String {
+        let number = Hex.encode(tag.uid) + (tag.isRandom ? " (another number at each tap)" : "")
+        let records = (tag.records ?? []).map { record in
+            switch record {
+            case .text(let text, _): "\"\(text)\""
+            case .uri(let uri): uri
+            case .other(let name): "a record \(name)"
+            }
+        }
+        return (["tag \(number), \(tag.type)", "proves nothing"] + records).joined(separator: "; ")
     }
 }

@@ -83,7 +83,7 @@ enum DocumentAnchorsCommand {
                 hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
             )
         }
-        do throws(AnchorWriter.Fault) {
+        do throws(SystemError) {
             try AnchorWriter(folder: folder).write(chosen.files)
         } catch {
             let isDenied = error.code == EACCES || error.code == EPERM

@@ -30,12 +30,9 @@ enum CaptureCommand {
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
         ScanCommand.warn(try await connection.startScan(options))
         // The file is opened after the answer, so that a user without the permission does not lose the old file.
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            throw CommandFailure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
-        }
+        let file = try FileContent.create(path)
         defer { close(file) }
-        try append(BTSnoop.header, file, path)
+        try FileContent.append(BTSnoop.header, file, path)
         var lost = 0
         for await event in connection.events {
             switch event.message {
@@ -47,7 +44,8 @@ enum CaptureCommand {
                     Output.note("badgectl: \(lost) advertisements are missing in \(path): this program was too slow")
                 }
                 let hci = HCIEvent.event(report, data: advertisement.data)
-                try append(BTSnoop.record(event: hci, microseconds: now, drops: lost), file, path)
+                // Whole records, so that the file is readable when the program is interrupted.
+                try FileContent.append(BTSnoop.record(event: hci, microseconds: now, drops: lost), file, path)
             default: continue
             }
         }
@@ -68,18 +66,5 @@ enum CaptureCommand {
             rssi: advertisement.rssi.flatMap(Int8.init(exactly:)),
             isScanResponse: advertisement.isScanResponse
         )
-    }
-
-    /// Appends whole records, so that the file is readable when the program is interrupted.
-    private static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw CommandFailure(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
-            }
-            rest = rest.dropFirst(count)
-        }
     }
 }

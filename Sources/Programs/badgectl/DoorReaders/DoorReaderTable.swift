@@ -4,7 +4,11 @@ import Glibc
 
 /// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next one.
 enum DoorReaderTable {
-    static func lines(_ readers: some Sequence<DoorReader>) -> [String] {
+    /// `history` shows the last 30 s before `now` instead of a bar.
+    static func lines(
+        _ readers: some Sequence<DoorReader>,
+        history: (SignalHistory, now: Int64)? = nil
+    ) -> [String] {
         let sorted = readers.sorted {
             ($0.isActive ? 0 : 1, -$0.level, $0.id) < ($1.isActive ? 0 : 1, -$1.level, $1.id)
         }
@@ -16,11 +20,16 @@ enum DoorReaderTable {
             let strength = "\(Int(reader.level.rounded())) dBm"
             let near = reader.isActive ? reader.inRange.joined(separator: " ").printable : "lost"
             let line =
-                bar(reader.level) + " " + padded(strength, 8, isLeft: false) + "  "
+                (history.map { $0.0.line(of: reader.id, at: $0.now) } ?? bar(reader.level)) + " "
+                + padded(strength, 8, isLeft: false) + "  "
                 + padded(reader.id.printable, idWidth) + "  "
                 + padded(name, nameWidth) + near
             let trimmed = String(line.reversed().drop { $0 == " " }.reversed())
-            return Layout.wrapped(trimmed, columns: columns, indentation: String(repeating: " ", count: 13))
+            return Layout.wrapped(
+                trimmed,
+                columns: columns,
+                indentation: String(repeating: " ", count: history == nil ? 13 : SignalHistory.lineLength + 1)
+            )
         }
     }
 

@@ -8,11 +8,19 @@ enum ReplayedScan {
     /// In bytes.
     private static let longestFile = 256 << 20
 
-    static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool) throws {
+    /// `plot` is the file for an image of the signals; nil: none.
+    static func run(_ path: String, _ filter: ScanFilter, asJSON: Bool, plot: String? = nil) throws {
         let file = try FileContent.read(path, limit: longestFile)
         let tracker = ReaderTracker()
         var fragments = FragmentAssembly()
         var (first, last): (Int64?, Milliseconds) = (nil, 0)
+        var history = SignalHistory()
+        if plot != nil {
+            tracker.observer = { change, reader in
+                guard change != .lost, filter.matches(reader) else { return }
+                history.add(row(reader, at: reader.lastSeen), at: reader.lastSeen)
+            }
+        }
         let isComplete: Bool
         do throws(Malformed) {
             isComplete = try BTSnoop.forEachEvent(in: file.span) { time, adapter, place in
@@ -40,26 +48,32 @@ enum ReplayedScan {
                 "\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of other devices"
             )
         }
+        if let plot { try ScanCommand.write(history, to: plot) }
         if asJSON {
             Output.message(list(found, at: last, clock: (first ?? 0) / 1000 + last))
             return
         }
-        let readers = found.map { reader in
-            BadgedClient.DoorReader(
-                id: reader.id,
-                profile: reader.profile.rawValue,
-                name: reader.name,
-                lockServiceCode: reader.lockServiceCode,
-                lockServiceCodes: reader.lockServiceCodes,
-                beacon: reader.beacon.map { .init(uuid: $0.uuid, major: Int($0.major), minor: Int($0.minor)) },
-                openingTypes: reader.openingTypes.types.map(\.name),
-                inRange: reader.inRange.types.map(\.name),
-                level: reader.signal.level,
-                lastRSSI: Int(reader.signal.last),
-                isActive: reader.isActive(at: last)
-            )
-        }
+        let readers = found.map { row($0, at: last) }
         for line in DoorReaderTable.lines(readers) { Output.line(line) }
+    }
+
+    /// A reader as badged would report it.
+    private static func row(_ reader: DoorReaders.DoorReader, at now: Milliseconds) -> BadgedClient.DoorReader {
+        let types = reader.openingTypes.types
+        return BadgedClient.DoorReader(
+            id: reader.id,
+            profile: reader.profile.rawValue,
+            name: reader.name,
+            lockServiceCode: reader.lockServiceCode,
+            lockServiceCodes: reader.lockServiceCodes,
+            beacon: reader.beacon.map { .init(uuid: $0.uuid, major: Int($0.major), minor: Int($0.minor)) },
+            openingTypes: types.map(\.name),
+            inRange: reader.inRange.types.map(\.name),
+            limits: Dictionary(types.map { ($0.name, reader.limit($0).value) }) { $1 },
+            level: reader.signal.level,
+            lastRSSI: Int(reader.signal.last),
+            isActive: reader.isActive(at: now)
+        )
     }
 
     /// DOOR_READER_LIST, as badged would answer at the end of the capture.

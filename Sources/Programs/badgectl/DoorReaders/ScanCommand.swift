@@ -2,6 +2,7 @@
 import BadgedClient
 import DoorReaders
 import Glibc
+import Synchronization
 
 /// `badgectl scan`: lists the door readers in reach.
 enum ScanCommand {
@@ -13,6 +14,7 @@ enum ScanCommand {
             OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "readers that can be opened in this way"),
             OptionSpec("--beacons", "iBeacons, too, with UUID, major and minor"),
             OptionSpec("--watch", "show every change, until Ctrl-C"),
+            OptionSpec("--plot", ValueSpec("FILE", .files), "draw the signals over time as an SVG image"),
             OptionSpec("--replay", ValueSpec("FILE", .files), "read a capture instead"),
         ],
         details: [
@@ -23,8 +25,10 @@ enum ScanCommand {
             with 1.
             """,
             """
-            TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap. With --replay badged is not needed;
-            the table shows the state at the end of the capture.
+            TYPE is proximity, motion, seamless, applicationSpecific or enhancedTap. With --watch each reader has a line
+            of the last 30 s. With --replay badged is not needed; the table shows the state at the end of the capture.
+            The image of --plot has a point for each report, the smoothed level as a line, and the limits as dashed
+            lines: walk to a door and back to find the limits of a site.
             """,
         ],
         run: run
@@ -36,7 +40,12 @@ enum ScanCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let filter = try filter(invocation)
         if let path = invocation.value(of: "--replay") {
-            return try ReplayedScan.run(path, filter, asJSON: invocation.wantsJSON)
+            return try ReplayedScan.run(
+                path,
+                filter,
+                asJSON: invocation.wantsJSON,
+                plot: invocation.value(of: "--plot")
+            )
         }
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
@@ -45,23 +54,38 @@ enum ScanCommand {
         if !isWatching { end(connection, after: duration) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
-        let draws = isWatching && Layout.canClear && !invocation.wantsJSON
+        let plot = invocation.value(of: "--plot")
+        let table = isWatching && Layout.canClear && !invocation.wantsJSON ? LiveTable() : nil
         let writes = isWatching && !Layout.canClear && !invocation.wantsJSON
+        var history = SignalHistory()
+        // Ctrl-C ends the command, and the image is written before.
+        let interruption = Mutex<Int32?>(nil)
+        if plot != nil {
+            Signals.handle { number in
+                interruption.withLock { $0 = number }
+                connection.close()
+            }
+        }
         for await event in connection.events {
             switch event.message {
             case let reader as BadgedClient.DoorReader:
                 readers[reader.id] = reader
+                if plot != nil { history.add(reader, at: LiveTable.now) }
                 if writes { for line in DoorReaderTable.lines([reader]) { Output.line(line) } }
+                table?.update(reader)
             case let lost as DoorReaderLost:
                 readers[lost.id] = nil
                 if writes { Output.line("lost \(lost.id)".printable) }
+                table?.remove(lost.id)
             case let change as ScanStatus:
                 status = change
                 if isWatching { warn(status) }
             default: continue
             }
-            if draws { draw(readers) }
         }
+        table?.end()
+        if let plot { try write(history, to: plot) }
+        if let number = interruption.withLock({ $0 }) { throw ExitStatus.interrupted(number) }
         if isWatching { throw connection.ending ?? ClientError.closed }
         if let ending = connection.ending, ending != .closed { throw ending }
         // Readers that were received before a fault are shown, too.
@@ -72,12 +96,16 @@ enum ScanCommand {
         warn(status)
     }
 
-    /// Clears the screen and draws the table.
-    private static func draw(_ readers: [String: BadgedClient.DoorReader]) {
-        Output.write(
-            "\u{1B}[H\u{1B}[2J" + DoorReaderTable.lines(readers.values).joined(separator: "\n") + "\n",
-            to: STDOUT_FILENO
-        )
+    /// Writes the image of `--plot`.
+    static func write(_ history: SignalHistory, to path: String) throws {
+        guard let image = SignalPlot(history).svg else {
+            throw CommandFailure(
+                .failed,
+                "no door reader was received, so there is no image",
+                hint: "badgectl health shows what may be missing; --code 0 accepts any code"
+            )
+        }
+        try FileContent.write(Array(image.utf8), to: path)
     }
 
     /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Glibc
+import Host
 
 /// `badgectl auth`: authenticates to a service.
 enum AuthCommand {
     static let spec = ShellCommand(
         name: "auth",
         summary: "prove your identity with an ID card to the service at URL",
-        operand: ValueSpec("URL"),
+        operand: ValueSpec("URL", isOptional: true),
         options: [
+            OptionSpec("--self", "show the data of the own card, by the service that badged.conf names"),
             .reader,
             .timeout,
             OptionSpec("--yes", "give the service everything that it asks for"),
@@ -25,6 +27,10 @@ enum AuthCommand {
             answers there instead.
             """,
             """
+            --self needs no URL: it asks the service of [eid] self_information in badged.conf(5), which reads the card,
+            and shows what the service answers. The operator of this service sees the data.
+            """,
+            """
             Without a terminal, --yes agrees and --pin-stdin gives the values; without --yes nothing is agreed to.
             Before you agree, nothing is sent to the card. The card of a virtual reader is inserted by itself, as with
             change-pin.
@@ -36,10 +42,12 @@ enum AuthCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         try ServiceVisit.check(invocation)
-        let url = try ServiceLink.tcTokenURL(in: invocation.operand)
+        let (url, readsSelf) = (try address(invocation), invocation.has("--self"))
+        let shows = invocation.has("--follow") || readsSelf && !invocation.has("--open")
         try await WorkflowRun.run(invocation, notDone: SentText.nothing) { workflow in
             try await TrustAnchorAdvice.check(workflow)
             let result: AuthenticationResult
+            workflow.user.begins("asking the service")
             do {
                 result = try await workflow.connection.authenticate(
                     tcTokenURL: url,
@@ -53,11 +61,11 @@ enum AuthCommand {
                 if failure.status == .unreachable { failure.text += ": \(workflow.user.notDone)" }
                 throw failure
             }
-            let shown = Result { try show(result, to: workflow.user, hasBrowser: invocation.has("--follow")) }
+            let shown = Result { try show(result, to: workflow.user, hasBrowser: shows) }
             // The service may show a page after an error, too.
             if let url = result.url, result.isSuccess || workflow.user.ending == nil {
                 do {
-                    try ServiceVisit.run(url, invocation, workflow.user, isSuccess: result.isSuccess)
+                    try ServiceVisit.run(url, invocation, workflow.user, isSuccess: result.isSuccess, shows: shows)
                 } catch {
                     guard case .failure = shown else { throw error }
                     workflow.user.say(workflow.failure(error).text + ".")
@@ -65,6 +73,24 @@ enum AuthCommand {
             }
             try shown.get()
         }
+    }
+
+    /// The address of the TcToken: that of the link, or with `--self` that of the configuration.
+    private static func address(_ invocation: Invocation) throws -> String {
+        let link = invocation.operand
+        guard invocation.has("--self") else {
+            guard !link.isEmpty else { throw invocation.usage("auth needs URL, or --self") }
+            return try ServiceLink.tcTokenURL(in: link)
+        }
+        guard link.isEmpty else { throw invocation.usage("auth --self takes no URL") }
+        guard let address = try Configuration(path: nil).selfInformation else {
+            throw CommandFailure(
+                .failed,
+                "badged.conf names no service that shows the data of the own card",
+                hint: "write self_information = ADDRESS below [eid] in /etc/badged/badged.conf; see badged.conf(5)"
+            )
+        }
+        return try ServiceLink.tcTokenURL(in: address)
     }
 
     /// Says how an authentication ended, and throws its failure. `hasBrowser`: whether a browser gets the address.

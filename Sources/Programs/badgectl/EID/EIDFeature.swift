@@ -3,6 +3,7 @@ import BadgedClient
 
 /// The commands for eID cards.
 let eidFeature = FeatureCommands(
+    group: .idCard,
     commands: [ChangePINCommand.spec, AuthCommand.spec],
     describeCard: { $0.eid?.summary }
 )

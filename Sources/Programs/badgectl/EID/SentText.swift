@@ -39,6 +39,13 @@ extension CommandLineUser {
         notDone = SentText.text(SentData(.possible, rights: rights), hasAgreed: true)
     }
 
+    /// What the service reads, such as `13 fields`. A question that the card answers with yes or no is no field.
+    var fields: String {
+        let others = ["CanAllowed", "PinManagement", "AgeVerification", "AddressVerification"]
+        let count = granted?.count { !others.contains($0) && !$0.hasPrefix("Write") } ?? 0
+        return count == 0 ? "the card" : count == 1 ? "1 field" : "\(count) fields"
+    }
+
     /// Notes what badged reports at the end. Without a report the progress decides.
     func note(_ sent: SentData?) {
         if let sent { notDone = SentText.text(sent, hasAgreed: granted != nil) }

@@ -41,7 +41,9 @@ enum ServiceLink {
         guard let address = parts.first?.lowercased() else { return nil }
         // A link that was copied without its beginning.
         let isBare = address.hasPrefix("tctokenurl=")
-        let isWeb = address.hasPrefix("https:") || address.hasPrefix("http:") || !address.contains("://")
+        let isWeb =
+            address.hasPrefix("https:") || address.hasPrefix("http:")
+            || !address.contains("://") && !address.hasPrefix("eid:")
         let path = address.hasSuffix("/") ? address.dropLast() : address[...]
         guard isBare || !isWeb || path.hasSuffix("/eid-client") else { return nil }
         let query = isBare ? text[...] : parts.dropFirst().first ?? ""

@@ -30,10 +30,11 @@ enum ServiceVisit {
         _ url: String,
         _ invocation: Invocation,
         _ user: CommandLineUser,
-        isSuccess: Bool
+        isSuccess: Bool,
+        shows: Bool
     ) throws {
         let opens = invocation.has("--open")
-        guard opens || invocation.has("--follow") else { return }
+        guard opens || shows else { return }
         // --open comes after the address. With --follow the page takes its place, but only if there is a page.
         let showAddress: @Sendable () -> Void = { if !opens { tell(url, user, isSuccess: isSuccess) } }
         // badged only passes on such addresses; xdg-open would also start other programs.
@@ -42,7 +43,7 @@ enum ServiceVisit {
             throw CommandFailure(
                 .failed,
                 "the address of the service is not a web address",
-                hint: CommandFailure.seeLog
+                hint: "tell the operator of the service"
             )
         }
         // The authentication is over, so a signal ends the program at once.

@@ -3,6 +3,7 @@ import BadgedClient
 
 /// The commands about badged itself and its readers.
 let generalFeature = FeatureCommands(
+    group: .administration,
     commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, MetricsCommand.spec, HelpCommand.spec]
 )
 
@@ -31,8 +32,9 @@ extension Reader {
 enum HelpCommand {
     static let spec = ShellCommand(
         name: "help",
-        summary: "show this help, or that of a command",
+        summary: "show this help, or that of a command or of its action",
         operand: ValueSpec("COMMAND", .commands, isOptional: true),
+        others: ValueSpec("ACTION", .actions),
         run: { _ in }
     )
 }

@@ -5,7 +5,7 @@ import Secrets
 import Text
 
 /// The commands for keys of doors and one-time codes.
-let keyFeature = FeatureCommands(commands: [KeysCommand.spec, EndpointCommand.spec, CodeCommand.spec])
+let keyFeature = FeatureCommands(group: .doors, commands: [KeysCommand.spec, EndpointCommand.spec, CodeCommand.spec])
 
 /// A connection for commands about keys.
 struct KeyCalls {
@@ -68,7 +68,7 @@ enum KeysCommand {
             OptionSpec(
                 "--format",
                 ValueSpec("FORM", .words(["pem", "hex", "der", "numbers", "qr"])),
-                "export: the form; pem"
+                "export: the form; pem. qr draws the code on a terminal, and writes its text otherwise"
             ),
             OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code, or a file with it"),
             Confirmation.option,
@@ -172,7 +172,14 @@ enum KeysCommand {
         switch invocation.value(of: "--format") ?? "pem" {
         case "hex": Output.line((export["publicKey"]?.string ?? "").printable)
         case "der": Output.line((export["der"]?.string ?? "").printable)
-        case "qr": Output.line((export["qr"]?.string ?? "").printable)
+        case "qr":
+            let text = export["qr"]?.string ?? ""
+            // A program wants the text, a person the picture.
+            guard isatty(STDOUT_FILENO) == 1 else { return Output.line(text.printable) }
+            guard let lines = QRDrawing.lines(text) else {
+                throw CommandFailure(.failed, "the key does not fit into a QR code", hint: "use --format pem")
+            }
+            Output.line(lines.joined(separator: "\n"))
         case "numbers":
             for number in export["numbers"]?.array ?? [] {
                 let texts = [number["bits"]?.int.map { "\($0)" }, number["hex"]?.string, number["decimal"]?.string]
@@ -211,7 +218,7 @@ enum EndpointCommand {
         summary: "show, set up, update or remove the store of your keys",
         actions: actions,
         usual: "show",
-        others: ValueSpec("INVITATION", .files),
+        others: ValueSpec("INVITATION"),
         options: [Confirmation.option],
         details: [
             """

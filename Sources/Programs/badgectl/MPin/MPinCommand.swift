@@ -2,7 +2,7 @@
 import BadgedClient
 
 /// The command for M-Pin.
-let mpinFeature = FeatureCommands(commands: [MPinCommand.spec])
+let mpinFeature = FeatureCommands(group: .wallet, commands: [MPinCommand.spec])
 
 /// `badgectl mpin`: registers users of M-Pin, logs them in, and signs documents.
 enum MPinCommand {
@@ -60,7 +60,7 @@ enum MPinCommand {
         name: "mpin",
         summary: "register with M-Pin, log in, get a one-time code, or sign documents",
         actions: actions,
-        others: ValueSpec("ARGUMENT", .files),
+        others: ValueSpec("ARGUMENT"),
         common: [
             OptionSpec("--backend", ValueSpec("URL"), "the address of the service; needed if it is not clear"),
             OptionSpec("--client-id", ValueSpec("ID"), "the customer of MIRACL to whom the user belongs"),

@@ -262,7 +262,11 @@ struct MPinDialogue: Sendable {
     func checked<Value>(_ status: MpinStatus, _ value: Value?) throws -> Value {
         try check(status)
         guard let value else {
-            throw CommandFailure(.failed, "badged has answered without a result", hint: CommandFailure.seeLog)
+            throw CommandFailure(
+                .failed,
+                "badged has answered without a result",
+                hint: "badgectl status shows the version of badged; badgectl --version is its own"
+            )
         }
         return value
     }

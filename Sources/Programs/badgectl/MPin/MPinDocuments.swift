@@ -73,7 +73,11 @@ enum MPinDocuments {
         do throws(CryptoError) {
             return try DigestAlgorithm.sha256.hash(document)
         } catch {
-            throw CommandFailure(.failed, "the document cannot be hashed: \(error)", hint: CommandFailure.seeLog)
+            throw CommandFailure(
+                .failed,
+                "the document cannot be hashed: \(error)",
+                hint: "check the library libcrypto"
+            )
         }
     }
 

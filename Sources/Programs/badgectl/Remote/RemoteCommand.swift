@@ -2,7 +2,7 @@
 import BadgedClient
 
 /// The command for readers over the network.
-let remoteFeature = FeatureCommands(commands: [RemoteCommand.spec])
+let remoteFeature = FeatureCommands(group: .administration, commands: [RemoteCommand.spec])
 
 /// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
 enum RemoteCommand {

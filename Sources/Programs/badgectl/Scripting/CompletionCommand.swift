@@ -48,14 +48,28 @@ enum CompletionCommand {
             case .words, .commands:
                 "COMPREPLY=($(compgen -W '\(words(value))' -- \"$current\"))"
             case .readers: "_badgectl_readers"
+            case .actions: "case $action in \(actionCases) *) COMPREPLY=() ;; esac"
             case .nothing, nil: "COMPREPLY=()"
             }
+        }
+        // The actions of each command that has some.
+        var actionCases: String {
+            commands.filter { !$0.actions.isEmpty }.map {
+                "\($0.name)) COMPREPLY=($(compgen -W '\($0.actions.map(\.name).joined(separator: " "))' -- \"$current\")) ;;"
+            }.joined(separator: " ")
+        }
+        // What follows the first word behind the command.
+        func others(_ command: ShellCommand) -> String {
+            let files = command.actions.filter(\.takesFiles).map(\.name)
+            guard !command.actions.isEmpty else { return completions(command.others) }
+            guard !files.isEmpty else { return "COMPREPLY=()" }
+            return "case $action in \(files.joined(separator: "|"))) \(completions(ValueSpec("FILE", .files))) ;; "
+                + "*) COMPREPLY=() ;; esac"
         }
         let values = valueOptions.map { "        \($0.name)) \(completions($0.value)); return ;;" }
         let cases = commands.map { command in
             "        \(command.name)) words='\(names(command.options + CommandTable.global))'; "
-                + "\(completions(command.operand))"
-                + (command.others == nil ? " ;;" : "; COMPREPLY+=($(compgen -f -- \"$current\")) ;;")
+                + "if [[ -z $action ]]; then \(completions(command.operand)); else \(others(command)); fi ;;"
         }
         return """
             # bash completion for badgectl
@@ -70,7 +84,7 @@ enum CompletionCommand {
                 done < <("${COMP_WORDS[0]}" ${socket:+"--socket=$socket"} readers --names 2>/dev/null)
             }
             _badgectl() {
-                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words i socket=
+                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= action= words i socket=
                 # bash splits --socket=PATH into three words.
                 for ((i = 1; i + 1 < COMP_CWORD; i++)); do
                     [[ ${COMP_WORDS[i]} = --socket ]] || continue
@@ -84,7 +98,7 @@ enum CompletionCommand {
                     case ${COMP_WORDS[i]} in
                         \(valueOptions.map(\.name).joined(separator: "|"))) ((i++)) ;;
                         -*) ;;
-                        *) command=${COMP_WORDS[i]}; break ;;
+                        *) [[ -z $command ]] || { action=${COMP_WORDS[i]}; break; }; command=${COMP_WORDS[i]} ;;
                     esac
                 done
                 case $command in
@@ -103,6 +117,7 @@ enum CompletionCommand {
             case .files: "_files"
             case .words, .commands: "(\(words(value)))"
             case .readers: "_badgectl_readers"
+            case .actions: "_badgectl_actions"
             case .nothing: " "
             }
         }
@@ -112,11 +127,19 @@ enum CompletionCommand {
             return "'\(option.name)\(option.value == nil ? "" : "=")[\(option.summary)]\(value)'"
         }
         let global = CommandTable.global.map(argument).joined(separator: " ")
+        let actions = commands.filter { !$0.actions.isEmpty }.map {
+            "        \($0.name)) compadd \($0.actions.map(\.name).joined(separator: " ")) ;;"
+        }.joined(separator: "\n")
         let list = commands.map { "'\($0.name):\($0.summary)'" }.joined(separator: " ")
         let cases = commands.map { command in
             let operand = command.operand.map { " ':\($0.name):\(action($0))'" } ?? ""
             let arguments = ([global] + command.options.map(argument)).joined(separator: " ")
-            let others = command.others.map { " '*:\($0.name):\(action($0))'" } ?? ""
+            let files = command.actions.filter(\.takesFiles).map(\.name).joined(separator: "|")
+            let others =
+                command.others.map { value in
+                    let other = files.isEmpty ? action(value) : "{ [[ -z ${words[(R)(\(files))]} ]] || _files }"
+                    return " '*:\(value.name):\(other)'"
+                } ?? ""
             return "                \(command.name)) _arguments \(arguments)\(operand)\(others) ;;"
         }
         return """
@@ -126,6 +149,11 @@ enum CompletionCommand {
                 local socket=$_badgectl_socket
                 names=(${(f)"$(${_badgectl_program:-badgectl} ${socket:+--socket=$socket} readers --names 2>/dev/null)"})
                 compadd -a names
+            }
+            _badgectl_actions() {
+                case $words[2] in
+            \(actions)
+                esac
             }
             _badgectl() {
                 # The options before the command are not in opt_args of the command.
@@ -155,7 +183,7 @@ enum CompletionCommand {
             case .files: " -r -F"
             case .words, .commands: " -x -a '\(words(value))'"
             case .readers: " -x -a '(__badgectl_readers)'"
-            case .nothing: " -x"
+            case .nothing, .actions: " -x"
             }
         }
         func line(_ option: OptionSpec, _ condition: String) -> String {
@@ -170,21 +198,57 @@ enum CompletionCommand {
                 badgectl $socket readers --names 2>/dev/null
             end
             """
-        var lines = ["# fish completion for badgectl", readers, "complete -c badgectl -f"]
+        // The words that are no options: the command, then how many there are, then which the second may be.
+        let command = """
+            function __badgectl_command
+                set -l words
+                set -l skip 0
+                for word in (commandline -opc)[2..]
+                    if test $skip = 1
+                        set skip 0
+                    else if contains -- $word \(valueOptions.map(\.name).joined(separator: " "))
+                        set skip 1
+                    else if not string match -q -- '-*' $word
+                        set -a words $word
+                    end
+                end
+                test "$words[1]" = "$argv[1]"; or return 1
+                test -z "$argv[2]"; or test "$argv[2]" -le (count $words); or return 1
+                test "$argv[2]" != 1; or test (count $words) = 1; or return 1
+                test -z "$argv[3]"; or contains -- "$words[2]" $argv[3..]
+            end
+            """
+        var lines = ["# fish completion for badgectl", readers, command, "complete -c badgectl -f"]
         lines += CommandTable.global.map { line($0, "") }
         for command in commands {
             lines.append(
                 "complete -c badgectl -n __fish_use_subcommand -a \(command.name) -d '\(command.summary)'"
             )
-            let condition = " -n '__fish_seen_subcommand_from \(command.name)'"
+            // A command is the first word; its name may be an argument of help.
+            let condition = " -n '__badgectl_command \(command.name)'"
             lines += command.options.map { line($0, condition) }
             guard let operand = command.operand else { continue }
             switch operand.completion {
             case .files: lines.append("complete -c badgectl\(condition) -F")
-            case .words, .commands: lines.append("complete -c badgectl\(condition) -a '\(words(operand))'")
-            case .nothing, .readers: break
+            case .words, .commands:
+                let first = " -n '__badgectl_command \(command.name) 1'"
+                lines.append("complete -c badgectl\(first) -a '\(words(operand))'")
+            case .nothing, .readers, .actions: break
             }
-            if command.others != nil { lines.append("complete -c badgectl\(condition) -F") }
+            switch command.others?.completion {
+            case .files: lines.append("complete -c badgectl\(condition) -F")
+            case .actions:
+                for other in commands where !other.actions.isEmpty {
+                    let second = " -n '__badgectl_command \(command.name) 2 \(other.name)'"
+                    let names = other.actions.map(\.name).joined(separator: " ")
+                    lines.append("complete -c badgectl\(second) -a '\(names)'")
+                }
+            case .nothing, .words, .commands, .readers, nil: break
+            }
+            let files = command.actions.filter(\.takesFiles).map(\.name).joined(separator: " ")
+            if !files.isEmpty {
+                lines.append("complete -c badgectl -n '__badgectl_command \(command.name) 2 \(files)' -F")
+            }
         }
         return lines.joined(separator: "\n")
     }

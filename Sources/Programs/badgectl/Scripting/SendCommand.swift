@@ -132,4 +132,4 @@ final class SendCommand: Sendable {
 }
 
 /// The commands for scripts and shells.
-let scriptingFeature = FeatureCommands(commands: [SendCommand.spec, CompletionCommand.spec])
+let scriptingFeature = FeatureCommands(group: .administration, commands: [SendCommand.spec, CompletionCommand.spec])

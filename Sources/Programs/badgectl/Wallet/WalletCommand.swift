@@ -64,7 +64,7 @@ enum WalletCommand {
         name: "wallet",
         summary: "set up wallet cards (Keycard), and sign with them",
         actions: actions,
-        others: ValueSpec("ARGUMENT", .files),
+        others: ValueSpec("ARGUMENT"),
         common: [.reader, .timeout, .pinStdin, .pinentry],
         options: [
             OptionSpec("--words", ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),

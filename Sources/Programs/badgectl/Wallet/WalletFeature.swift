@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-let walletFeature = FeatureCommands(commands: [WalletCommand.spec], describeCard: { $0.keycard?.summary })
+let walletFeature = FeatureCommands(
+    group: .wallet,
+    commands: [WalletCommand.spec],
+    describeCard: { $0.keycard?.summary }
+)
 
 extension Keycard {
     /// A summary such as `Keycard 3.1, 2 PIN tries left`.

@@ -116,9 +116,12 @@ class DoorCommands(Calls):
 
 class CredentialCommands(Calls):
     @both
-    async def start_credentials(self) -> Credentials:
-        """Receives the event `Credential` for each card or phone that is put on a reader."""
-        return await self._ask("START_CREDENTIALS", Credentials)
+    async def start_credentials(self, *, ndef: bool | None = None) -> Credentials:
+        """Receives the event `Credential` for each card or phone that is put on a reader.
+
+        With `ndef` the text or address in a tag is read, too.
+        """
+        return await self._ask("START_CREDENTIALS", Credentials, {"ndef": ndef})
 
     @both
     async def stop_credentials(self) -> Credentials:

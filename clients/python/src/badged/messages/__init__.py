@@ -52,6 +52,7 @@ from .others import (
     Remote,
     RemoteDevice,
     ShowUI,
+    Tag,
     UserInterface,
 )
 from .prompts import (
@@ -184,6 +185,7 @@ __all__ = [
     "SiteImported",
     "Started",
     "Status",
+    "Tag",
     "Timeouts",
     "UserInterface",
     "Validity",

@@ -19,6 +19,7 @@ __all__ = [
     "Remote",
     "RemoteDevice",
     "ShowUI",
+    "Tag",
     "UserInterface",
 ]
 
@@ -31,6 +32,16 @@ class Credentials(Event, msg="CREDENTIALS"):
     validated: bool = False
     issuers: int = 0
     error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tag(Record):
+    """The number of a card without a credential, which anybody can copy. `ndef` is what is written in it."""
+
+    uid: str
+    type: str
+    random: bool = False
+    ndef: tuple[Mapping[str, Any], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +60,7 @@ class Credential(Event, msg="CREDENTIAL"):
     number: int | None = None
     time: int | None = None
     listed: bool | None = None
+    tag: Tag | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

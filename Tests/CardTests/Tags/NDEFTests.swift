@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Tags
+import TestSupport
+import Testing
+import Text
+
+@Suite("NDEF messages", .timeLimit(.minutes(5)))
+struct NDEFTests {
+    private static func text(_ record: NDEFRecord) -> JSON {
+        let members: [(String, String)] =
+            switch record {
+            case .text(let text, let language): [("type", "text"), ("text", text), ("language", language)]
+            case .uri(let uri): [("type", "uri"), ("uri", uri)]
+            case .other(let name): [("type", "other"), ("name", name)]
+            }
+        return .object(members.map { JSON.Member($0, .string($1)) })
+    }
+
+    @Test("messages have the records that ndeflib reads, and what it refuses is refused")
+    func foreign() throws {
+        let rows = try #require(try vectorFile("ndef.json")["rows"]?.array)
+        #expect(rows.count > 400)
+        for row in rows {
+            let message = try? NDEFMessage(try row.bytes("message"))
+            let name = row["message"]?.string ?? ""
+            if row["error"]?.bool == true {
+                #expect(message == nil, "\(name)")
+            } else {
+                #expect(message.map { JSON.array($0.records.map(Self.text)) } == row["records"], "\(name)")
+            }
+        }
+    }
+
+    @Test("the chunks of a record are one record")
+    func chunks() throws {
+        // The text record "en", "Hello" in three chunks.
+        let message = try NDEFMessage(hex("b101045402656e48" + "360002656c" + "5600026c6f"))
+        #expect(message.records == [.text("Hello", language: "en")])
+    }
+
+    @Test(
+        "a chunk without its start or its end, and too many records, are refused",
+        arguments: [
+            ("f101035402656e", .wrongChunk), ("b101035402656e560000" + "00", .leftOver), ("d60000", .wrongChunk),
+            ("b101035402656e510000", .wrongChunk), ("b101035402656e57000141", .wrongChunk),
+        ] as [(String, NDEFMessage.Malformed)]
+    )
+    func malformed(bytes: String, error: NDEFMessage.Malformed) {
+        #expect(throws: error) { try NDEFMessage(hex(bytes)) }
+    }
+
+    @Test("a message of many records or bytes is refused before it costs much")
+    func bounds() {
+        let many = hex("900000") + (0..<1000).flatMap { _ in hex("100000") } + hex("500000")
+        #expect(throws: Never.self) { try NDEFMessage(many) }
+        let other = hex("9101014141") + (0..<200).flatMap { _ in hex("1101014141") } + hex("5101014141")
+        #expect(throws: NDEFMessage.Malformed.tooLong) { try NDEFMessage(other) }
+        #expect(throws: NDEFMessage.Malformed.tooLong) {
+            try NDEFMessage([UInt8](repeating: 0, count: NDEFMessage.maximumBytes + 1))
+        }
+        #expect((try? NDEFMessage([]))?.records.isEmpty == true)
+    }
+}
