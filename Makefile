@@ -41,7 +41,7 @@ PACKAGES ?=
 # Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build programs deb docs test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -59,6 +59,7 @@ help:
 	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
 	@echo 'make docs         make the reference of the client library into .build-docs, for docc'
 	@echo 'make deb          build the Debian packages into .build-deb'
+	@echo 'make release      make what a release has: packages, sources, bill of materials, sums'
 	@echo 'make clean        remove all build products'
 
 setup:
@@ -71,6 +72,11 @@ build:
 # The build alone, which needs no network.
 programs:
 	$(SWIFT) build $(RELEASE)
+
+# The packages, the source archive, the bill of materials and their sums: .build-release.
+release: build
+	@.ci/setup package
+	@BIN='$(BIN)' packaging/release
 
 deb: build
 	@.ci/setup package
@@ -98,8 +104,14 @@ docs:
 	Sources/Client/reference.sh .build-examples/symbols .build-docs
 	@echo 'The reference is .build-docs/badged.doccarchive. To read it: docc preview, or a web server.'
 
+RUN_SOCKET = $${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock
+RUN_STATE = $${XDG_STATE_HOME:-$$HOME/.local/state}/badged-run
+
 run: build
-	exec $(BIN)/badged --virtual --socket "$${XDG_RUNTIME_DIR:-/tmp}/badged-run.sock" $(ARGS)
+	@mkdir -p "$(RUN_STATE)" && chmod 700 "$(RUN_STATE)"
+	@echo "badged listens at $(RUN_SOCKET), and keeps its state in $(RUN_STATE)."
+	@echo "In another terminal: $(BIN)/badgectl --socket $(RUN_SOCKET) status; the PIN of the virtual card is 123456."
+	@STATE_DIRECTORY="$(RUN_STATE)" exec $(BIN)/badged --virtual --socket "$(RUN_SOCKET)" $(ARGS)
 
 demo:
 	@.ci/setup build

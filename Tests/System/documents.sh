@@ -5,11 +5,11 @@
 # fault; ProtocolPageTests checks their tables of commands. Links in them work.
 . "$(dirname "$0")/lib.sh"
 needs man python3
-needs_programs badged badgectl badged-virtual-card
+needs_programs badged badgectl badged-virtual-card badged-mqtt
 cd "$root"
 
 version=$("$bin/badged" --version | cut -d' ' -f2)
-for program in badgectl badged-virtual-card; do
+for program in badgectl badged-virtual-card badged-mqtt; do
     check "$program has the version of badged, $version" test "$("$bin/$program" --version)" = "$program $version"
 done
 
@@ -30,9 +30,11 @@ contains() {
 
 # MARK: Manual pages
 
-for page in badged.8 badgectl.1 badged-virtual-card.1 badged.conf.5; do
+for page in badged.8 badgectl.1 badged-virtual-card.1 badged-mqtt.8 badged.conf.5; do
     sed "s|@VERSION@|$version|g" "docs/man/$page" >"$work/$page"
-    MANWIDTH=100 man --warnings=all --local-file "$work/$page" >"$work/$page.txt" 2>"$work/warnings" </dev/null || true
+    MANWIDTH=100 man --warnings=all --local-file "$work/$page" >/dev/null 2>"$work/warnings" </dev/null || true
+    # A hyphen in an option would make two of it.
+    MANWIDTH=100 man --no-hyphenation --local-file "$work/$page" >"$work/$page.txt" 2>/dev/null </dev/null || true
     check "$page: the formatter prints no warning" test ! -s "$work/warnings"
     for heading in NAME DESCRIPTION 'SEE ALSO'; do
         check "$page has the heading $heading" holds "$work/$page.txt" "^$heading"
@@ -46,11 +48,23 @@ manual() { # manual PAGE WORD...: the formatted page contains each word.
 options() { "$@" --help | grep -oE -- '--[a-z][a-z-]*' | sort -u; }
 check "badged.8 has every option of badged --help" manual badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has every option" manual badged-virtual-card.1 $(options "$bin/badged-virtual-card")
+check "badged-mqtt.8 has every option" manual badged-mqtt.8 $(options "$bin/badged-mqtt")
+# only PAGE OPTION...: the formatted page has these options and no others; --now is of systemctl.
+only() {
+    page=$1
+    shift
+    printf '%s\n' --now "$@" | sort -u >"$work/known"
+    grep -oE -- '--[a-z][a-z-]*' "$work/$page.txt" | sort -u | comm -13 "$work/known" - | diff /dev/null -
+}
+check "badged.8 has no other option" only badged.8 $(options "$bin/badged")
+check "badged-virtual-card.1 has no other option" only badged-virtual-card.1 $(options "$bin/badged-virtual-card")
+check "badged-mqtt.8 has no other option" only badged-mqtt.8 $(options "$bin/badged-mqtt")
 commands=$("$bin/badgectl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 check "badgectl.1 has every command" manual badgectl.1 $commands
 for command in $commands; do
     check "badgectl.1 has every option of badgectl $command" manual badgectl.1 $(options "$bin/badgectl" "$command")
 done
+check "badgectl.1 has no other option" only badgectl.1 $(for command in $commands; do options "$bin/badgectl" "$command"; done)
 check "badged.conf.5 has every section and key of the installed configuration" manual badged.conf.5 \
     $(sed -n 's/^#\([a-z_]*\) = .*/\1/p; s/^\(\[.*\]\)$/\1/p' systemd/badged.conf)
 keys=$(sed -n '/switch key {/,/default:/s/^ *case \(".*"\):.*/\1/p' Sources/Base/Host/Configuration/*.swift | tr -d '",')

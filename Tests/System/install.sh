@@ -49,9 +49,12 @@ END
     sort -o "$work/expected" "$work/expected"
     list "$to" | grep -v '/share/doc/badged/' >"$work/found"
     check "$prefix: these files and no others" diff "$work/expected" "$work/found"
-    for file in README.md CHANGELOG.md LICENSE LICENSES/Apache-2.0.txt architecture.md protocol.md protocol/eid.md testing.md \
+    for file in README.md CHANGELOG.md SECURITY.md LICENSE LICENSES/Apache-2.0.txt protocol.md protocol/eid.md readers.md \
         examples/README.md examples/change_pin.py examples/door-readers.btsnoop; do
         check "$prefix: $file is among the documents" test -s "$to$prefix/share/doc/badged/$file"
+    done
+    for file in CONTRIBUTING.md architecture.md testing.md benchmarks.md; do
+        check "$prefix: $file, for developers of badged, is not" test ! -e "$to$prefix/share/doc/badged/$file"
     done
     for page in $(cd "$to$prefix/share/doc/badged" && find . -name '*.md'); do
         check "$prefix: the links of the installed $page lead to files" has_files "$to$prefix/share/doc/badged/$page"
