@@ -198,6 +198,11 @@ let package = Package(
             ]
         ),
 
+        services.target(
+            "MQTT",
+            ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text", "Threads"]
+        ),
+
         // Readers
         readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
         readers.target(
@@ -335,8 +340,8 @@ let package = Package(
         programs.program(
             "badged-mqtt",
             [
-                "BadgedClient", "CMosquitto", "CLinux", "Concurrency", "Credentials", "Crypto", "Host", "Secrets",
-                "Store", "Text",
+                "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Secrets", "Text",
+                "Threads",
             ],
             isResident: true
         ),
@@ -420,7 +425,7 @@ let package = Package(
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Host", "Readers", "ISO7816",
                 "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Secrets", "Crypto", "Credentials",
-                "TPM", "Store", "Vault",
+                "TPM", "Store", "Vault", "MQTT",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -497,7 +502,7 @@ let package = Package(
         ),
         tests(
             "MQTTTests",
-            ["badged-mqtt", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
+            ["badged-mqtt", "MQTT", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
         ),
         tests("FuzzTests", ["FuzzTargets"]),
         tests(
@@ -567,7 +572,7 @@ let package = Package(
         tests(
             "BadgectlTests",
             [
-                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "Text", "Secrets", "TestSupport",
+                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "HTTP", "Text", "Secrets", "TestSupport",
                 "DoorReaders",
             ]
         ),

@@ -16,6 +16,8 @@ package struct Confinement: Sendable {
     var readable: [String] = []
     /// The same for reading and writing. No file can be created, removed or renamed.
     var writable: [String] = []
+    /// Folders in which files can be created, removed and renamed, too.
+    var owned: [String] = []
 
     package struct Failure: Error, Sendable {
         package let text: String
@@ -48,8 +50,8 @@ package struct Confinement: Sendable {
         let ruleset = clinux_landlock_create()
         guard ruleset >= 0 else { throw Self.failure("landlock_create_ruleset", errno) }
         defer { close(ruleset) }
-        for (paths, mayWrite) in [(readable, false), (writable, true)] {
-            for path in paths where clinux_landlock_allow(ruleset, path, mayWrite ? 1 : 0) != 0 && errno != ENOENT {
+        for (paths, level) in [(readable, CLINUX_MAY_READ), (writable, CLINUX_MAY_WRITE), (owned, CLINUX_MAY_CREATE)] {
+            for path in paths where clinux_landlock_allow(ruleset, path, level) != 0 && errno != ENOENT {
                 throw Self.failure(path, errno)
             }
         }
