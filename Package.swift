@@ -201,6 +201,11 @@ let package = Package(
             ]
         ),
 
+        services.target(
+            "MQTT",
+            ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text", "Threads"]
+        ),
+
         // Readers
         readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
         readers.target(
@@ -347,8 +352,8 @@ let package = Package(
         programs.program(
             "badged-mqtt",
             [
-                "BadgedClient", "CMosquitto", "CLinux", "Concurrency", "Credentials", "Crypto", "Host", "Secrets",
-                "Store", "Text",
+                "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Secrets", "Text",
+                "Threads",
             ],
             isResident: true
         ),
@@ -433,7 +438,7 @@ let package = Package(
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Host", "Readers", "ISO7816",
                 "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Secrets", "Crypto", "Credentials",
-                "TPM", "Store", "Vault", "Document",
+                "TPM", "Store", "Vault", "Document", "MQTT",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -511,7 +516,7 @@ let package = Package(
         ),
         tests(
             "MQTTTests",
-            ["badged-mqtt", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
+            ["badged-mqtt", "MQTT", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
         ),
         tests("FuzzTests", ["FuzzTargets"]),
         tests(
@@ -583,7 +588,7 @@ let package = Package(
         tests(
             "BadgectlTests",
             [
-                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "Text", "Secrets", "TestSupport",
+                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "HTTP", "Text", "Secrets", "TestSupport",
                 "DoorReaders",
             ]
         ),

@@ -56,6 +56,8 @@ struct Settings {
     /// Readers of vpcd and the port of the first.
     var readers = ["Virtual PCD 00 00", "Virtual PCD 00 01"]
     var port = 35963
+    /// The hosts of the fleet.
+    var hosts = 1000
     /// Divides the number of repetitions; for trying the bench itself.
     var divisor = 1
     /// Rows to measure; empty: all.

@@ -5,7 +5,7 @@ import Glibc
 @main struct Program {
     private static let usage = """
         usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--baseline FILE] [--write-baseline]
-                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
+                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N]
 
         """
 
@@ -34,6 +34,7 @@ import Glibc
             case "--eid-server": settings.eidServer = try value()
             case "--tpm": settings.tpm = try value()
             case "--mpin-server": settings.mpinServer = try value()
+            case "--hosts": settings.hosts = Int(try value()) ?? 1000
             case "--folder": settings.folder = try value()
             case "--baseline": settings.baseline = try value()
             case "--write-baseline": settings.writesBaseline = true
@@ -97,6 +98,8 @@ import Glibc
         }
         if report.wants(.vaultOpen, .keySign, .tpmSign, .vaultWakeUps) { try KeyBench.run(settings, &report) }
         if report.wants(.mpinLogin, .mpinPlain) { try MPinBench.run(settings, &report) }
+        say("a fleet")
+        if report.wants(.fleetEvent, .fleetMemory) { try FleetBench.run(settings, &report) }
         say("idle")
         if report.wants(.nfcShort, .nfcLong, .nfcWakeUps) { try NFCBench.run(settings, &report) }
         if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {

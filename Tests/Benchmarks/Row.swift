@@ -15,6 +15,7 @@ enum Row: String, CaseIterable {
     case walletSign, walletSetup, walletTransfer, walletMemory, walletWakeUps
     case vaultOpen, keySign, tpmSign, vaultWakeUps
     case mpinLogin, mpinPlain
+    case fleetEvent, fleetMemory
     case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
     case auth, authBeyond, authServer, authProcessor, tenAuths, authMemory, authDirty
@@ -106,6 +107,10 @@ enum Row: String, CaseIterable {
         case .mpinLogin:
             Facts("a login with M-Pin beyond the work of its servers, median", "ms", 1, of: .mpinPlain, limit: 30)
         case .mpinPlain: Facts("the same requests of a plain client, without work (floor)", "ms", 2)
+
+        // The goals: 1000 events a second, and 6 kB a host.
+        case .fleetEvent: Facts("an event of a fleet, from 1000 queues to a consumer, mean", "µs", 0, limit: 1000)
+        case .fleetMemory: Facts("memory (PSS) of the broker for each host of this fleet", "KiB", 1, limit: 6)
 
         case .packages: Facts("Debian packages beside pcscd", "", 0, limit: 15, noise: 1.05)
         case .packageSize: Facts("their installed size", "MB", 1, limit: 40, noise: 1.05)

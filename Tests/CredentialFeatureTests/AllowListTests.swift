@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Credentials
+import Crypto
 import Foundation
 import Host
+import PKOC
 import Secrets
 import TestSupport
 import Testing
@@ -86,6 +88,55 @@ private final class ListFile {
         #expect(listed.state?.entries == 1)
         await listed.load(nil)
         #expect(listed.health().isEmpty && listed.state == nil)
+    }
+
+    @Test("a list that is watched is read again when a file is renamed onto it, and only then")
+    func watched() async throws {
+        let x = Array(try Self.key().dropFirst().prefix(32))
+        let file = try ListFile("# nobody\n")
+        let listed = ListedCredentials(file.path, nil)
+        await listed.load(file.path, isWatched: true)
+        try file.replace(by: Hex.encode(x) + "\n")
+        while listed.state?.entries != 1 { await Loop.sleep(milliseconds: 5) }
+        // Written in place: perhaps not whole.
+        let handle = try FileHandle(forWritingTo: URL(filePath: file.path))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data("rubbish\n".utf8))
+        try handle.close()
+        try file.replace(by: "# two\n" + String(repeating: Hex.encode(x) + "\n", count: 2))
+        while listed.state?.entries != 2 { await Loop.sleep(milliseconds: 5) }
+        #expect(listed.health() == [HealthCheck("allowList", ok: true)])
+        // Another one that is watched shows when the change has been seen.
+        await listed.load(file.path)
+        let other = ListedCredentials(file.path, nil)
+        await other.load(file.path, isWatched: true)
+        try file.replace(by: "")
+        while other.state?.entries != 0 { await Loop.sleep(milliseconds: 5) }
+        #expect(listed.state?.entries == 2)
+    }
+
+    @Test("validated mode: a card with Aliro counts when the list has its key")
+    func listedAliro() async throws {
+        let key = try ECPublicKey(Hex.decode(try AliroVectors.key()) ?? [], on: .secp256r1)
+        let file = try ListFile("# nobody\n")
+        let listed = ListedCredentials(file.path, nil)
+        await listed.load(file.path)
+        let stage = try await CredentialStage(
+            PKOCSite(isValidated: true),
+            aliro: try AliroVectors.site(isValidated: true),
+            listed: listed
+        )
+        let client = try await stage.watcher()
+        #expect(await stage.feature?.health().first { $0.name == "credentials" }?.ok == false)
+        try await stage.tap(try AliroVectors.card(), kind: "aliro")
+        #expect(await client.next("CREDENTIAL")?["reason"] == .string("unknownKey"))
+        await stage.remove()
+        try file.replace(by: Hex.encode(key.compressedPoint) + "\n")
+        await listed.load(file.path)
+        #expect(await stage.feature?.health().first { $0.name == "credentials" }?.ok == true)
+        try await stage.tap(try AliroVectors.card(), kind: "aliro")
+        let message = try #require(await client.next("CREDENTIAL"))
+        #expect(message["verified"] == .bool(true) && message["listed"] == .bool(true))
     }
 
     @Test("without a file nobody is listed")

@@ -123,7 +123,7 @@ extension JSON {
         self.board = board
         reader = board.map { "pn532_uart:\($0.path)" } ?? (held == nil ? "Simulator" : HeldReader.name)
         let backend: (any ReaderBackend)? = board.map { NFCBackend(devices: [$0.connection]) } ?? held?.backend
-        let aliro = aliro.map { AliroTapReader($0, store) }
+        let aliro = aliro.map { AliroTapReader($0, store, listed: listed) }
         self.aliro = aliro
         server = try await TestServer(
             readers: backend == nil ? 1 : 0,

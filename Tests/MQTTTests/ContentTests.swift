@@ -6,6 +6,7 @@ import Secrets
 import Testing
 import Text
 
+@testable import MQTT
 @testable import badged_mqtt
 
 @Suite("What badged-mqtt tells", .timeLimit(.minutes(5)))
@@ -136,8 +137,10 @@ struct MQTTConfigurationTests {
     func discovery() throws {
         var configuration = MQTTConfiguration()
         (configuration.name, configuration.credentials) = ("a.b", .hashed)
-        let json = JSON.object(Discovery.content(configuration, ["Desk", "x') }}{{ 1", "y\\"]))
-        let components = try #require(json["components"]?.members)
+        let names = Discovery.shown(["Desk", "x') }}{{ 1", "y\\"])
+        let components = try #require(JSON.object(Discovery.content(configuration, names))["components"]?.members)
+        let less = JSON.object(Discovery.content(configuration, [], removed: 0..<1))["components"]?["reader_1"]
+        #expect(less == .object([.init("platform", .string("binary_sensor"))]))
         #expect(components.filter { $0.key.hasPrefix("reader_") }.map(\.key) == ["reader_1"])
         #expect(configuration.discoveryTopic == "homeassistant/device/badged_a_b/config")
         #expect(Set(components.compactMap { $0.value["unique_id"]?.string }).count == components.count)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A badged in software, a mosquitto with its clients, and badged-mqtt, for mqtt.py and mqtt_figures.py."""
+"""A badged in software, a mosquitto with its clients, and badged-mqtt, for mqtt.py, mqtt_faults.py and
+mqtt_figures.py."""
 
 import base64
 import hashlib
@@ -12,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from harness import children, until
+from harness import check, children, until
 
 SITE_KEY = bytes(range(32))
 # The program, and the folder for files.
@@ -32,8 +33,9 @@ def pseudonym(x):
 class FakeBadged:
     """Answers the commands of badged-mqtt. A tap is read, and numbered, only while a client watches."""
 
-    def __init__(self, path, denied=()):
-        self.path, self.denied, self.started = path, denied, int(time.time())
+    def __init__(self, path, denied=(), is_silent=False):
+        """`is_silent`: accepts connections, and says nothing."""
+        self.path, self.denied, self.started, self.is_silent = path, denied, time.time(), is_silent
         self.lock = threading.Lock()
         self.clients, self.watchers, self.number, self.told = [], [], 0, []
         self.commands = set()
@@ -52,6 +54,8 @@ class FakeBadged:
                 return
             with self.lock:
                 self.clients.append(client)
+            if self.is_silent:
+                continue
             self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
                       card={"kind": "eid", "retryCounter": 3})
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
@@ -64,6 +68,8 @@ class FakeBadged:
         try:
             for line in client.makefile():
                 command = json.loads(line)
+                if self.is_silent:
+                    continue
                 name, request = command["cmd"], command.get("request")
                 self.commands.add(name)
                 if name in self.denied:
@@ -91,10 +97,17 @@ class FakeBadged:
                     group.remove(client)
             client.close()
 
+    def hang(self):
+        """Sends the first part of a message, and says nothing from then on."""
+        with self.lock:
+            self.is_silent = True
+            for client in self.watchers:
+                client.sendall(b'{"msg":"CREDENTIAL","num')
+
     def tap(self):
         """A person holds a card to the reader. Returns whether it was read."""
         with self.lock:
-            if not self.watchers:
+            if not self.watchers or self.is_silent:
                 return False
             self.number += 1
             key = b"\4" + hashlib.sha256(str(self.number).encode()).digest() + bytes(32)
@@ -153,10 +166,19 @@ class Broker:
 
 
 class Link:
-    """A connection to the broker that can be cut without a sign, and that cuts each connection after some bytes."""
+    """A connection to the broker with faults. Each fault is for connections that begin after it is set, but for `is_cut`."""
 
     def __init__(self, port):
-        self.target, self.isCut, self.budget = port, False, None
+        self.target = port
+        # All bytes are held back, without a sign.
+        self.is_cut = False
+        # What the broker says is swallowed.
+        self.is_silent = False
+        # Bytes a second in each direction; None: as fast as possible.
+        self.rate = None
+        # After how many whole packets of host and broker the connection is cut.
+        self.packets = (None, None)
+        self.connections = 0
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -164,27 +186,33 @@ class Link:
     def accept(self):
         while True:
             client, _ = self.server.accept()
+            self.connections += 1
             try:
                 broker = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 client.close()
                 continue
-            rest = [self.budget]
-            for pair in ((client, broker), (broker, client)):
-                threading.Thread(target=self.copy, args=(*pair, rest), daemon=True).start()
+            for pair, limit, is_silent in (((client, broker), self.packets[0], False),
+                                           ((broker, client), self.packets[1], self.is_silent)):
+                threading.Thread(target=self.copy, args=(*pair, limit, is_silent), daemon=True).start()
 
-    def copy(self, source, target, rest):
+    def copy(self, source, target, limit, is_silent):
+        waiting = b""
         try:
-            while data := source.recv(4096):
-                while self.isCut:
+            while limit != 0 and (data := source.recv(4096)):
+                while self.is_cut:
                     time.sleep(0.05)
-                if rest[0] is not None:
-                    data = data[:rest[0]]
-                    rest[0] -= len(data)
-                if data:
+                if is_silent:
+                    continue
+                if self.rate:
+                    time.sleep(len(data) / self.rate)
+                if limit is None:
                     target.sendall(data)
-                if rest[0] == 0:
-                    break
+                    continue
+                waiting += data
+                while limit > 0 and (size := packet_size(waiting)) is not None:
+                    target.sendall(waiting[:size])
+                    waiting, limit = waiting[size:], limit - 1
         except OSError:
             pass
         for one in (source, target):
@@ -192,6 +220,17 @@ class Link:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+def packet_size(data):
+    """The size of the first packet of MQTT; None if it is not whole."""
+    length = 0
+    for index, byte in enumerate(data[1:5]):
+        length |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            size = index + 2 + length
+            return size if len(data) >= size else None
+    return None
 
 
 class Consumer:
@@ -230,8 +269,10 @@ class Consumer:
 class Host:
     """badged-mqtt with its files."""
 
-    def __init__(self, name, port, badged, broker="", publish="", more="", scheme="mqtt", folder=None):
-        self.name, self.folder = name, folder or os.path.join(work, name)
+    def __init__(self, name, port, badged, broker="", publish="", more="", scheme="mqtt", folder=None,
+                 environment=None):
+        self.environment = {**os.environ, **(environment or {})}
+        self.name, self.topic, self.folder = name, name, folder or os.path.join(work, name)
         os.makedirs(self.folder, exist_ok=True)
         os.chmod(self.folder, 0o700)
         key = os.path.join(work, "site.key")
@@ -250,7 +291,7 @@ class Host:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([program, "--config", self.file], stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen([program, "--config", self.file], stdout=subprocess.DEVNULL, env=self.environment,
                                         stderr=open(os.path.join(work, self.name + ".log"), "ab"))
         children.append(self.process)
 
@@ -258,13 +299,107 @@ class Host:
         self.process.send_signal(number)
         return self.process.wait()
 
+    def edit(self, old, new):
+        """Replaces a part of the configuration file."""
+        with open(self.file, encoding="utf-8") as file:
+            text = file.read()
+        assert old in text, (old, text)
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+
     def log(self):
         with open(os.path.join(work, self.name + ".log"), encoding="utf-8") as file:
             return file.read()
 
+    def processor_time(self):
+        """Seconds."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            words = file.read().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self):
+        """The private part of the resident memory in KiB."""
+        with open(f"/proc/{self.process.pid}/smaps_rollup", encoding="ascii") as file:
+            return sum(int(line.split()[1]) for line in file if line.startswith("Private"))
+
     def status(self):
-        with open(os.path.join(self.folder, "status.json"), encoding="utf-8") as file:
-            return json.load(file)
+        try:
+            with open(os.path.join(self.folder, "status.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {"connected": False, "waiting": 0}
 
     def run(self, *arguments, text=""):
         return subprocess.run([program, "--config", self.file, *arguments], input=text, capture_output=True, text=True)
+
+
+def judge(name, badged_runs, consumer):
+    """Checks the stream of taps: in order, no hole without a gap, duplicates equal, all ids those of the taps."""
+    seen, order, gaps = {}, [], []
+    faults = []
+    for event in consumer.events():
+        place = (event["epoch"], event["sequence"])
+        if place in seen:
+            if seen[place] != event:
+                faults.append(f"{place} has two contents")
+            continue
+        seen[place] = event
+        order.append(place)
+        gaps += event.get("gap", [])
+    newest = {}
+    for epoch, sequence in order:
+        last = newest.get(epoch, 0)
+        if sequence <= last:
+            faults.append(f"{sequence} after {last}")
+        missing = range(last + 1, sequence)
+        covered = [n for n in missing if any(g.get("from", 0) <= n <= g.get("to", -1) for g in gaps)]
+        if len(covered) != len(missing):
+            faults.append(f"a hole before {sequence}")
+        newest[epoch] = sequence
+    told = [entry[2] for run in badged_runs for entry in run.told]
+    ids = [event["id"] for event in (seen[place] for place in order)]
+    lost = len(told) - len(ids)
+    missed = sum(gap.get("missed", 0) for gap in gaps)
+    positions = {one: index for index, one in enumerate(told)}
+    if any(one not in positions for one in ids) or sorted(ids, key=positions.get) != ids:
+        faults.append("the taps are not in order")
+    if len(set(ids)) != len(ids):
+        faults.append("a tap has two numbers")
+    if lost > missed or lost < 0:
+        faults.append(f"{lost} taps are lost, and gaps tell {missed}")
+    check(f"{name}: {len(ids)} of {len(told)} taps in order, {missed} told as missed, none lost silently", not faults,
+          faults[:5])
+    return gaps
+
+
+def received(consumer, count):
+    return until(lambda: len({(e["epoch"], e["sequence"]) for e in consumer.events()}) >= count)
+
+
+def online(consumer, host):
+    def is_online():
+        states = [m["payload"] for m in consumer.messages("state") if m["topic"].split("/")[-2] == host.topic and m["payload"]]
+        return states and states[-1]["state"] == "online" and states[-1].get("watching")
+    return until(is_online)
+
+
+def arrives(consumer, badged):
+    """Whether the newest tap reaches the consumer."""
+    wanted = badged.told[-1][2]
+    return until(lambda: any(e.get("id") == wanted for e in consumer.events()))
+
+
+def tap_arrives(consumer, badged):
+    return bool(until(badged.tap)) and arrives(consumer, badged)
+
+
+def paho_client(name, port, heard):
+    """A consumer with the library paho-mqtt, which appends (topic, content) to `heard`."""
+    from paho.mqtt import client as paho  # of Debian: python3-paho-mqtt
+    versions = getattr(paho, "CallbackAPIVersion", None)
+    client = paho.Client(*([versions.VERSION2] if versions else []), client_id=name, protocol=paho.MQTTv5)
+    client.on_message = lambda client, data, message: heard.append((message.topic, json.loads(message.payload)))
+    client.on_connect = lambda client, *more: client.subscribe("badged/1/#", 1)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    return client

@@ -16,59 +16,11 @@ import threading
 import time
 
 import brokers
-from brokers import Broker, Consumer, FakeBadged, Host, Link, pseudonym
+from brokers import Broker, Consumer, FakeBadged, Host, arrives, judge, online, paho_client, pseudonym, received
 from harness import Client, Daemon, check, finish, free_port, until
 
 binaries, work, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
 brokers.use(binaries, work)
-
-
-def judge(name, badged_runs, consumer, may_miss_last=0):
-    """Checks the stream of taps: in order, no hole without a gap, duplicates equal, all ids those of the taps."""
-    seen, order, gaps = {}, [], []
-    faults = []
-    for event in consumer.events():
-        place = (event["epoch"], event["sequence"])
-        if place in seen:
-            if seen[place] != event:
-                faults.append(f"{place} has two contents")
-            continue
-        seen[place] = event
-        order.append(place)
-        gaps += event.get("gap", [])
-    epochs = []
-    for epoch, sequence in order:
-        if not epochs or epochs[-1][0] != epoch:
-            epochs.append([epoch, 0])
-        if sequence <= epochs[-1][1]:
-            faults.append(f"{sequence} after {epochs[-1][1]}")
-        missing = range(epochs[-1][1] + 1, sequence)
-        covered = [n for n in missing if any(g.get("from", 0) <= n <= g.get("to", -1) for g in gaps)]
-        if len(covered) != len(missing):
-            faults.append(f"a hole before {sequence}")
-        epochs[-1][1] = sequence
-    told = [entry[2] for run in badged_runs for entry in run.told]
-    ids = [event["id"] for event in (seen[place] for place in order)]
-    lost = len(told) - len(ids)
-    missed = sum(gap.get("missed", 0) for gap in gaps)
-    positions = {one: index for index, one in enumerate(told)}
-    if any(one not in positions for one in ids) or sorted(ids, key=positions.get) != ids:
-        faults.append("the taps are not in order")
-    if len(set(ids)) != len(ids):
-        faults.append("a tap has two numbers")
-    if lost - missed > may_miss_last or lost < 0:
-        faults.append(f"{lost} taps are lost, and gaps tell {missed}")
-    check(f"{name}: {len(ids)} of {len(told)} taps in order, {missed} told as missed, none lost silently", not faults,
-          faults[:5])
-    return gaps
-
-
-def received(consumer, count):
-    return until(lambda: len({(e["epoch"], e["sequence"]) for e in consumer.events()}) >= count)
-
-
-def online(consumer, host):
-    return until(lambda: consumer.last("state").get("state") == "online" and consumer.last("state").get("watching"))
 
 
 sock = os.path.join(work, "badged.sock")
@@ -118,6 +70,41 @@ check("--pseudonym gives the id of the events", text == f"id:{pseudonym(x)}\n" a
 pages = int(open(f"/proc/{host.process.pid}/statm", encoding="ascii").read().split()[1])
 print(f"  memory: {pages * 4} KiB resident")
 
+# MARK: paho
+heard = []
+paho = paho_client("paho", port, heard)
+badged.tap()
+check("paho-mqtt gets documents, and the tap with its pseudonym", until(lambda: any(
+    topic.endswith("/credential") and event["id"] == badged.told[-1][2] for topic, event in heard)) and
+      {"badged/1/door/state", "badged/1/door/readers", "badged/1/door/health"} <= {topic for topic, event in heard},
+      heard[-1:])
+check("and stays connected", paho.is_connected())
+paho.disconnect()
+paho.loop_stop()
+
+# MARK: New settings
+before = consumer.last("state")["session"]
+host.edit("[publish]", "[publish]\nheartbeat = 5")
+host.process.send_signal(signal.SIGHUP)
+check("wrong settings are refused, and health says so", until(lambda: any(
+    c["name"] == "mqtt configuration" and "heartbeat" in c["cause"] for c in consumer.last("health").get("checks", []))),
+      host.log())
+check("nothing else has changed", consumer.last("state")["session"] == before)
+host.edit("heartbeat = 5", "heartbeat = 50")
+host.edit("[queue]", "[queue]\nkeep = 1")
+host.process.send_signal(signal.SIGHUP)
+check("right settings count after an offline with the reason restarting", until(
+    lambda: consumer.last("state").get("heartbeat") == 50) and "restarting" in [
+        m["payload"].get("reason") for m in consumer.messages("state") if m["payload"]], host.log())
+check("health is right again", until(lambda: "mqtt configuration" not in json.dumps(consumer.last("health"))))
+badged.tap()
+arrives(consumer, badged)
+last = consumer.events()[-1]
+until(lambda: host.run("--events", str(last["sequence"])).stdout)
+kept = host.run("--events", str(last["sequence"])).stdout
+check("--events prints what the broker had", kept.startswith("badged/1/door/credential {") and
+      json.loads(kept.split(" ", 1)[1]) == last, kept)
+
 # MARK: The end, and the will
 session = consumer.last("state")["session"]
 code = host.end(signal.SIGTERM)
@@ -135,7 +122,7 @@ check("kill -9: the will has the session", state["reason"] == "connectionLost" a
 host.start()
 online(consumer, host)
 check("a client watches", badged.tap())
-received(consumer, 301)
+received(consumer, 303)
 gaps = consumer.events()[-1].get("gap", [])
 check("the next tap tells that nobody watched", [gap["reason"] for gap in gaps] == ["notWatching"] and gaps[0]["since"] > 0, gaps)
 
@@ -238,102 +225,8 @@ check("state counts what is lost", until(lambda: consumer.last("state").get("str
       consumer.last("state"))
 small.end(signal.SIGTERM)
 
-if os.geteuid() == 0:
-    disk = os.path.join(work, "disk")
-    os.makedirs(disk, exist_ok=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", disk]).returncode == 0:
-        try:
-            full = Host("full", port, sock, folder=disk)
-            until(lambda: badged.watchers)
-            online(consumer, full)
-            badged.tap()
-            wanted = badged.told[-1][2]
-            until(lambda: any(e["id"] == wanted for e in consumer.events()))
-            broker.end(signal.SIGTERM)
-            filler = os.open(os.path.join(disk, "filler"), os.O_WRONLY | os.O_CREAT)
-            try:
-                while os.write(filler, bytes(4096)):
-                    pass
-            except OSError:
-                pass
-            os.close(filler)
-            for number in range(400):
-                badged.tap()
-            until(lambda: "cannot store" in full.log())
-            os.remove(os.path.join(disk, "filler"))
-            broker.start()
-            consumer.process.kill()
-            consumer = Consumer("watcher4", port)
-            online(consumer, full)
-            badged.tap()
-            wanted = badged.told[-1][2]
-            check("disk full: events arrive again when there is room",
-                  until(lambda: any(e["id"] == wanted for e in consumer.events())), full.log()[-500:])
-            gaps = [g for e in consumer.events() for g in e.get("gap", []) if g["reason"] == "diskFull"]
-            check("what the disk did not take is told as a gap", gaps and sum(g["missed"] for g in gaps) > 0, gaps)
-            full.end(signal.SIGTERM)
-        finally:
-            subprocess.run(["umount", "-l", disk])
 broker.end(signal.SIGTERM)
-
-# MARK: The link
 port = free_port()
-broker = Broker("links", port, "allow_anonymous true", persistence=True)
-consumer = Consumer("watcher8", port)
-link = Link(port)
-link.budget = 0
-cut = Host("cut", link.port, sock, broker="keepalive = 5")
-for budget in range(1, 1800, 37):
-    link.budget = budget
-    check("a client watches", until(badged.tap)) if budget == 1 else badged.tap()
-    time.sleep(0.05)
-link.budget = None
-wanted = badged.told[-1][2]
-check("link cut after each 37th byte: the last tap arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), cut.log())
-numbers, order = [e["sequence"] for e in consumer.events()], []
-for number in numbers:
-    if number not in order:
-        order.append(number)
-check("in order, without a hole", order == list(range(1, len(order) + 1)) and len(order) == 49, order)
-online(consumer, cut)
-session = consumer.last("state")["session"]
-link.isCut = True
-check("a link that is cut without a sign: the will comes after the keep-alive", until(
-    lambda: consumer.last("state").get("reason") == "connectionLost" and consumer.last("state")["session"] == session))
-badged.tap()
-wanted = badged.told[-1][2]
-link.isCut = False
-check("then it is online again, and the tap arrives", online(consumer, cut) and until(
-    lambda: any(e["id"] == wanted for e in consumer.events())), cut.log())
-broker.end()
-badged.tap()
-broker.start()
-wanted = badged.told[-1][2]
-check("broker with persistence killed and restarted: the consumer's session gets the tap",
-      until(lambda: any(e["id"] == wanted for e in consumer.events())))
-twin = Host("twin", port, sock)
-with open(twin.file, encoding="utf-8") as file:
-    text = file.read()
-with open(twin.file, "w", encoding="utf-8") as file:
-    file.write(text.replace("host = twin", "host = cut"))
-twin.end()
-twin.start()
-time.sleep(5)
-count = open(os.path.join(broker.folder, "log"), encoding="utf-8").read().count("as badged-cut")
-check("two hosts with one name take turns, and not more than twice a second", count < 40, count)
-twin.end()
-cut.end(signal.SIGTERM)
-lost = Host("lost", 1883, sock)
-with open(lost.file, encoding="utf-8") as file:
-    text = file.read()
-with open(lost.file, "w", encoding="utf-8") as file:
-    file.write(text.replace("mqtt://localhost:1883", "mqtts://broker.invalid"))
-lost.end()
-lost.start()
-check("a name that does not resolve is told, and tried again", until(lambda: lost.log().count("no connection to the broker") >= 1),
-      lost.log())
-check("it ends at once", lost.end(signal.SIGTERM) == 0)
-broker.end()
 
 # MARK: A real badged
 broker = Broker("real", port, "allow_anonymous true")

@@ -16,6 +16,8 @@ package struct Confinement: Sendable {
     var readable: [String] = []
     /// The same for reading and writing. No file can be created, removed or renamed.
     var writable: [String] = []
+    /// Folders in which files can be created, removed and renamed, too.
+    var owned: [String] = []
 
     /// Confines the process for the rest of its life, with all its threads.
     ///
@@ -44,8 +46,8 @@ package struct Confinement: Sendable {
         let ruleset = clinux_landlock_create()
         guard ruleset >= 0 else { throw SystemError("landlock_create_ruleset") }
         defer { close(ruleset) }
-        for (paths, mayWrite) in [(readable, false), (writable, true)] {
-            for path in paths where clinux_landlock_allow(ruleset, path, mayWrite ? 1 : 0) != 0 && errno != ENOENT {
+        for (paths, level) in [(readable, CLINUX_MAY_READ), (writable, CLINUX_MAY_WRITE), (owned, CLINUX_MAY_CREATE)] {
+            for path in paths where clinux_landlock_allow(ruleset, path, level) != 0 && errno != ENOENT {
                 throw SystemError(path)
             }
         }

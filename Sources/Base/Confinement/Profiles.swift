@@ -36,14 +36,46 @@ extension Confinement {
 
     /// badged-network: looks up names, and connects to servers.
     package static let network = Confinement(
-        calls: always + threads + files + [
-            // No Unix sockets, behind which are badged and programs of the user. So names are looked up in files and by DNS.
-            SystemCall("socket", .argument(0, is: AF_INET)), SystemCall("socket", .argument(0, is: AF_INET6)),
+        // No Unix sockets, behind which are badged and programs of the user. So names are looked up in files and by DNS.
+        calls: always + threads + files + connections + [
             // The C library asks the kernel for the addresses of this computer.
             SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: routeMessages)),
-            SystemCall("connect"), SystemCall("bind"), SystemCall("listen"), SystemCall("accept"),
-            SystemCall("accept4"),
-            SystemCall("setsockopt"), SystemCall("shutdown"),
+            SystemCall("bind"), SystemCall("listen"), SystemCall("accept"), SystemCall("accept4"),
+        ],
+        readable: networkFiles
+    )
+
+    /// badged-mqtt: connects to badged and to its broker, and keeps its files in one folder.
+    ///
+    /// `readable` are files; others in their folders can be read as well, because files are exchanged by renaming.
+    package static func broker(readable: [String], folder: String) -> Confinement {
+        let changes = [
+            "pwrite64", "ftruncate", "fsync", "fdatasync", "unlink", "rename", "mkdir", "getcwd",
+            // Without a capability these only read.
+            "adjtimex", "clock_adjtime",
+        ]
+        let ownControls = [F_SETLK, F_GETLK]
+        let folders = readable.compactMap { path in path.lastIndex(of: "/").map { String(path[..<$0]) } }
+        return Confinement(
+            calls: always + threads + files + connections + changes.map { SystemCall($0) }
+                + ownControls.map { SystemCall("fcntl", .argument(1, is: $0)) } + [
+                    // badged, and services that look up names.
+                    SystemCall(
+                        "socket",
+                        .argument(0, is: AF_UNIX),
+                        .argument(1, masked: ~UInt32(bitPattern: socketFlags), is: SOCK_STREAM.rawValue)
+                    )
+                ],
+            readable: networkFiles + folders.filter { !$0.isEmpty },
+            owned: [folder]
+        )
+    }
+
+    /// Connects to ports, and looks up names.
+    private static var connections: [SystemCall] {
+        [
+            SystemCall("socket", .argument(0, is: AF_INET)), SystemCall("socket", .argument(0, is: AF_INET6)),
+            SystemCall("connect"), SystemCall("setsockopt"), SystemCall("shutdown"),
             SystemCall(
                 "socketpair",
                 .argument(0, is: AF_UNIX),
@@ -55,16 +87,18 @@ extension Confinement {
             SystemCall("ioctl", .argument(1, is: FIONREAD)), SystemCall("ioctl", .argument(1, is: FIONBIO)),
             // The C library loads modules of the name service, which are not writable.
             SystemCall("mmap", .argument(2, masked: PROT_EXEC | PROT_WRITE, is: PROT_EXEC)),
-        ],
-        // How names are looked up, certificates of authorities, the configuration of libssl, and libraries.
-        readable: [
+        ]
+    }
+
+    /// How names are looked up, certificates of authorities, the configuration of libssl, and libraries.
+    private static let networkFiles =
+        [
             "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "gai.conf", "services", "protocols", "ld.so.cache",
             "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki",
         ].map { "/etc/" + $0 } + [
             "/lib", "/lib64", "/usr/lib", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
             "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/dev/null", "/dev/urandom",
         ]
-    )
 
     /// The calls that every program needs after its start, except those for opening files and starting threads.
     private static var always: [SystemCall] {

@@ -8,8 +8,18 @@ package final class Database {
     private let handle: OpaquePointer
     private let path: String
 
+    /// How a commit is made whole.
+    package enum Journal: String {
+        /// The journal has the old content of changed pages, and is emptied at each commit. DELETE would only mark it as
+        /// over while the lock is held.
+        case rollback = "TRUNCATE"
+        /// Changes are appended to a log, which takes one write to the disk instead of four. Old content stays in it until
+        /// about 1 MB of changes have gone into the database.
+        case log = "WAL"
+    }
+
     /// Opens a database that this process uses alone. Each commit is on the disk when it returns.
-    package init(path: String) throws(Failure) {
+    package init(path: String, journal: Journal = .rollback) throws(Failure) {
         self.path = path
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
@@ -21,11 +31,9 @@ package final class Database {
         }
         self.handle = handle
         sqlite3_extended_result_codes(handle, 1)
-        // The journal has the old content of changed pages. TRUNCATE empties it at each commit; DELETE would only mark it
-        // as over while the lock is held.
         for pragma in [
-            "locking_mode = EXCLUSIVE", "journal_mode = TRUNCATE", "synchronous = FULL", "secure_delete = ON",
-            "temp_store = MEMORY", "trusted_schema = OFF",
+            "locking_mode = EXCLUSIVE", "journal_mode = \(journal.rawValue)", "synchronous = FULL",
+            "secure_delete = ON", "temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 256",
         ] {
             try run("PRAGMA \(pragma)")
         }
@@ -93,7 +101,8 @@ package final class Database {
         let text = String(cString: sqlite3_errmsg(handle))
         switch code & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED: throw .storeInUse(path)
-        case SQLITE_NOTADB, SQLITE_CORRUPT: throw .storeUnavailable("\(path) is not a database: \(text)")
+        case SQLITE_NOTADB, SQLITE_CORRUPT:
+            throw Failure(.storeDamaged, "\(path) is not a database: \(text)", advice: "restore it from a backup")
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN:
             throw .storeUnavailable("cannot use \(path): \(text)")
         default: throw .storeFailed(text)

@@ -121,15 +121,20 @@ int clinux_landlock_create(void) {
     return (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
 }
 
-int clinux_landlock_allow(int ruleset, const char *path, int may_write) {
+int clinux_landlock_allow(int ruleset, const char *path, enum clinux_file_right right) {
     struct stat status;
     struct landlock_path_beneath_attr rule = {
-        .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | (may_write ? LANDLOCK_ACCESS_FS_WRITE_FILE : 0),
+        .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | (right != CLINUX_MAY_READ ? LANDLOCK_ACCESS_FS_WRITE_FILE : 0),
         .parent_fd = open(path, O_PATH | O_CLOEXEC),
     };
     if (rule.parent_fd < 0) return -1;
     int is_folder = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
     if (is_folder) rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+    if (right == CLINUX_MAY_CREATE) {
+        rule.allowed_access |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+        /* LANDLOCK_ACCESS_FS_TRUNCATE, which the headers may not have. */
+        if (clinux_landlock_version() >= 3) rule.allowed_access |= 1ull << 14;
+    }
     long result = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     int error = errno;
     close(rule.parent_fd);

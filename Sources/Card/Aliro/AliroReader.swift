@@ -56,16 +56,18 @@ package struct AliroReader: Sendable {
     ///   - site: the keys and identifiers of the readers.
     ///   - bonds: the cards that were read before and may use the fast phase.
     ///   - tap: makes the ephemeral key and the transaction identifier of a tap.
+    ///   - isListed: whether a list of the site has a key, which then counts in validated mode.
     /// - Returns: the credential, or why the card has presented none.
     /// - Throws: `CardError` if the card does not answer.
     @concurrent
     package func read(
         for site: AliroSite,
         bonds: [AliroBond] = [],
-        tap: @Sendable () throws(CryptoError) -> AliroTap = { () throws(CryptoError) in try AliroTap() }
+        tap: @Sendable () throws(CryptoError) -> AliroTap = { () throws(CryptoError) in try AliroTap() },
+        isListed: @Sendable (ECPublicKey) async -> Bool = { _ in false }
     ) async throws(CardError) -> AliroReading {
         do throws(Stop) {
-            return .credential(try await readCredential(for: site, site.allowsFast ? bonds : [], tap))
+            return .credential(try await readCredential(for: site, site.allowsFast ? bonds : [], isListed, tap))
         } catch {
             return .failed(try error.problem)
         }
@@ -85,6 +87,7 @@ package struct AliroReader: Sendable {
     private func readCredential(
         for site: AliroSite,
         _ bonds: [AliroBond],
+        _ isListed: @Sendable (ECPublicKey) async -> Bool,
         _ makeTap: @Sendable () throws(CryptoError) -> AliroTap
     ) async throws(Stop) -> AliroCredential {
         guard let version = application.version else { throw .problem(.unsupported) }
@@ -118,20 +121,30 @@ package struct AliroReader: Sendable {
             let session = try Self.compute { () throws(CryptoError) in
                 try transcript.fastChannel(bond.persistent, credential: bond.key)
             }
-            guard site.accepts(bond.key) else {
+            guard await Self.isAccepted(bond.key, site, isListed) else {
                 await end(session, .failed)
                 throw .problem(.unknownKey)
             }
             await end(session, .stateUnknown)
             return AliroCredential(phase: .fast, key: bond.key, transaction: tap.transaction, bond: nil)
         }
-        return try await authenticate(transcript, site, tap)
+        return try await authenticate(transcript, site, isListed, tap)
+    }
+
+    private static func isAccepted(
+        _ key: ECPublicKey,
+        _ site: AliroSite,
+        _ isListed: @Sendable (ECPublicKey) async -> Bool
+    ) async -> Bool {
+        if site.accepts(key) { return true }
+        return await isListed(key)
     }
 
     /// The standard phase: AUTH1.
     private func authenticate(
         _ transcript: AliroTranscript,
         _ site: AliroSite,
+        _ isListed: @Sendable (ECPublicKey) async -> Bool,
         _ tap: borrowing AliroTap
     ) async throws(Stop) -> AliroCredential {
         let signature = try Self.compute { () throws(CryptoError) in
@@ -152,7 +165,7 @@ package struct AliroReader: Sendable {
         }
         do throws(Stop) {
             let key = try Self.provenKey(plain, transcript)
-            guard site.accepts(key) else { throw .problem(.unknownKey) }
+            guard await Self.isAccepted(key, site, isListed) else { throw .problem(.unknownKey) }
             let persistent = try Self.compute { () throws(CryptoError) in
                 try transcript.persistentKey(agreed, credential: key)
             }

@@ -10,9 +10,13 @@ package struct AliroTapReader: TapReader {
     package let kinds = [TapProfile.aliro]
     private let site: AliroSite
     private let bonds: AliroBonds
+    private let listed: ListedCredentials?
 
-    /// `site` says how cards are read. `store` keeps what the fast phase needs.
-    package init(_ site: AliroSite, _ store: StateStore) { (self.site, bonds) = (site, AliroBonds(store, site)) }
+    /// `site` says how cards are read. `store` keeps what the fast phase needs. The keys of the list count in validated
+    /// mode.
+    package init(_ site: AliroSite, _ store: StateStore, listed: ListedCredentials? = nil) {
+        (self.site, bonds, self.listed) = (site, AliroBonds(store, site), listed)
+    }
 
     package var acceptsCards: Bool { !site.isValidated || !site.credentials.isEmpty }
 
@@ -21,7 +25,15 @@ package struct AliroTapReader: TapReader {
     package func read(_ channel: any CardChannel, _ tap: TapRequest) async throws(CardError) -> TapReport? {
         guard let reader = try await AliroReader.select(on: channel) else { return nil }
         let result: TapReport.Result
-        switch try await reader.read(for: site, bonds: site.allowsFast ? await bonds.known() : []) {
+        let known = site.allowsFast ? await bonds.known() : []
+        let reading = try await reader.read(
+            for: site,
+            bonds: known,
+            isListed: { [listed] key in
+                await listed?.isListed(key) ?? false
+            }
+        )
+        switch reading {
         case .credential(let credential):
             if site.allowsFast, let bond = credential.bond { await bonds.keep(bond) }
             var proven = TapReport.Proven(key: credential.key, transaction: credential.transaction)

@@ -77,7 +77,11 @@ import Wire
     package func health() async -> [HealthCheck] {
         let list = listed.health()
         guard site.isValidated else { return list }
-        guard !tapReaders.contains(where: \.acceptsCards) else { return [HealthCheck("credentials", ok: true)] + list }
+        // Keys of the list count with Aliro.
+        let hasList = listed.state.map { $0.entries > 0 } ?? false && tapReaders.contains { $0 is AliroTapReader }
+        guard !hasList, !tapReaders.contains(where: \.acceptsCards) else {
+            return [HealthCheck("credentials", ok: true)] + list
+        }
         let advice = "No credential is accepted, because no issuer is set: set [credentials] issuers"
         return [HealthCheck("credentials", ok: false, advice: advice)] + list
     }

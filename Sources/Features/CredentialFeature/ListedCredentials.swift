@@ -16,15 +16,22 @@ import Threads
     /// Why the file could not be read the last time, and since when it cannot, by `Loop.now`.
     private var fault: (error: StartError, since: Int64)?
     private var loads = 0
+    private var watch: FileWatch?
 
     /// `path` is `[credentials] allow_list`; nil: there is no list.
     package init(_ path: String?, _ siteKey: SiteKey?) { (self.path, self.siteKey) = (path, siteKey) }
 
-    /// Reads the file, perhaps under a new path. After a fault the old list stays, with a line in the log.
-    package func load(_ path: String?) async {
+    /// Reads the file, perhaps under a new path. After a fault the old list stays, with a line in the log. A file that is
+    /// watched is read again when another one is renamed onto it.
+    package func load(_ path: String?, isWatched: Bool = false) async {
         loads += 1
         let load = loads
+        // Before the file is read, so that no change is missed.
+        if watch?.path != path || !isWatched { watch = nil }
         guard let path else { return (self.path, list, readAt, fault) = (nil, nil, nil, nil) }
+        if isWatched, watch == nil {
+            watch = FileWatch(path) { [weak self] in Task { @Loop in await self?.load(path, isWatched: true) } }
+        }
         let found = OneShot<Result<AllowList, StartError>>()
         let hasSiteKey = siteKey != nil
         let isStarted = startThread("badged-list") {

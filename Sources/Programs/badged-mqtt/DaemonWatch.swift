@@ -2,12 +2,13 @@
 import BadgedClient
 import Concurrency
 import Host
+import MQTT
 import Text
 
 /// Watches badged as a client of its socket, and posts what it tells. It sends only GET_, START_ and STOP_ commands.
 @Loop final class DaemonWatch {
-    private let configuration: MQTTConfiguration
-    private let content: EventContent
+    private var configuration: MQTTConfiguration
+    private var content: EventContent
     private let mailbox: Mailbox
 
     private var connection: DaemonConnection?
@@ -20,6 +21,10 @@ import Text
     private var run = 0
     private var version: String?
     private var isWatchingTaps = false
+    /// The connection ends because of new settings.
+    private var isReloading = false
+    /// Why the last reload was refused.
+    private var refusedReload: String?
     /// The end of the last connection in milliseconds since 1970; nil: there was none.
     private var lastSeen: Int64?
     private var isSightingsUrgent = false
@@ -46,7 +51,7 @@ import Text
         var logged: String?
         while true {
             do throws(ClientError) {
-                let connection = try await DaemonConnection.connect(to: configuration.socket)
+                let connection = try await DaemonConnection.connect(to: configuration.socket ?? SocketPath.standard)
                 Loop.shared.preconditionIsolated()
                 self.connection = connection
                 try await begin(connection)
@@ -91,11 +96,33 @@ import Text
             }
         }
         // Nobody watched until now. Without an earlier watch there is nothing to miss.
-        mailbox.post(.gap(nil, lastSeen == nil ? .notWatching : .daemonAway, since: lastSeen, until: began))
+        let reason: Gap.Reason = lastSeen == nil || isReloading ? .notWatching : .daemonAway
+        isReloading = false
+        mailbox.post(.gap(nil, reason, since: lastSeen, until: began))
         mailbox.post(.daemon(isConnected: true, isWatching: isWatchingTaps, version: version, run: run))
         postReaders()
         postSightings()
         askForHealth()
+    }
+
+    /// Uses new settings. badged is left only for settings that it must be told.
+    func reload(_ new: MQTTConfiguration, _ content: EventContent) {
+        let old = configuration
+        (configuration, self.content, refusedReload) = (new, content, nil)
+        func asked(_ one: MQTTConfiguration) -> [String?] {
+            [one.socket, String(one.credentials != .no), String(one.openings), String(one.sightings)]
+        }
+        if asked(old) != asked(new), let connection {
+            isReloading = true
+            connection.close()
+        }
+        postHealth()
+    }
+
+    /// The new settings were refused; the old ones stay.
+    func refuseReload(_ reason: String) {
+        refusedReload = reason
+        postHealth()
     }
 
     /// A refusal is told, and the rest works.
@@ -239,6 +266,10 @@ import Text
     private func postHealth() {
         var list = checks.prefix(48).map(EventContent.json)
         list.append(EventContent.check("badged", isOK: connection != nil))
+        if let refusedReload {
+            let advice = "correct mqtt.conf, and reload badged-mqtt"
+            list.append(EventContent.check("mqtt configuration", isOK: false, cause: refusedReload, advice: advice))
+        }
         for (command, text) in refusals.sorted(by: { $0.key < $1.key }) {
             let advice = "add the permission to the line of badged-mqtt in [access]"
             list.append(EventContent.check("mqtt \(command)", isOK: false, cause: text, advice: advice))
@@ -248,10 +279,10 @@ import Text
 }
 
 extension DaemonConnection {
-    /// When badged was started, in seconds since 1970: it tells one life of badged from another.
+    /// When badged was started, in milliseconds since 1970: it tells one life of badged from another.
     fileprivate func startTime() async throws(ClientError) -> Int {
         let family = try await metrics().first { $0.name == "badged_start_time_seconds" }
-        guard case .number(let text) = family?.samples.first?.value, let number = Int(text) else { return 0 }
-        return number
+        guard case .number(let text) = family?.samples.first?.value, let number = Double(text) else { return 0 }
+        return Int((number * 1000).rounded())
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Credentials
+import MQTT
 import Text
 
 /// What the broker is told of an event and of a reader: nothing that is not named here.

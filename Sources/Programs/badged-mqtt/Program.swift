@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Confinement
 import Credentials
 import Glibc
 import Host
+import MQTT
 import Text
 
 /// Tells the events of badged to a broker that speaks MQTT: badged-mqtt(8).
 @main struct Program {
-    private enum Action { case run, status, check, pseudonym, forget }
+    private enum Action { case run, status, check, pseudonym, forget, events(from: Int) }
 
     static func main() {
         ProcessHardening.apply()
@@ -24,6 +26,11 @@ import Text
                 case "--check-config": action = .check
                 case "--pseudonym": action = .pseudonym
                 case "--forget": action = .forget
+                case "--events":
+                    guard let first = rest.popFirst().flatMap({ Int($0) }) else {
+                        throw usage("--events needs a number")
+                    }
+                    action = .events(from: first)
                 case "--version": return print("badged-mqtt \(Version.current)")
                 case "--help", "-h": return print(help)
                 default: throw usage("unknown argument '\(argument)'")
@@ -36,13 +43,14 @@ import Text
                 exit(78)
             }
             switch action {
-            case .run: try run(configuration)
+            case .run: try run(configuration, path)
             case .check:
                 _ = try siteKey(configuration)
                 print("\(path) is right")
             case .status: try showStatus(configuration)
             case .pseudonym: try printPseudonyms(configuration)
             case .forget: try forget(configuration)
+            case .events(let first): try printEvents(configuration, from: first)
             }
         } catch {
             Log.report(error)
@@ -55,13 +63,15 @@ import Text
     }
 
     private static let help = """
-        usage: badged-mqtt [--config FILE] [--check-config | --status | --pseudonym | --forget | --version | --help]
+        usage: badged-mqtt [--config FILE] [--check-config | --status | --events FROM | --pseudonym | --forget]
+               badged-mqtt --version | --help
 
         Tells the events of badged to a broker that speaks MQTT. It takes no commands from the broker.
 
           --config FILE   read this instead of /etc/badged/mqtt.conf
           --check-config  print every error of the configuration, and end with 78 if there is one
           --status        say whether the running program is connected, and what waits
+          --events FROM   print the events from this number on that [queue] keep has kept
           --pseudonym     read keys, one a line, and print their pseudonyms
           --forget        empty the documents of this host on the broker; stop the service before
         """
@@ -74,44 +84,78 @@ import Text
         return key
     }
 
-    private static func run(_ configuration: MQTTConfiguration) throws(StartError) -> Never {
+    private static func run(_ configuration: MQTTConfiguration, _ path: String) throws(StartError) -> Never {
         let content = EventContent(credentials: configuration.credentials, siteKey: try siteKey(configuration))
         let signals = try Signals()
         let mailbox = try Mailbox()
-        let queue: EventQueue
+        let service = ServiceNotification()
+        let outbox: Outbox
         do throws(Failure) {
-            queue = try EventQueue(folder: configuration.folder, limit: configuration.limit)
+            outbox = Outbox(
+                configuration,
+                try EventQueue(folder: configuration.folder, limit: configuration.limit)
+            )
         } catch {
             let hint = "the folder must belong to the user of badged-mqtt, and only one badged-mqtt may use it"
             throw StartError(error.message, hint: hint)
         }
         BrokerConnection.start()
+        let confinement = Confinement.broker(readable: [path] + configuration.files, folder: configuration.folder)
+        guard confinement.apply(to: "badged-mqtt") else { exit(1) }
         do throws(SystemError) { try Loop.start() } catch {
             throw StartError("cannot start: \(error.description)", hint: "allow more threads (TasksMax=)")
         }
         Task { @Loop in
+            let watch = DaemonWatch(configuration, content, mailbox)
             do throws(SystemError) {
                 let registration = try Loop.watch(signals.descriptor, .read) { _ in
                     while let signal = signals.next() {
-                        guard signal == .terminate else { continue }
-                        mailbox.post(.stop)
-                        // A broker that does not answer delays the end by this time at most.
-                        _ = startThread("badged-end") {
-                            sleep(4)
-                            _exit(0)
+                        switch signal {
+                        case .terminate: end(mailbox)
+                        case .reload: reload(path, watch, mailbox)
                         }
                     }
                 }
-                await DaemonWatch(configuration, content, mailbox).watch()
+                await watch.watch()
                 registration.cancel()
             } catch {
                 Log.error("cannot watch signals: \(error.description)")
                 _exit(1)
             }
         }
-        ServiceNotification().ready(status: "connecting")
-        Publisher(configuration, mailbox, queue).run()
-        _exit(0)
+        service.ready(status: "connecting")
+        switch Publisher(configuration, mailbox, outbox, service: service).run() {
+        case .stopped: _exit(0)
+        case .damaged: _exit(1)
+        }
+    }
+
+    @Loop private static func end(_ mailbox: Mailbox) {
+        mailbox.post(.stop)
+        // A broker that does not answer delays the end by this time at most.
+        _ = startThread("badged-end") {
+            sleep(4)
+            _exit(0)
+        }
+    }
+
+    /// Reads the configuration again. A file with an error changes nothing.
+    @Loop private static func reload(_ path: String, _ watch: DaemonWatch, _ mailbox: Mailbox) {
+        var errors: [StartError] = []
+        let new = MQTTConfiguration(path: path, errors: &errors)
+        if errors.isEmpty {
+            do throws(StartError) {
+                let content = EventContent(credentials: new.credentials, siteKey: try siteKey(new))
+                watch.reload(new, content)
+                mailbox.post(.reload(new))
+                return Log.notice("the configuration was read again")
+            } catch {
+                errors.append(error)
+            }
+        }
+        for error in errors { Log.error("\(error.message); hint: \(error.hint)") }
+        Log.error("the configuration is refused, and the old one stays")
+        watch.refuseReload(errors.first?.message ?? "")
     }
 
     private static func showStatus(_ configuration: MQTTConfiguration) throws(StartError) {
@@ -154,6 +198,17 @@ import Text
             }
             print("id:\(Base64.url.encode(id))")
         }
+    }
+
+    /// Prints what the journal has, as `mosquitto_sub -v` would.
+    private static func printEvents(_ configuration: MQTTConfiguration, from first: Int) throws(StartError) {
+        guard configuration.keptDays > 0 else {
+            throw .inConfiguration(
+                "no events are kept",
+                hint: "write keep = DAYS below [queue], and reload badged-mqtt"
+            )
+        }
+        EventJournal(folder: configuration.folder, days: configuration.keptDays).lines(from: first) { print($0) }
     }
 
     /// Publishes empty retained messages, which removes them from the broker.

@@ -100,7 +100,7 @@ import Wire
 
     /// What is read from cards that people hold to readers. A new kind of reading is one entry here.
     private func tapReaders(_ store: StateStore) -> [any TapReader] {
-        (parts.aliro.map { [AliroTapReader($0, store)] } ?? []) + [
+        (parts.aliro.map { [AliroTapReader($0, store, listed: listed)] } ?? []) + [
             PKOCTapReader(parts.site, today: configuration.certificateDay), TagTapReader(),
         ]
     }
@@ -113,7 +113,7 @@ import Wire
 
     func start() async {
         await load(configuration)
-        await listed.load(configuration.credentials.allowList)
+        await listed.load(configuration.credentials.allowList, isWatched: configuration.credentials.watchesAllowList)
         // A new driver is one line here and one target.
         let virtualReaders = configuration.isVirtualEnabled ? configuration.virtualReaders : 0
         if virtualReaders > 0 {
@@ -256,7 +256,10 @@ import Wire
         do throws(StartError) {
             let configuration = try Configuration(options)
             _ = try ConfiguredParts(configuration)
-            await listed.load(configuration.credentials.allowList)
+            await listed.load(
+                configuration.credentials.allowList,
+                isWatched: configuration.credentials.watchesAllowList
+            )
             // A later SIGHUP reads the files again.
             guard reload == reloads else { return }
             await load(configuration)

@@ -10,7 +10,7 @@ import Wire
 /// Reports the process and its configuration in GET_METRICS.
 @Loop final class DaemonState: Feature {
     let commands: [CommandSpec] = []
-    private let startTime = Loop.wallClock / 1000
+    private let startTime = Double(Loop.wallClock) / 1000
     private var reloads = LabelledCounter("badged_reloads_total", "Reloads of the configuration.", by: "result")
     /// Whether the last reload was not refused.
     private var isRight = true
@@ -49,7 +49,12 @@ import Wire
             info("badged_configuration_info", "The hash of the settings in force.", [.init("hash", hash)]),
             .gauge("badged_configuration_ok", "0 after a reload that was refused.", isRight ? 1 : 0),
             .gauge("badged_configuration_waiting", "Changed settings that apply after a restart.", waiting),
-            .gauge("badged_start_time_seconds", "When badged was started, in seconds since 1970.", Int(startTime)),
+            Metric(
+                "badged_start_time_seconds",
+                .gauge,
+                "When badged was started, in seconds since 1970.",
+                [.init(.real(startTime))]
+            ),
             reloads.metric,
             .counter("badged_log_lines_lost_total", "Log lines that were lost.", Log.lostLines),
         ]

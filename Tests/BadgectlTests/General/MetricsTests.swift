@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Foundation
+import HTTP
 import TestSupport
 import Testing
 
@@ -79,11 +80,11 @@ import Testing
     @Test(
         "requests over HTTP",
         arguments: [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", MetricsRequest.Answer.metrics(.prometheus, withBody: true)),
-            ("HEAD /metrics HTTP/1.1\r\n\r\n", .metrics(.prometheus, withBody: false)),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", MetricsRequest.Answer.metrics(isOpen: false, withBody: true)),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", .metrics(isOpen: false, withBody: false)),
             (
                 "GET /metrics?x=1 HTTP/1.0\r\naccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n",
-                .metrics(.open, withBody: true)
+                .metrics(isOpen: true, withBody: true)
             ),
             ("GET / HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
             ("POST /metrics HTTP/1.1\r\n\r\n", .refused("405 Method Not Allowed")),

@@ -48,6 +48,45 @@ struct ConfinementTests {
         expectNoFault(result)
     }
 
+    @Test("the program for the broker can connect to ports and to badged, and has no file but its own")
+    func broker() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            attack(
+                under: .broker(readable: [], folder: "/var/empty"),
+                allowing: [
+                    "connect to a port", "connect with MSG_FASTOPEN", "connect to the socket of badged",
+                    // Datagrams are for look-ups of names and for systemd.
+                    "send a datagram to a Unix socket",
+                ]
+            )
+        }
+        expectNoFault(result)
+    }
+
+    @Test("the program for the broker can keep its files, read its settings, look up names and connect")
+    func brokerWorks() async {
+        await #expect(processExitsWith: .exitCode(7)) {
+            var template = Array("/tmp/badged-broker-XXXXXX".utf8CString)
+            guard mkdtemp(&template) != nil else { exit(1) }
+            let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let settings = folder + ".conf"
+            close(creat(settings, 0o600))
+            guard Confinement.broker(readable: [settings], folder: folder).apply(to: "test") else { exit(2) }
+            let file = open(folder + "/a", O_RDWR | O_CREAT | O_EXCL, 0o600)
+            guard pwrite(file, "text", 4, 0) == 4, fsync(file) == 0, ftruncate(file, 2) == 0 else { exit(3) }
+            guard rename(folder + "/a", folder + "/b") == 0, unlink(folder + "/b") == 0 else { exit(4) }
+            guard mkdir(folder + "/kept", 0o700) == 0, open(settings, O_RDONLY) >= 0 else { exit(5) }
+            var found: UnsafeMutablePointer<addrinfo>?
+            guard getaddrinfo("localhost", "1883", nil, &found) == 0 else { exit(6) }
+            let badged = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            let link = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            guard badged >= 0, link >= 0, bind(link, found?.pointee.ai_addr, found?.pointee.ai_addrlen ?? 0) != 0 else {
+                exit(8)
+            }
+            exit(7)
+        }
+    }
+
     /// Swift Testing puts bytes of its own before the output.
     private func expectNoFault(_ result: ExitTest.Result?) {
         let output = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""

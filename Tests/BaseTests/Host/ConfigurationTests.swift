@@ -109,6 +109,7 @@ struct ConfigurationTests {
         aliro_credentials = 02\(String(repeating: "Ab", count: 32)), 03\(String(repeating: "00", count: 32))
         aliro_fast = no
         allow_list = /var/lib/site/list
+        allow_list_watch = yes
         site_key = /etc/badged/site.key
         [access]
         user:alice = readers, cards, agent
@@ -163,7 +164,9 @@ struct ConfigurationTests {
         #expect(configuration.credentials.issuers.map(\.key.count) == [33, 5])
         #expect(configuration.credentials.isValidated)
         #expect(configuration.credentials.aliroKey == "/etc/badged/aliro.key")
-        #expect(configuration.credentials.allowList == "/var/lib/site/list")
+        #expect(
+            configuration.credentials.allowList == "/var/lib/site/list" && configuration.credentials.watchesAllowList
+        )
         #expect(configuration.credentials.siteKey == "/etc/badged/site.key")
         #expect(configuration.credentials.aliroGroup?.last == 0xFF)
         #expect(configuration.credentials.aliroSubgroup.first == 0xFF)

@@ -118,3 +118,21 @@ private final class AnsweringProxy: Sendable {
 
     func set(_ bytes: [UInt8]) { answer.withLock { $0 = bytes } }
 }
+
+/// What somebody sends to the port of the metrics.
+@Sendable func metricsRequest(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    switch MetricsRequest.answer(bytes) {
+    case .metrics(_, let withBody):
+        require(bytes.starts(with: (withBody ? "GET /metrics" : "HEAD /metrics").utf8), "another request is answered")
+    case .refused(let status):
+        require(["400 Bad Request", "404 Not Found", "405 Method Not Allowed"].contains(status), "an unknown status")
+    }
+    var ends: [Int32] = [-1, -1]
+    guard bytes.count <= 2 * MetricsRequest.maximumBytes, pipe(&ends) == 0 else { return }
+    _ = write(ends[1], bytes, bytes.count)
+    close(ends[1])
+    defer { close(ends[0]) }
+    guard let read = MetricsRequest.read(from: ends[0]) else { return }
+    require(read.count <= MetricsRequest.maximumBytes && bytes.starts(with: read), "more is read than was sent")
+}

@@ -73,6 +73,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "certificate-search": certificateSearch,
     "zip-archive": zipArchive,
     "proxy-answer": proxyAnswer,
+    "metrics-request": metricsRequest,
     "mpin-reply": mpinReply,
     "mpin-user": mpinUser,
     "enrolment": enrolment,

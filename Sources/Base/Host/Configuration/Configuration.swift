@@ -265,7 +265,9 @@ package struct Configuration: Sendable, Equatable {
     /// Whether SIGHUP applies a setting.
     package static func isLive(_ setting: String) -> Bool {
         setting.hasPrefix("[\(accessSection)] ")
-            || ["[log] level", "[nfc] devices", "[credentials] allow_list"].contains(setting)
+            || [
+                "[log] level", "[nfc] devices", "[credentials] allow_list", "[credentials] allow_list_watch",
+            ].contains(setting)
     }
 
     /// Adds the place of the line that an error names to the error.

@@ -31,6 +31,8 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var allowsFastAliro = true
     /// `allow_list`: the file with the listed credentials; nil: there is no list.
     package var allowList: String?
+    /// `allow_list_watch`: whether the list is read again when a file is renamed onto it.
+    package var watchesAllowList = false
     /// `site_key`: the file with the key of the site, for lists with pseudonyms.
     package var siteKey: String?
 
@@ -53,6 +55,9 @@ package struct CredentialConfiguration: Sendable, Equatable {
         },
         "allow_list": { all, value throws(StartError) in
             all.credentials.allowList = try value.optional(ConfigurationValue.absolutePath)
+        },
+        "allow_list_watch": { all, value throws(StartError) in
+            all.credentials.watchesAllowList = try value.bool()
         },
         "site_key": { all, value throws(StartError) in
             all.credentials.siteKey = try value.optional(ConfigurationValue.absolutePath)

@@ -63,8 +63,10 @@ int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
 int clinux_landlock_version(void);
 /* Makes a set of rules that allows no access to files. Returns its descriptor. */
 int clinux_landlock_create(void);
-/* Allows opening a file, or everything below a folder, for reading, or for reading and writing. */
-int clinux_landlock_allow(int ruleset, const char *path, int may_write);
+enum clinux_file_right { CLINUX_MAY_READ, CLINUX_MAY_WRITE, CLINUX_MAY_CREATE };
+/* Allows opening a file, or everything below a folder, for reading, for writing as well, or for creating, renaming and
+   removing files as well. */
+int clinux_landlock_allow(int ruleset, const char *path, enum clinux_file_right right);
 /* Gives up every other access for the calling thread and threads that it starts later. */
 int clinux_landlock_restrict(int ruleset);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Glibc
+import HTTP
 import Host
 
 /// `badgectl metrics`: writes what badged has counted, for Prometheus.
@@ -60,7 +61,8 @@ enum MetricsCommand {
         let response: String
         switch MetricsRequest.answer(MetricsRequest.read(from: STDIN_FILENO)) {
         case .refused(let status): response = MetricsRequest.response(status, "text/plain", status + "\n")
-        case .metrics(let form, let withBody):
+        case .metrics(let isOpen, let withBody):
+            let form: MetricsText.Form = isOpen ? .open : .prometheus
             let text = MetricsText.text(await families(invocation), form)
             response = MetricsRequest.response("200 OK", form.contentType, text, withBody: withBody)
         }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 import Host
-import Text
+package import Text
 
 /// What messages say of this host and its clock, and the document `state`.
 struct HostFacts: Sendable {
@@ -51,13 +51,11 @@ struct HostFacts: Sendable {
 
     func online(
         _ session: String,
-        heartbeat: Int,
+        _ configuration: MQTTConfiguration,
+        _ queue: EventQueue,
         badged: Bool,
         badgedVersion: String?,
-        watching: Bool,
-        privacy: String,
-        _ queue: EventQueue,
-        limit: Int
+        watching: Bool
     ) -> [JSON.Member] {
         let streams = EventStream.allCases.map { stream in
             JSON.Member(
@@ -71,15 +69,15 @@ struct HostFacts: Sendable {
         return [
             .init("state", .string("online")), .init("protocol", .number("1")), .init("session", .string(session)),
             .init("time", wallTime), .init("uptime", uptime), .init("boot", .string(boot)),
-            .init("clock", .bool(isSynchronised)), .init("heartbeat", Self.number(heartbeat)),
+            .init("clock", .bool(isSynchronised)), .init("heartbeat", Self.number(configuration.heartbeat)),
             .init("version", .string(Version.current)), .init("badged", .bool(badged)),
             .init("badgedVersion", badgedVersion.map { .string($0) } ?? .null), .init("watching", .bool(watching)),
-            .init("privacy", .string(privacy)),
+            .init("privacy", .string(configuration.credentials.rawValue)),
             .init(
                 "queue",
                 .object([
-                    .init("waiting", Self.number(queue.waiting)), .init("limit", Self.number(limit)),
-                    .init("durable", .bool(queue.isDurable)),
+                    .init("waiting", Self.number(queue.waiting)), .init("limit", Self.number(queue.limit)),
+                    .init("oldest", queue.oldest.map(Self.number) ?? .null), .init("durable", .bool(queue.isDurable)),
                 ])
             ), .init("streams", .object(streams)),
         ]
@@ -87,10 +85,10 @@ struct HostFacts: Sendable {
 }
 
 /// The file in the folder of the queue that `badged-mqtt --status` reads.
-struct StatusFile {
+package struct StatusFile {
     private let path: String
 
-    init(_ configuration: MQTTConfiguration) { path = configuration.folder + "/status.json" }
+    package init(_ configuration: MQTTConfiguration) { path = configuration.folder + "/status.json" }
 
     /// Exchanges the file. A fault is not worth a message: the state is in the log, too.
     func write(_ bytes: [UInt8]) {
@@ -102,7 +100,7 @@ struct StatusFile {
         if count == bytes.count { rename(new, path) } else { unlink(new) }
     }
 
-    func read() -> JSON? {
+    package func read() -> JSON? {
         guard case .bytes(let bytes) = PlainFile.read(path, limit: 65_536) else { return nil }
         return try? JSON(bytes)
     }

@@ -3,20 +3,21 @@ import Glibc
 import Text
 
 /// One request of Prometheus over HTTP, on a socket that systemd has accepted. RFC 9112.
-struct MetricsRequest: Equatable {
-    enum Answer: Equatable {
-        case metrics(MetricsText.Form, withBody: Bool)
+package enum MetricsRequest {
+    package enum Answer: Equatable {
+        /// `isOpen`: the client asks for OpenMetrics. HEAD wants no body.
+        case metrics(isOpen: Bool, withBody: Bool)
         /// A status such as `404 Not Found`.
         case refused(String)
     }
 
-    static let maximumBytes = 4096
+    package static let maximumBytes = 4096
     /// Milliseconds.
     static let timeout = 2000
 
     /// Reads a request up to the empty line.
     /// - Returns: nil if it is too long, incomplete or too slow.
-    static func read(from descriptor: Int32) -> [UInt8]? {
+    package static func read(from descriptor: Int32) -> [UInt8]? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: maximumBytes)
         var clock = timespec()
@@ -41,7 +42,7 @@ struct MetricsRequest: Equatable {
     }
 
     /// What to answer to a request.
-    static func answer(_ bytes: [UInt8]?) -> Answer {
+    package static func answer(_ bytes: [UInt8]?) -> Answer {
         guard let bytes, let text = String(validating: bytes, as: UTF8.self) else { return .refused("400 Bad Request") }
         let lines = text.split(whereSeparator: \.isNewline)
         let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: false)
@@ -53,12 +54,11 @@ struct MetricsRequest: Equatable {
         }
         guard words[0] == "GET" || words[0] == "HEAD" else { return .refused("405 Method Not Allowed") }
         let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("accept:") } ?? ""
-        let form: MetricsText.Form = accept.contains("application/openmetrics-text") ? .open : .prometheus
-        return .metrics(form, withBody: words[0] == "GET")
+        return .metrics(isOpen: accept.contains("application/openmetrics-text"), withBody: words[0] == "GET")
     }
 
     /// The bytes of a response. The connection ends after it.
-    static func response(_ status: String, _ type: String, _ body: String, withBody: Bool = true) -> String {
+    package static func response(_ status: String, _ type: String, _ body: String, withBody: Bool = true) -> String {
         "HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n"
             + (status.hasPrefix("405") ? "Allow: GET, HEAD\r\n" : "") + "\r\n" + (withBody ? body : "")
     }

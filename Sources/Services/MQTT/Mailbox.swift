@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
-import Host
+package import Host
 import Synchronization
-import Text
+package import Text
 
 /// What the thread of the broker is told.
-enum Input: Sendable {
+package enum Input: Sendable {
     /// An event of badged: its number there, the start of badged, and its members.
     case event(EventStream, number: Int, run: Int, time: Int64, [JSON.Member])
     /// Events may be missing before the next one.
@@ -17,30 +17,32 @@ enum Input: Sendable {
     case daemon(isConnected: Bool, isWatching: Bool, version: String?, run: Int)
     /// The attempt to connect to the broker has ended: why it has failed, or nil.
     case connected(String?)
+    /// New settings that were checked.
+    case reload(MQTTConfiguration)
     case stop
 }
 
 /// The documents of which only the newest content counts.
-enum Document: String, Sendable, CaseIterable {
+package enum Document: String, Sendable, CaseIterable {
     case state, health, readers, sightings
 }
 
 /// Inputs that wait for the thread of the broker. It is woken by a descriptor.
-final class Mailbox: Sendable {
+package final class Mailbox: Sendable {
     private struct State {
         var inputs: [Input] = []
-        /// Events that were dropped because the thread is too slow: by stream.
-        var dropped: [EventStream: Int] = [:]
+        var events = 0
     }
 
-    /// The largest number of events that wait, about 20 MB.
+    /// The largest number of events that wait, about 20 MB. What is beyond is missed: the next event says so, since it
+    /// has a number of badged.
     private static let limit = 5000
 
     private let state = Mutex(State())
     /// Readable when inputs wait.
     let descriptor: Int32
 
-    init() throws(StartError) {
+    package init() throws(StartError) {
         descriptor = clinux_eventfd()
         guard descriptor >= 0 else {
             throw StartError("no descriptor is left: \(errorText())", hint: "raise LimitNOFILE=")
@@ -49,7 +51,7 @@ final class Mailbox: Sendable {
 
     deinit { close(descriptor) }
 
-    func post(_ input: Input) {
+    package func post(_ input: Input) {
         state.withLock { state in
             if case .document(let document, _, let isUrgent) = input {
                 var isUrgent = isUrgent
@@ -61,11 +63,10 @@ final class Mailbox: Sendable {
                 if case .document(_, let members, _) = input {
                     state.inputs.append(.document(document, members, isUrgent: isUrgent))
                 }
-            } else if state.inputs.count < Self.limit {
+            } else if case .event = input {
+                guard state.events < Self.limit else { return }
+                state.events += 1
                 state.inputs.append(input)
-            } else if case .event(let stream, _, _, _, _) = input {
-                // Its number is missed by the next event, which says so.
-                state.dropped[stream, default: 0] += 1
             } else {
                 state.inputs.append(input)
             }
@@ -74,7 +75,7 @@ final class Mailbox: Sendable {
         _ = write(descriptor, &one, 8)
     }
 
-    func take() -> [Input] {
+    package func take() -> [Input] {
         var count: UInt64 = 0
         _ = read(descriptor, &count, 8)
         return state.withLock { state in

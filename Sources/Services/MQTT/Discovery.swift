@@ -26,7 +26,21 @@ enum Discovery {
         mutating func sent(at now: Int64, heartbeat: Int) { due = now + Int64(heartbeat) * 1000 }
     }
 
-    static func content(_ configuration: MQTTConfiguration, _ readers: [String]) -> [JSON.Member] {
+    /// The names of readers that become components. A name with other characters could change the template.
+    static func shown(_ readers: [String]) -> [String] {
+        let plain = readers.filter { name in
+            name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && ![0x22, 0x27, 0x5C, 0x7B, 0x7D, 0x25].contains($0) }
+        }
+        return Array(plain.prefix(32))
+    }
+
+    /// `removed` are the places of readers that were told before and are gone. Home Assistant removes a component that has
+    /// a platform and nothing else, and keeps one that is left out.
+    static func content(
+        _ configuration: MQTTConfiguration,
+        _ readers: [String],
+        removed: Range<Int> = 0..<0
+    ) -> [JSON.Member] {
         let id = "badged_\(configuration.objectID)"
         func topic(_ document: Document) -> String { configuration.topic(document.rawValue) }
         var components: [JSON.Member] = []
@@ -65,11 +79,7 @@ enum Discovery {
             topic(.state),
             [("value_template", .string("{{ value_json.queue.waiting if value_json.queue is defined else none }}"))]
         )
-        // A name with other characters could change the template.
-        let plain = readers.filter { name in
-            name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && ![0x22, 0x27, 0x5C, 0x7B, 0x7D, 0x25].contains($0) }
-        }
-        for (index, name) in plain.prefix(32).enumerated() {
+        for (index, name) in readers.enumerated() {
             add(
                 "reader_\(index + 1)",
                 "binary_sensor",
@@ -86,6 +96,9 @@ enum Discovery {
                     ),
                 ]
             )
+        }
+        for index in removed {
+            components.append(.init("reader_\(index + 1)", .object([.init("platform", .string("binary_sensor"))])))
         }
         func event(_ stream: EventStream, _ title: String, _ types: [String], _ type: String) {
             add(

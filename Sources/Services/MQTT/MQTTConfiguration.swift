@@ -1,63 +1,65 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BadgedClient
 import Glibc
-import Host
+package import Host
 import Text
 
 /// The settings of mqtt.conf(5). The format is that of badged.conf(5).
-struct MQTTConfiguration: Sendable, Equatable {
-    static let defaultPath = "/etc/badged/mqtt.conf"
+package struct MQTTConfiguration: Sendable, Equatable {
+    package static let defaultPath = "/etc/badged/mqtt.conf"
 
-    enum Version: String, Sendable, CaseIterable {
+    package enum Version: String, Sendable, CaseIterable {
         case five = "5"
         /// No expiry and no reasons: ghosts and silent refusals are possible.
         case three = "3.1.1"
     }
 
-    enum Credentials: String, Sendable, CaseIterable {
+    package enum Credentials: String, Sendable, CaseIterable {
         case no, hashed, plain
     }
 
     // MARK: [broker]
 
     /// nil: there is no broker, and the program does not start.
-    var host: String?
-    var port = 8883
-    var usesTLS = true
+    package var host: String?
+    package var port = 8883
+    package var usesTLS = true
     /// `plain`: whether a connection without TLS may leave this computer.
-    var allowsPlain = false
-    var version = Version.five
-    var user: String?
-    var passwordFile: String?
+    package var allowsPlain = false
+    package var version = Version.five
+    package var user: String?
+    package var passwordFile: String?
     /// PEM; nil: the authorities of the system.
-    var authorityFile: String?
-    var certificateFile: String?
-    var keyFile: String?
+    package var authorityFile: String?
+    package var certificateFile: String?
+    package var keyFile: String?
     /// Seconds.
-    var keepAlive = 60
-    var longestPause = 60
+    package var keepAlive = 60
+    package var longestPause = 60
 
     // MARK: [publish]
 
-    var prefix = "badged/1"
+    package var prefix = "badged/1"
     /// The level of the topic that names this host.
-    var name = MQTTConfiguration.hostName
-    var heartbeat = 300
-    var sightingsInterval = 10
-    var healthInterval = 60
-    var credentials = Credentials.no
-    var openings = false
-    var sightings = false
-    var siteKeyFile: String?
+    package var name = MQTTConfiguration.hostName
+    package var heartbeat = 300
+    package var sightingsInterval = 10
+    package var healthInterval = 60
+    package var credentials = Credentials.no
+    package var openings = false
+    package var sightings = false
+    package var siteKeyFile: String?
 
     // MARK: [queue], [homeassistant], [server]
 
     /// Events of each stream.
-    var limit = 10_000
-    var folder = "/var/lib/badged-mqtt"
-    var isHomeAssistantEnabled = false
-    var homeAssistantPrefix = "homeassistant"
-    var socket = SocketPath.standard
+    package var limit = 10_000
+    /// `keep`: for how many days acknowledged events are kept for `--events`.
+    package var keptDays = 0
+    package var folder = "/var/lib/badged-mqtt"
+    package var isHomeAssistantEnabled = false
+    package var homeAssistantPrefix = "homeassistant"
+    /// nil: that of this system.
+    package var socket: String?
 
     typealias KeyTable = [String: @Sendable (inout MQTTConfiguration, ConfigurationValue) throws(StartError) -> Void]
 
@@ -96,6 +98,7 @@ struct MQTTConfiguration: Sendable, Equatable {
         ],
         "queue": [
             "limit": { all, value throws(StartError) in all.limit = try value.number(in: 20...1_000_000) },
+            "keep": { all, value throws(StartError) in all.keptDays = try value.number(in: 0...3650) },
             "folder": { all, value throws(StartError) in all.folder = try value.absolutePath() },
         ],
         "homeassistant": [
@@ -105,10 +108,10 @@ struct MQTTConfiguration: Sendable, Equatable {
         "server": ["socket": { all, value throws(StartError) in all.socket = try value.absolutePath() }],
     ]
 
-    init() {}
+    package init() {}
 
     /// Reads a file, and appends the error of each line that cannot be used. A missing file names no broker.
-    init(path: String, errors: inout [StartError]) {
+    package init(path: String, errors: inout [StartError]) {
         do throws(StartError) {
             guard let bytes = try INIFile.contents(of: path, checksOwner: true) else {
                 throw .inConfiguration("there is no file \(path)", hint: "see /usr/share/doc/badged-mqtt/mqtt.conf")
@@ -120,7 +123,7 @@ struct MQTTConfiguration: Sendable, Equatable {
         }
     }
 
-    mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
+    package mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
         var section = ""
         var seen: Set<String> = []
         for (number, content) in INIFile(bytes: bytes).lines {
@@ -231,12 +234,17 @@ struct MQTTConfiguration: Sendable, Equatable {
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// The files that a connection needs, and that a reload may read.
+    package var files: [String] {
+        [passwordFile, authorityFile, certificateFile, keyFile, siteKeyFile].compactMap(\.self)
+    }
+
     /// The topic of a kind of document or event.
-    func topic(_ kind: String) -> String { "\(prefix)/\(name)/\(kind)" }
+    package func topic(_ kind: String) -> String { "\(prefix)/\(name)/\(kind)" }
 
-    var clientID: String { "badged-\(name)" }
+    package var clientID: String { "badged-\(name)" }
 
-    var discoveryTopic: String { "\(homeAssistantPrefix)/device/badged_\(objectID)/config" }
+    package var discoveryTopic: String { "\(homeAssistantPrefix)/device/badged_\(objectID)/config" }
 
     /// The host name in the characters that Home Assistant allows.
     var objectID: String { String(name.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }) }

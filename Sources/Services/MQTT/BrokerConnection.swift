@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CMosquitto
 import Glibc
-import Host
+package import Host
 import Secrets
 import Text
 
@@ -10,8 +10,8 @@ import Text
 /// The threads of the library end for good after one failed check of a certificate, and it waits without jitter. So only
 /// its calls for one step are used; the caller waits with poll(2). It connects, publishes, pings and disconnects, and
 /// never subscribes. One thread at a time uses it: that of `connect`, and then that of the publisher.
-final class BrokerConnection: @unchecked Sendable {
-    enum Event {
+package final class BrokerConnection: @unchecked Sendable {
+    package enum Event {
         /// CONNACK: the number of messages that may be unacknowledged, or why the broker refuses.
         case connected(window: Int)
         case refused(String)
@@ -21,19 +21,21 @@ final class BrokerConnection: @unchecked Sendable {
         case message
     }
 
-    struct Will {
+    package struct Will {
         let topic: String
         let payload: [UInt8]
+
+        package init(topic: String, payload: [UInt8]) { (self.topic, self.payload) = (topic, payload) }
     }
 
     /// What a PUBLISH came to.
-    enum Sent {
+    package enum Sent {
         case sent(Int32)
         case tooLarge
         case failed
     }
 
-    static let window = 20
+    package static let window = 20
 
     private let handle: OpaquePointer
     private let isFive: Bool
@@ -41,10 +43,10 @@ final class BrokerConnection: @unchecked Sendable {
     private var isClosed = false
 
     /// Makes the library ready; once for the process.
-    static func start() { mosquitto_lib_init() }
+    package static func start() { mosquitto_lib_init() }
 
     /// - Throws: `StartError` in words for the log if the settings cannot be used now, such as a file that is missing.
-    init(_ configuration: MQTTConfiguration, clientID: String, will: Will?) throws(StartError) {
+    package init(_ configuration: MQTTConfiguration, clientID: String, will: Will?) throws(StartError) {
         guard let handle = mosquitto_new(clientID, true, nil) else {
             throw StartError("cannot make a connection: \(errorText())", hint: "free some memory")
         }
@@ -139,20 +141,20 @@ final class BrokerConnection: @unchecked Sendable {
 
     /// Connects; this may block for the look-up of the name and for TCP.
     /// - Returns: why it has failed.
-    func connect(to host: String, port: Int, keepAlive: Int) -> String? {
+    package func connect(to host: String, port: Int, keepAlive: Int) -> String? {
         errno = 0
         let code = mosquitto_connect_bind_v5(handle, host, Int32(port), Int32(keepAlive), nil, nil)
         return code == MOSQ_ERR_SUCCESS.rawValue ? nil : Self.text(code)
     }
 
     /// The descriptor to wait for; negative without a connection.
-    var descriptor: Int32 { mosquitto_socket(handle) }
+    package var descriptor: Int32 { mosquitto_socket(handle) }
 
-    var wantsWrite: Bool { mosquitto_want_write(handle) }
+    package var wantsWrite: Bool { mosquitto_want_write(handle) }
 
     /// Does what is possible without waiting.
     /// - Returns: the events, and why the connection has ended.
-    func step(canRead: Bool, canWrite: Bool) -> (events: [Event], ending: String?) {
+    package func step(canRead: Bool, canWrite: Bool) -> (events: [Event], ending: String?) {
         var code = MOSQ_ERR_SUCCESS.rawValue
         errno = 0
         if canRead { code = mosquitto_loop_read(handle, 100) }
@@ -163,7 +165,7 @@ final class BrokerConnection: @unchecked Sendable {
     }
 
     /// Publishes with QoS 1. `expiry` in seconds, only with version 5.
-    func publish(_ topic: String, _ payload: [UInt8], retain: Bool, expiry: Int? = nil) -> Sent {
+    package func publish(_ topic: String, _ payload: [UInt8], retain: Bool, expiry: Int? = nil) -> Sent {
         var properties: OpaquePointer?
         if isFive, let expiry {
             _ = mosquitto_property_add_int32(
@@ -184,46 +186,8 @@ final class BrokerConnection: @unchecked Sendable {
         }
     }
 
-    func disconnect() {
+    package func disconnect() {
         _ = mosquitto_disconnect_v5(handle, 0, nil)
         _ = mosquitto_loop_write(handle, 100)
-    }
-}
-
-/// Files with secrets that systemd passes (`LoadCredential=`), or that only the user of the program may read.
-enum KeyFile {
-    private static let limit = 4096
-
-    static func secret(_ path: String, setting: String) throws(StartError) -> Secret {
-        var bytes: [UInt8]
-        let descriptor: Int32
-        switch PlainFile.open(path) {
-        case .file(let opened): descriptor = opened
-        case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
-        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: "correct \(setting)")
-        }
-        defer { close(descriptor) }
-        var status = stat()
-        let folder = systemEnvironment("CREDENTIALS_DIRECTORY") ?? ""
-        let isCredential = !folder.isEmpty && path.hasPrefix(folder + "/")
-        guard fstat(descriptor, &status) == 0, isCredential || status.st_mode & 0o077 == 0 else {
-            throw .inConfiguration("\(path) can be read by other users", hint: "chmod 600 \(path)")
-        }
-        switch PlainFile.read(descriptor, limit: limit) {
-        case .bytes(let content): bytes = content
-        case .missing, .tooLong, .failed: throw .inConfiguration("cannot read \(path)", hint: "correct \(setting)")
-        }
-        let secret = Secret(bytes)
-        bytes.withUnsafeMutableBytes { memory in
-            if let base = memory.baseAddress { explicit_bzero(base, memory.count) }
-        }
-        return secret
-    }
-
-    /// The first line of a file. libmosquitto takes and keeps it as a C string.
-    static func text(_ path: String, setting: String) throws(StartError) -> String {
-        try secret(path, setting: setting).withBytes { bytes in
-            String(decoding: bytes.prefix { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self)
-        }
     }
 }
