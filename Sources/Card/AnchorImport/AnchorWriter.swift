@@ -35,7 +35,7 @@ package struct AnchorWriter: Sendable {
     }
 
     /// Writes files by their names, and replaces those that are there.
-    package func write(_ files: [String: [UInt8]]) throws(Fault) {
+    package func write(_ files: [String: [UInt8]]) throws(SystemError) {
         var waiting: [(temporary: String, path: String)] = []
         defer { for file in waiting { unlink(file.temporary) } }
         try Self.makeFolder(folder)
@@ -45,7 +45,7 @@ package struct AnchorWriter: Sendable {
     }
 
     /// Gives temporary files their names.
-    private static func publish(_ waiting: inout [(temporary: String, path: String)]) throws(Fault) {
+    private static func publish(_ waiting: inout [(temporary: String, path: String)]) throws(SystemError) {
         while let file = waiting.first {
             guard rename(file.temporary, file.path) == 0 else { throw SystemError(file.path) }
             waiting.removeFirst()

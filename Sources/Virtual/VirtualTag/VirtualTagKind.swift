@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Readers
+import Readers
 package import ReadersVirtual
 package import Tags
 package import Text

@@ -18,12 +18,11 @@ enum DocumentAnchorsCommand {
             OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged"),
             OptionSpec("--signer", ValueSpec("SHA256"), "import: trust the certificate with this SHA-256, do not ask"),
         ],
-        actions: [
-            ("anchors import FILE...", "take certificates, revocation lists, master lists and defect lists"),
-            ("anchors list", "show what is trusted, by country"),
-            ("anchors remove COUNTRY", "remove what a country has, by its two letters"),
-        ],
         details: [
+            """
+            anchors import FILE... takes certificates, revocation lists, master lists and defect lists. anchors list shows
+            what is trusted, by country. anchors remove COUNTRY removes what a country has, by its two letters.
+            """,
             """
             badged comes without certificates. Master lists of many countries are published by the ICAO (icaopkdpublic)
             and by the German Federal Office for Information Security (BSI). FILE is a master list (.ml), an export of
@@ -89,7 +88,7 @@ enum DocumentAnchorsCommand {
             let isDenied = error.code == EACCES || error.code == EPERM
             throw CommandFailure(
                 isDenied ? .denied : .failed,
-                "cannot write \(error.text)",
+                "cannot write \(error)",
                 hint: isDenied ? "run badgectl as root: sudo badgectl documents anchors import" : "nothing was changed"
             )
         }

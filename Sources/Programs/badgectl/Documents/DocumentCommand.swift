@@ -8,6 +8,7 @@ import Text
 
 /// The commands about passports and other electronic documents.
 let documentFeature = FeatureCommands(
+    group: .idCard,
     commands: [DocumentCommand.spec, DocumentAnchorsCommand.spec],
     describeCard: { card in
         guard card.kind == "document" else { return nil }
