@@ -4,7 +4,7 @@ import Glibc
 /// Measures badged as a client sees it. run.sh starts pcscd and passes a folder and the programs.
 @main struct Program {
     private static let usage = """
-        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--baseline FILE] [--write-baseline]
+        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--documents FILE] [--baseline FILE] [--write-baseline]
                             [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
 
         """
@@ -34,6 +34,7 @@ import Glibc
             case "--eid-server": settings.eidServer = try value()
             case "--tpm": settings.tpm = try value()
             case "--mpin-server": settings.mpinServer = try value()
+            case "--documents": settings.documents = try value()
             case "--folder": settings.folder = try value()
             case "--baseline": settings.baseline = try value()
             case "--write-baseline": settings.writesBaseline = true
@@ -92,6 +93,9 @@ import Glibc
             try CardBench.run(settings, &report)
         }
         if report.wants(.tapPKOC, .tapAliro, .tapTransfer) { try TapBench.run(settings, &report) }
+        if report.wants(.documentRead, .documentExchange, .documentCommands, .masterList, .documentChain) {
+            try DocumentBench.run(settings, &report)
+        }
         if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {
             try WalletBench.run(settings, &report)
         }
