@@ -51,6 +51,8 @@ struct Settings {
     var tpm: String?
     /// Path of the M-Pin servers, a program in Python; nil: rows that need them are left out.
     var mpinServer: String?
+    /// The catalogue of Tests/Vectors/documents.
+    var documents: String?
     /// A private folder for sockets and logs.
     var folder = ""
     /// Readers of vpcd and the port of the first.

@@ -6,6 +6,8 @@ import Glibc
     private static let usage = """
         usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--baseline FILE] [--write-baseline]
                             [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N]
+        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--documents FILE] [--baseline FILE] [--write-baseline]
+                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
 
         """
 
@@ -35,6 +37,7 @@ import Glibc
             case "--tpm": settings.tpm = try value()
             case "--mpin-server": settings.mpinServer = try value()
             case "--hosts": settings.hosts = Int(try value()) ?? 1000
+            case "--documents": settings.documents = try value()
             case "--folder": settings.folder = try value()
             case "--baseline": settings.baseline = try value()
             case "--write-baseline": settings.writesBaseline = true
@@ -93,6 +96,9 @@ import Glibc
             try CardBench.run(settings, &report)
         }
         if report.wants(.tapPKOC, .tapAliro, .tapTransfer) { try TapBench.run(settings, &report) }
+        if report.wants(.documentRead, .documentExchange, .documentCommands, .masterList, .documentChain) {
+            try DocumentBench.run(settings, &report)
+        }
         if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {
             try WalletBench.run(settings, &report)
         }

@@ -73,6 +73,16 @@ enum PlainTransfer {
     /// SELECT of the master file, `count` times over one connection.
     /// - Returns: microseconds of each, the card's time included.
     static func run(_ reader: String, count: Int) throws(BenchError) -> Samples {
+        let select: [UInt8] = [0x00, 0xA4, 0x00, 0x0C, 0x02, 0x3F, 0x00]
+        return Samples(try exchange(reader, Array(repeating: select, count: count)).map(\.time))
+    }
+
+    /// Sends commands over one connection.
+    /// - Returns: microseconds of each, the card's time included, and the number of bytes of its answer.
+    static func exchange(
+        _ reader: String,
+        _ commands: [[UInt8]]
+    ) throws(BenchError) -> [(time: Double, length: Int)] {
         var context: SCARDCONTEXT = 0
         var card: SCARDHANDLE = 0
         var protocolInUse: DWORD = 0
@@ -84,21 +94,19 @@ enum PlainTransfer {
         let code = SCardConnect(context, reader, mode, protocols, &card, &protocolInUse)
         guard code == 0 else { throw BenchError("SCardConnect: \(String(code, radix: 16))") }
         defer { SCardDisconnect(card, DWORD(SCARD_LEAVE_CARD)) }
-        let select: [UInt8] = [0x00, 0xA4, 0x00, 0x0C, 0x02, 0x3F, 0x00]
-        var samples = Samples()
+        var times: [(time: Double, length: Int)] = []
         var header = SCARD_IO_REQUEST(
             dwProtocol: protocolInUse,
             cbPciLength: UInt(MemoryLayout<SCARD_IO_REQUEST>.size)
         )
-        for _ in 0..<count {
-            var answer = [UInt8](repeating: 0, count: 258)
+        var answer = [UInt8](repeating: 0, count: 65_538)
+        for command in commands {
             var size = DWORD(answer.count)
             let start = monotonicNow()
-            guard SCardTransmit(card, &header, select, DWORD(select.count), nil, &answer, &size) == 0, size == 2 else {
-                throw BenchError("SCardTransmit failed")
-            }
-            samples.add(microseconds(since: start))
+            guard SCardTransmit(card, &header, command, DWORD(command.count), nil, &answer, &size) == 0, size >= 2
+            else { throw BenchError("SCardTransmit failed") }
+            times.append((microseconds(since: start), Int(size)))
         }
-        return samples
+        return times
     }
 }

@@ -65,5 +65,6 @@ swtpm socket --tpm2 --daemon --server "type=unixio,path=$work/tpm.sock" --tpmsta
 "$bin/badged-bench" --badged "$bin/badged" --floor "$bin/badged-floor" --virtual-card "$bin/badged-virtual-card" \
     --eid-server "$bin/badged-eidserver" --tpm "$work/tpm.sock" --folder "$work" --baseline "$here/baseline.json" \
     --mpin-server "$here/../MPinServer/server.py" \
+    --documents "$root/Tests/Vectors/documents/catalogue.json" \
     $(printf -- '--given %s ' $BADGED_BENCH_GIVEN) "$@" || code=$?
 exit $code
