@@ -46,7 +46,7 @@ manual() { # manual PAGE WORD...: the formatted page contains each word.
 options() { "$@" --help | grep -oE -- '--[a-z][a-z-]*' | sort -u; }
 check "badged.8 has every option of badged --help" manual badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has every option" manual badged-virtual-card.1 $(options "$bin/badged-virtual-card")
-commands=$("$bin/badgectl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+commands=$("$bin/badgectl" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
 check "badgectl.1 has every command" manual badgectl.1 $commands
 for command in $commands; do
     check "badgectl.1 has every option of badgectl $command" manual badgectl.1 $(options "$bin/badgectl" "$command")
