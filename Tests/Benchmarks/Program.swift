@@ -4,10 +4,8 @@ import Glibc
 /// Measures badged as a client sees it. run.sh starts pcscd and passes a folder and the programs.
 @main struct Program {
     private static let usage = """
-        usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--baseline FILE] [--write-baseline]
-                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N]
         usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--documents FILE] [--baseline FILE] [--write-baseline]
-                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N]
+                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N]
 
         """
 

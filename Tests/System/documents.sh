@@ -59,7 +59,7 @@ only() {
 check "badged.8 has no other option" only badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has no other option" only badged-virtual-card.1 $(options "$bin/badged-virtual-card")
 check "badged-mqtt.8 has no other option" only badged-mqtt.8 $(options "$bin/badged-mqtt")
-commands=$("$bin/badgectl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+commands=$("$bin/badgectl" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
 check "badgectl.1 has every command" manual badgectl.1 $commands
 for command in $commands; do
     check "badgectl.1 has every option of badgectl $command" manual badgectl.1 $(options "$bin/badgectl" "$command")

@@ -25,7 +25,7 @@ check "systemd-analyze verify accepts badged.socket" verify "$units/badged.socke
 check "systemd-analyze verify accepts badged-network.socket" verify "$units/badged-network.socket"
 check "systemd-analyze verify accepts badged-network@.service" verify "$units/badged-network@.service"
 sed -e 's|@BINDIR@/badgectl|/bin/true|' systemd/badged-agent.service >"$units/badged-agent.service"
-verify_user() { systemd-analyze --user verify --man=no "$1" >"$work/verify" 2>&1 && [ ! -s "$work/verify" ] || { cat "$work/verify"; return 1; }; }
+verify_user() { XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$1" >"$work/verify" 2>&1 && [ ! -s "$work/verify" ] || { cat "$work/verify"; return 1; }; }
 check "systemd-analyze verify accepts badged-agent.service" verify_user "$units/badged-agent.service"
 check "the handler of eid: links is a valid desktop file" desktop-file-validate packaging/desktop/badged-eid.desktop
 sed 's/^WatchdogSec=/WachdogSec=/' "$units/badged.service" >"$work/badged.service"

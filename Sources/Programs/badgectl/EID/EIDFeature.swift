@@ -124,7 +124,8 @@ extension CommandLineUser: EIDUser {
     }
 
     private func refuse() {
-        giveUp { CommandFailure(.failed, "not agreed: \($0)", hint: "to agree, start again and answer y") }
+        let agreement = source is PinentrySource ? "choose Agree" : "answer y"
+        giveUp { CommandFailure(.failed, "not agreed: \($0)", hint: "to agree, start again and \(agreement)") }
     }
 
     /// The rights that a button gives; nil: none.
