@@ -60,6 +60,8 @@ struct Settings {
     var port = 35963
     /// The hosts of the fleet.
     var hosts = 1000
+    /// The port of a mosquitto that several benches share, since one process has not enough descriptors for 10 000 hosts.
+    var broker: UInt16?
     /// Divides the number of repetitions; for trying the bench itself.
     var divisor = 1
     /// Rows to measure; empty: all.

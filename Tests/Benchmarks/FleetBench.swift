@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 import MQTT
 import Synchronization
 import Text
@@ -18,45 +19,52 @@ enum FleetBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         let count = settings.count(settings.hosts)
         allowDescriptors()
-        let port = UInt16.random(in: 20_000..<30_000)
-        let file = try settings.write(
-            "fleet.conf",
-            "user root\nlistener \(port) 127.0.0.1\nallow_anonymous true\nmax_queued_messages 1000000\n"
-        )
-        let broker = try Child("/usr/sbin/mosquitto", ["-c", file], log: settings.folder + "/fleet.log")
-        try wait("mosquitto does not start") { isOpen(port) }
+        Log.level = .error
+        let port = settings.broker ?? UInt16.random(in: 20_000..<30_000)
+        let broker = settings.broker == nil ? try broker(settings, port) : nil
         let seen = try consumer(settings, port)
-        let figures = ProcessFigures(pid: broker.pid)
-        let before = try figures.memory().proportional
+        let figures = broker.map { ProcessFigures(pid: $0.pid) }
+        let before = try figures?.memory().proportional ?? 0
         // The disk of one machine is not that of a thousand.
         let folder = (access("/dev/shm", W_OK) == 0 ? "/dev/shm" : settings.folder) + "/badged-fleet-\(getpid())"
         mkdir(folder, 0o700)
         defer { remove(folder, count) }
         BrokerConnection.start()
         let hosts = try (0..<count).map { number throws(BenchError) in
-            try Host(folder: "\(folder)/\(number)", name: "host\(number)", port: port)
+            try Door(folder: "\(folder)/\(number)", name: "host\(getpid())-\(number)", port: port)
         }
         try wait("not all hosts are online") { seen.withLock { $0.states.count } == count }
         pause(milliseconds: 2000)
-        let memory = (try figures.memory().proportional - before) / Double(count)
-        let busy = try figures.processorTime()
+        if let figures {
+            let memory = (try figures.memory().proportional - before) / Double(count)
+            report.add(.fleetMemory, memory, "\(count) hosts with four documents")
+        }
+        let busy = try figures?.processorTime() ?? 0
         let start = monotonicNow()
         for number in 1...eventsOfHost { for host in hosts { host.tap(number) } }
         let all = count * eventsOfHost
         try wait("not all events arrive") { seen.withLock { $0.events } >= all }
         let time = microseconds(since: start)
-        let share = (try figures.processorTime() - busy) * 1000 / time * 100
-        report.add(
-            .fleetEvent,
-            time / Double(all),
-            "\(count) hosts, \(all) events, \(text(1_000_000 * Double(all) / time, 0)) /s; broker \(text(share, 0)) % of a core"
-        )
-        report.add(.fleetMemory, memory, "\(count) hosts with four documents")
+        var note = "\(count) hosts, \(all) events, \(text(1_000_000 * Double(all) / time, 0)) /s"
+        if let figures {
+            note += "; broker \(text((try figures.processorTime() - busy) * 1000 / time * 100, 0)) % of a core"
+        }
+        report.add(.fleetEvent, time / Double(all), note)
         for host in hosts { host.stop() }
         for host in hosts { host.thread.join() }
     }
 
-    /// Each host has three descriptors here and one at the broker, which inherits the limit.
+    private static func broker(_ settings: Settings, _ port: UInt16) throws(BenchError) -> Child {
+        let file = try settings.write(
+            "fleet.conf",
+            "user root\nlistener \(port) 127.0.0.1\nallow_anonymous true\nmax_queued_messages 1000000\n"
+        )
+        let broker = try Child("/usr/sbin/mosquitto", ["-c", file], log: settings.folder + "/fleet.log")
+        try wait("mosquitto does not start") { isOpen(port) }
+        return broker
+    }
+
+    /// Each host has seven descriptors here and one at the broker, which inherits the limit.
     private static func allowDescriptors() {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -91,12 +99,14 @@ enum FleetBench {
         let topics = ["-t", "badged/1/+/state", "-t", "badged/1/+/credential"]
         let child = try Child(
             "/usr/bin/mosquitto_sub",
-            ["-h", "127.0.0.1", "-p", String(port), "-V", "5", "-q", "1", "-i", "consumer", "-F", "%t"] + topics,
+            ["-h", "127.0.0.1", "-p", String(port), "-V", "5", "-q", "1", "-i", "consumer\(getpid())", "-F", "%t"]
+                + topics,
             log: settings.folder + "/fleet-consumer.log",
             hasOutput: true
         )
         let shared = Shared(child)
         guard let output = child.output else { throw BenchError("mosquitto_sub has no output") }
+        let own = "badged/1/host\(getpid())-"
         _ = Worker {
             var rest: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -107,6 +117,7 @@ enum FleetBench {
                 rest.removeFirst(end + 1)
                 shared.withLock { seen in
                     for line in lines {
+                        guard line.hasPrefix(own) else { continue }
                         if line.hasSuffix("/state") { seen.states.insert(line) } else { seen.events += 1 }
                     }
                 }
@@ -139,7 +150,7 @@ enum FleetBench {
     }
 
     /// One host with a thread of its own.
-    private struct Host {
+    private struct Door {
         private let mailbox: Mailbox
         let thread: Worker
 

@@ -5,7 +5,7 @@ import Glibc
 @main struct Program {
     private static let usage = """
         usage: badged-bench --badged PATH --floor PATH --folder PATH [--virtual-card PATH] [--eid-server PATH] [--tpm SOCKET] [--mpin-server FILE] [--documents FILE] [--baseline FILE] [--write-baseline]
-                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N]
+                            [--given ROW=NUMBER]... [--only ROW]... [--divisor N] [--hosts N] [--broker PORT]
 
         """
 
@@ -34,6 +34,7 @@ import Glibc
             case "--eid-server": settings.eidServer = try value()
             case "--tpm": settings.tpm = try value()
             case "--mpin-server": settings.mpinServer = try value()
+            case "--broker": settings.broker = UInt16(try value())
             case "--hosts": settings.hosts = Int(try value()) ?? 1000
             case "--documents": settings.documents = try value()
             case "--folder": settings.folder = try value()

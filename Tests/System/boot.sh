@@ -145,6 +145,10 @@ done
 value mqtt badged-mqtt --status
 value mqtt-owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$(systemctl show badged-mqtt.service --property MainPID --value)/status"
 value mqtt-expected id -u badged-mqtt
+systemctl reload badged-mqtt.service; echo "mqtt-reload $?"
+echo rubbish >>/etc/badged/mqtt.conf
+systemctl reload badged-mqtt.service; echo "mqtt-reload-wrong $?"
+sed -i '$d' /etc/badged/mqtt.conf
 systemctl stop badged-mqtt.service; echo "mqtt-stop $?"
 mkdir -p /var/lib/prometheus/node-exporter
 systemctl start badged-metrics.service; echo "metrics $?"
@@ -240,6 +244,8 @@ check "badged-mqtt does not start without a broker" holds "$found" '^mqtt-unname
 check "badged-mqtt starts with one" holds "$found" '^mqtt-start 0$'
 check "it is connected to the broker, and badged lets it watch" holds "$found" '^mqtt broker: +localhost:1883 connected .*taps are watched'
 check "it runs as a user of its own" test "$(sed -n 's/^mqtt-owner //p' "$found")" = "$(sed -n 's/^mqtt-expected //p' "$found")"
+check "it reads right settings again" holds "$found" '^mqtt-reload 0$'
+check "it refuses wrong ones" holds "$found" '^mqtt-reload-wrong [1-9]'
 check "it ends" holds "$found" '^mqtt-stop 0$'
 check "badged-metrics.service writes the file" holds "$found" '^metrics-file badged_up 1 '
 check "badged-metrics.socket answers" holds "$found" '^metrics-http True '

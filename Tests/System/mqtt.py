@@ -192,9 +192,11 @@ check("the next tap has the gap daemonAway", [gap["reason"] for gap in gaps] == 
 # MARK: The queue
 epoch = consumer.events()[-1]["epoch"]
 host.end(signal.SIGTERM)
-with open(os.path.join(host.folder, "queue.db"), "r+b") as file:
-    file.seek(100)
-    file.write(os.urandom(4000))
+# The log hides what is damaged in the file.
+for name in ("queue.db", "queue.db-wal"):
+    with open(os.path.join(host.folder, name), "r+b") as file:
+        file.seek(100)
+        file.write(os.urandom(4000))
 host.start()
 until(lambda: "moved aside" in host.log())
 time.sleep(1)

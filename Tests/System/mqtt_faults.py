@@ -221,14 +221,26 @@ def files():
     return [name for name in os.listdir(host.folder) if name.startswith("queue.db") and "damaged" not in name]
 
 
+def stored():
+    """The last number that the queue has given to a tap."""
+    with open(os.path.join(host.folder, "queue.numbers"), encoding="ascii") as file:
+        return int(file.read().split()[1])
+
+
+def restart():
+    """Starts badged-mqtt again, and waits until it watches."""
+    count = host.log().count("connected to badged")
+    host.start()
+    until(lambda: host.log().count("connected to badged") > count and badged.watchers)
+
+
 def damage(how):
-    """Damages the queue while events wait in it, and starts badged-mqtt again. Returns the new epoch."""
-    for number in range(50):
-        until(badged.tap)
+    """Damages the queue while events wait in it, and starts badged-mqtt again."""
+    wanted = stored() + 50
+    until(lambda: badged.tap() and stored() >= wanted)
     host.end()
     how()
-    host.start()
-    until(lambda: badged.watchers)
+    restart()
 
 
 def shred():
@@ -273,8 +285,7 @@ os.makedirs(copy)
 host.end()
 for name in files():
     shutil.copy(os.path.join(host.folder, name), copy)
-host.start()
-until(lambda: badged.watchers)
+restart()
 for how in (shred, shred, truncate, empty, remove, remove_log, restore):
     damage(how)
 broker.start()
@@ -333,17 +344,16 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
 
 # MARK: A full queue
 badged.told = []
-consumer = Consumer("many", port, "-R")
 broker.end(signal.SIGTERM)
 host = Host("many", port, sock, more="limit = 100")
 until(lambda: badged.watchers)
 for number in range(1000):
     badged.tap()
-until(lambda: host.status()["waiting"] == 100)
+until(lambda: stored() == 1000)
 host.end()
-host.start()
-until(lambda: badged.watchers)
 broker.start()
+consumer = Consumer("many", port, "-R")
+restart()
 check("a full queue, and a restart: the newest tap arrives", tap_arrives(consumer, badged), host.log())
 judge("full queue", [badged], consumer)
 host.end(signal.SIGTERM)

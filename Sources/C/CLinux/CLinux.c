@@ -45,7 +45,8 @@ int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity
 
 int clinux_clock_is_synchronised(void) {
     struct timex state = {0};
-    return adjtimex(&state) != TIME_ERROR;
+    int answer = adjtimex(&state);
+    return answer < 0 ? -1 : answer != TIME_ERROR;
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

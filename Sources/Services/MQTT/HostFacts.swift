@@ -31,9 +31,10 @@ struct HostFacts: Sendable {
     /// Milliseconds since boot, with the time of sleep.
     private var uptime: JSON { Self.number(Self.clock(CLOCK_BOOTTIME)) }
 
-    /// Whether the kernel says that the clock is synchronised.
-    private var isSynchronised: Bool {
-        clinux_clock_is_synchronised() != 0
+    /// Whether the kernel says that the clock is synchronised; null if it does not tell, as in a unit with ProtectClock.
+    private var isSynchronised: JSON {
+        let answer = clinux_clock_is_synchronised()
+        return answer < 0 ? .null : .bool(answer > 0)
     }
 
     /// When an event happened, by all clocks.
@@ -69,7 +70,7 @@ struct HostFacts: Sendable {
         return [
             .init("state", .string("online")), .init("protocol", .number("1")), .init("session", .string(session)),
             .init("time", wallTime), .init("uptime", uptime), .init("boot", .string(boot)),
-            .init("clock", .bool(isSynchronised)), .init("heartbeat", Self.number(configuration.heartbeat)),
+            .init("clock", isSynchronised), .init("heartbeat", Self.number(configuration.heartbeat)),
             .init("version", .string(Version.current)), .init("badged", .bool(badged)),
             .init("badgedVersion", badgedVersion.map { .string($0) } ?? .null), .init("watching", .bool(watching)),
             .init("privacy", .string(configuration.credentials.rawValue)),
