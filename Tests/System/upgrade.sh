@@ -95,9 +95,13 @@ fact "client $(badgectl status | head -n 1)"
 stop
 start
 fact "client $(badgectl status | head -n 1)"
-printf '123456\n123456\n' | badgectl change-pin --pin-stdin
-tries=600
-until grep -q 'Simulator: eID card' /result/watch || [ $tries = 0 ]; do tries=$((tries - 1)); sleep 0.1; done
+# The client connects again after a pause, and then sees that the card comes.
+tries=60
+until grep -q 'Simulator: eID card' /result/watch || [ $tries = 0 ]; do
+    printf '123456\n123456\n' | badgectl change-pin --pin-stdin
+    tries=$((tries - 1))
+    sleep 1
+done
 [ $tries = 0 ] || fact "the client goes on"
 kill $watcher
 badgectl --json keys >/result/keys.after
