@@ -57,6 +57,7 @@ make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
 for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
     readelf -d "$program" >"$work/dynamic" 2>/dev/null || continue
     check "$(basename "$program") binds all symbols at its start" holds "$work/dynamic" 'BIND_NOW'
+    check "$(basename "$program") has no name of the folder where it was built" sh -c '! grep -aqF "$1/" "$2"' sh "$root" "$program"
     check "$(basename "$program") looks for libraries in the folders of the system only" lacks "$work/dynamic" 'R(UN)?PATH'
 done
 cp -R "$work/packages/lib" "$work/packages/usr"
