@@ -3,6 +3,7 @@ package import Cards
 package import Concurrency
 package import CountryAuthorities
 import Document
+import Glibc
 package import Host
 import ISO7816
 import Readers
@@ -92,7 +93,8 @@ import Wire
         let summary = await folder.summary(at: time())
         var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
         guard let newest = summary.newest, summary.authorities > 0 else {
-            // Most hosts read no documents.
+            // Most hosts read no documents, and have no folder for their authorities.
+            guard access(folder.path, F_OK) == 0 else { return [] }
             return [
                 HealthCheck(
                     name,

@@ -170,11 +170,19 @@ import Testing
         }
     }
 
+    /// The parser finds an option by its name before it knows the command.
+    @Test("an option takes a value in all commands or in none")
+    func shapes() {
+        for (name, options) in Dictionary(grouping: CommandTable.commands.flatMap(\.options), by: \.name) {
+            #expect(Set(options.map { $0.value != nil }).count == 1, "\(name)")
+        }
+    }
+
     @Test("--version shows the version")
     func version() async throws {
         let program = try RunningProgram("badgectl", ["--version"])
         #expect(await program.exitCode == 0)
-        #expect(program.text(.output).wholeMatch(of: /badgectl [0-9]+\.[0-9]+\.[0-9]+\n/) != nil)
+        #expect(program.text(.output).wholeMatch(of: /badgectl [0-9]+\.[0-9]+\.[0-9]+([~+][^\n]+)?\n/) != nil)
     }
 
     @Test(

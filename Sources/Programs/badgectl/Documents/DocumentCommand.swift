@@ -29,7 +29,7 @@ enum DocumentCommand {
             .pinentry,
             OptionSpec("--groups", ValueSpec("LIST"), "read these data groups, such as 1,2,11; 1, 2, 11 and 12"),
             OptionSpec("--portrait", ValueSpec("FILE", .files), "write the picture to this file"),
-            OptionSpec("--raw", ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
+            OptionSpec("--files", ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
             OptionSpec(
                 "--bac",
                 ValueSpec("WHEN", .words(["never", "always"])),
@@ -56,7 +56,7 @@ enum DocumentCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let groups = try groups(invocation)
-        if let folder = invocation.value(of: "--raw") { try checkFolder(folder) }
+        if let folder = invocation.value(of: "--files") { try checkFolder(folder) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: "no document was read") { workflow in
             let result: DocumentResult
@@ -64,7 +64,7 @@ enum DocumentCommand {
                 result = try await workflow.connection.readDocument(
                     reader: invocation.value(of: "--reader"),
                     groups: groups,
-                    raw: invocation.has("--raw"),
+                    raw: invocation.has("--files"),
                     allowBAC: invocation.value(of: "--bac"),
                     user: workflow.user
                 )
@@ -120,7 +120,7 @@ enum DocumentCommand {
             }
             try write(portrait.data, path)
         }
-        guard let folder = invocation.value(of: "--raw") else { return }
+        guard let folder = invocation.value(of: "--files") else { return }
         for group in result.groups {
             if let content = group.content { try write(content, "\(folder)/DG\(group.number).bin") }
         }
