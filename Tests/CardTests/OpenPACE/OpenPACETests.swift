@@ -69,10 +69,19 @@ struct OpenPACETests {
         arguments: documentVariants
     )
     func documentTerminal(parameters: PACEParameters) throws {
-        let chip = try OpenPACE(parameters, password: "500540", id: .can)
+        var chip = try OpenPACE(parameters, password: "500540", id: .can)
         var terminal = try makeTerminal(parameters, "500540", .can)
-
-        let outcome = try agree(&terminal, chip)
+        var agreed: PACE.Outcome?
+        do {
+            agreed = try agree(&terminal, chip)
+        } catch is TokenRefused {
+            // libeac drops the leading zero bytes of an integer, which ICAO 9303-11 keeps, once in some hundred agreements.
+            guard case .integers = parameters.domain else { throw TokenRefused() }
+            chip = try OpenPACE(parameters, password: "500540", id: .can)
+            terminal = try makeTerminal(parameters, "500540", .can)
+            agreed = try agree(&terminal, chip)
+        }
+        guard let outcome = agreed.take() else { return }
 
         let keys = try chip.keys
         // libeac does not adjust the parity of keys of Triple DES, which is the last bit of each byte.
@@ -172,7 +181,10 @@ struct OpenPACETests {
         }
     }
 
+    private struct TokenRefused: Error {}
+
     /// Runs PACE of our terminal with libeac's chip.
+    /// - Throws: `TokenRefused` if the chip refuses our token.
     private func agree(_ terminal: inout PACE.Terminal, _ chip: OpenPACE) throws -> PACE.Outcome {
         let mapping = try terminal.receiveNonce(wrap(0x80, try chip.makeEncryptedNonce()))
         let chipMapping = try chip.makeMappingKey()
@@ -181,7 +193,7 @@ struct OpenPACETests {
         let chipEphemeral = try chip.makeEphemeralKey()
         let chipToken = try chip.agree(try value(0x83, ephemeral))
         let token = try terminal.receiveEphemeral(wrap(0x84, chipEphemeral))
-        #expect(try chip.accepts(token: try value(0x85, token)))
+        guard try chip.accepts(token: try value(0x85, token)) else { throw TokenRefused() }
         let outcome = try terminal.receiveToken(wrap(0x86, chipToken))
         // libeac hands out the numbers of DH without their Comp().
         if chipEphemeral.first == 4, chipEphemeral.count % 2 == 1 {
