@@ -49,11 +49,11 @@ options() { "$@" --help | grep -oE -- '--[a-z][a-z-]*' | sort -u; }
 check "badged.8 has every option of badged --help" manual badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has every option" manual badged-virtual-card.1 $(options "$bin/badged-virtual-card")
 check "badged-mqtt.8 has every option" manual badged-mqtt.8 $(options "$bin/badged-mqtt")
-# only PAGE OPTION...: the formatted page has these options and no others; --now is of systemctl.
+# only PAGE OPTION...: the formatted page has these options and no others; --now and --user are of systemctl.
 only() {
     page=$1
     shift
-    printf '%s\n' --now "$@" | sort -u >"$work/known"
+    printf '%s\n' --now --user "$@" | sort -u >"$work/known"
     grep -oE -- '--[a-z][a-z-]*' "$work/$page.txt" | sort -u | comm -13 "$work/known" - | diff /dev/null -
 }
 check "badged.8 has no other option" only badged.8 $(options "$bin/badged")
