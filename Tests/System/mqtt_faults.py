@@ -222,9 +222,12 @@ def files():
 
 
 def stored():
-    """The last number that the queue has given to a tap."""
-    with open(os.path.join(host.folder, "queue.numbers"), encoding="ascii") as file:
-        return int(file.read().split()[1])
+    """The last number that the queue has given to a tap; 0 before the first."""
+    try:
+        with open(os.path.join(host.folder, "queue.numbers"), encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except FileNotFoundError:
+        return 0
 
 
 def restart():
