@@ -47,8 +47,9 @@ mount --bind /run/pcscd "$system/run/pcscd"
 in_image() { chroot --userspec=990:990 "$system" "$@"; }
 pcscd --foreground >"$work/pcscd.log" 2>&1 &
 until [ -S /run/pcscd/pcscd.comm ]; do sleep 0.05; done
-"$bin/badged-virtual-card" >"$work/card.log" 2>&1 &
-STATE_DIRECTORY=/var/lib/badged in_image /usr/bin/badged --virtual --no-nfc --no-ble >"$work/badged.log" 2>&1 &
+"$bin/badged-virtual-card" --vpcd localhost:35963 >"$work/card.log" 2>&1 &
+# Not in_image, whose shell would take the signal.
+STATE_DIRECTORY=/var/lib/badged chroot --userspec=990:990 "$system" /usr/bin/badged --virtual --no-nfc --no-ble >"$work/badged.log" 2>&1 &
 daemon=$!
 tries=600
 until in_image /usr/bin/badgectl readers 2>/dev/null | grep -q 'Virtual PCD.*eID card' || [ $tries = 0 ]; do
