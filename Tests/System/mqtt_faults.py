@@ -344,6 +344,24 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
         host.end(signal.SIGTERM)
     finally:
         subprocess.run(["umount", "-l", disk])
+
+# MARK: A full queue
+# Otherwise the first taps would go to the host before, and this one has never been told of them.
+until(lambda: not badged.watchers)
+badged.told = []
+broker.end(signal.SIGTERM)
+host = Host("many", port, sock, more="limit = 100")
+until(lambda: badged.watchers)
+for number in range(1000):
+    badged.tap()
+check("a full queue: each tap was stored", until(lambda: stored() == 1000), stored())
+host.end()
+broker.start()
+consumer = Consumer("many", port, "-R")
+restart()
+check("after a restart the newest tap arrives", tap_arrives(consumer, badged), host.log())
+judge("full queue", [badged], consumer)
+host.end(signal.SIGTERM)
 broker.end()
 
 # MARK: The slow ones
