@@ -3,10 +3,12 @@
 mqtt_figures.py."""
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -54,18 +56,18 @@ class FakeBadged:
                 return
             with self.lock:
                 self.clients.append(client)
-            if self.is_silent:
-                continue
-            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
-                      card={"kind": "eid", "retryCounter": 3})
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+            if not self.is_silent:
+                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     @staticmethod
     def send(client, **message):
         client.sendall(json.dumps(message).encode() + b"\n")
 
     def serve(self, client):
+        # A client that is killed ends its own thread, in the middle of a line too, and nothing else.
         try:
+            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
+                      card={"kind": "eid", "retryCounter": 3})
             for line in client.makefile():
                 command = json.loads(line)
                 if self.is_silent:
@@ -89,7 +91,7 @@ class FakeBadged:
                         self.send(client, msg="CREDENTIALS", watching=True, validated=False, issuers=0, request=request)
                 elif name == "START_OPENINGS":
                     self.send(client, msg="OPENINGS", watching=True, request=request)
-        except OSError:
+        except (OSError, json.JSONDecodeError):
             pass
         with self.lock:
             for group in (self.clients, self.watchers):
@@ -102,7 +104,10 @@ class FakeBadged:
         with self.lock:
             self.is_silent = True
             for client in self.watchers:
-                client.sendall(b'{"msg":"CREDENTIAL","num')
+                try:
+                    client.sendall(b'{"msg":"CREDENTIAL","num')
+                except OSError:
+                    pass
 
     def tap(self):
         """A person holds a card to the reader. Returns whether it was read."""
@@ -135,13 +140,20 @@ class FakeBadged:
 
 
 class Broker:
+    # The newest broker of each port.
+    at = {}
+
     def __init__(self, name, port, lines, persistence=False):
         self.port, self.folder = port, os.path.join(work, name)
+        for one in [port, *map(int, re.findall(r"^listener (\d+)", lines, re.MULTILINE))]:
+            Broker.at[one] = self
         os.makedirs(self.folder, exist_ok=True)
         os.chmod(self.folder, 0o777)
         self.file = os.path.join(self.folder, "mosquitto.conf")
         with open(self.file, "w", encoding="utf-8") as file:
             file.write(f"user root\nlistener {port} 127.0.0.1\nmax_queued_messages 100000\n{lines}\n")
+            for kind in ("error", "warning", "notice", "information", "subscribe"):
+                file.write(f"log_type {kind}\n")
             if persistence:
                 file.write(f"persistence true\npersistence_location {self.folder}/\nautosave_interval 1\nautosave_on_changes true\n")
         self.process = None
@@ -159,6 +171,10 @@ class Broker:
             return True
         except OSError:
             return False
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8") as file:
+            return file.read()
 
     def end(self, number=signal.SIGKILL):
         self.process.send_signal(number)
@@ -234,16 +250,20 @@ def packet_size(data):
 
 
 class Consumer:
-    """A client with a session of its own, which records all messages."""
+    """A client with a session of its own, which records all messages. It is subscribed when the constructor
+    returns, unless `waits` is false: the broker may refuse it."""
 
-    def __init__(self, name, port, *options, host="127.0.0.1"):
+    def __init__(self, name, port, *options, host="127.0.0.1", waits=True):
+        broker = Broker.at[port]
+        subscriptions = broker.log().count(f": {name} 1 ")
         self.path = os.path.join(work, f"{name}.messages")
         open(self.path, "w", encoding="utf-8").close()
         self.process = subprocess.Popen(
             ["mosquitto_sub", "-h", host, "-p", str(port), "-V", "5", "-i", name, "-c", "-x", "3600", "-q", "1",
              "-t", "#", "-F", "%J", *options], stdout=open(self.path, "a", encoding="utf-8"), stderr=subprocess.DEVNULL)
         children.append(self.process)
-        time.sleep(0.3)
+        if waits:
+            until(lambda: broker.log().count(f": {name} 1 ") > subscriptions)
 
     def messages(self, kind=None):
         found = []
@@ -291,6 +311,8 @@ class Host:
         self.start()
 
     def start(self):
+        # The log of the process that runs now begins here.
+        self.begin = len(self.log())
         self.process = subprocess.Popen([program, "--config", self.file], stdout=subprocess.DEVNULL, env=self.environment,
                                         stderr=open(os.path.join(work, self.name + ".log"), "ab"))
         children.append(self.process)
@@ -307,8 +329,18 @@ class Host:
         with open(self.file, "w", encoding="utf-8") as file:
             file.write(text.replace(old, new))
 
+    @contextlib.contextmanager
+    def frozen(self):
+        """The host stands still, for example until a consumer is ready for what it sends."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def log(self):
-        with open(os.path.join(work, self.name + ".log"), encoding="utf-8") as file:
+        with open(os.path.join(work, self.name + ".log"), "a+", encoding="utf-8") as file:
+            file.seek(0)
             return file.read()
 
     def processor_time(self):
@@ -377,7 +409,11 @@ def received(consumer, count):
 
 
 def online(consumer, host):
+    """Waits until the process of the host that runs now is online, and watches."""
     def is_online():
+        log = host.log()[host.begin:]
+        if not ("connected to badged" in log and "connected to the broker" in log):
+            return False
         states = [m["payload"] for m in consumer.messages("state") if m["topic"].split("/")[-2] == host.topic and m["payload"]]
         return states and states[-1]["state"] == "online" and states[-1].get("watching")
     return until(is_online)

@@ -121,7 +121,7 @@ state = consumer.last("state")
 check("kill -9: the will has the session", state["reason"] == "connectionLost" and state["session"] == session, state)
 host.start()
 online(consumer, host)
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 received(consumer, 303)
 gaps = consumer.events()[-1].get("gap", [])
 check("the next tap tells that nobody watched", [gap["reason"] for gap in gaps] == ["notWatching"] and gaps[0]["since"] > 0, gaps)
@@ -145,8 +145,7 @@ for number in range(kills):
 stop.set()
 thread.join()
 online(consumer, host)
-time.sleep(0.5)
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("after the kills the last tap arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), host.log()[-500:])
 judge(f"{kills} kills of badged-mqtt", [badged], consumer)
@@ -155,16 +154,17 @@ judge(f"{kills} kills of badged-mqtt", [badged], consumer)
 broker.end()
 for number in range(500):
     badged.tap()
-broker.start()
 consumer.process.kill()
-consumer = Consumer("watcher2", port)
-check("a client watches", badged.tap())
+with host.frozen():
+    broker.start()
+    consumer = Consumer("watcher2", port)
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("broker killed, without persistence: what waited arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())))
 events = consumer.events()
 numbers = sorted({e["sequence"] for e in events})
-check("in order, without a hole", numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= 501,
-      (len(numbers), numbers[:1]))
+check("in order, without a hole", len(numbers) >= 501 and
+      numbers == list(range(numbers[0], numbers[0] + len(numbers))), (len(numbers), numbers[:1]))
 broker.process.send_signal(signal.SIGSTOP)
 for number in range(100):
     badged.tap()
@@ -183,7 +183,7 @@ badged.number = 100_000
 online(consumer, host)
 check("a permission that is missing is a check of health", until(lambda: any(
     c["name"] == "mqtt START_OPENINGS" and not c["ok"] for c in consumer.last("health").get("checks", []))), consumer.last("health"))
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 until(lambda: any(e["id"] == wanted for e in consumer.events()))
 gaps = consumer.events()[-1].get("gap", [])
@@ -199,9 +199,8 @@ for name in ("queue.db", "queue.db-wal"):
         file.write(os.urandom(4000))
 host.start()
 until(lambda: "moved aside" in host.log())
-time.sleep(1)
 online(consumer, host)
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("a damaged queue is moved aside", until(lambda: any(e["id"] == wanted for e in consumer.events())), host.log()[-500:])
 event = consumer.events()[-1]
@@ -215,8 +214,9 @@ until(lambda: badged.watchers)
 for number in range(350):
     badged.tap()
 until(lambda: small.status()["waiting"] == 100)
-broker.start()
-consumer = Consumer("watcher3", port)
+with small.frozen():
+    broker.start()
+    consumer = Consumer("watcher3", port)
 wanted = badged.told[-1][2]
 check("a full queue keeps the newest", until(lambda: any(e["id"] == wanted for e in consumer.events())), small.log()[-300:])
 numbers = [e["sequence"] for e in consumer.events()]
@@ -266,15 +266,12 @@ check("its health and readers arrive", until(lambda: "Simulator" in json.dumps(c
 whole.end()
 keys.append(real_tap(client, watcher))
 whole.start()
-until(lambda: consumer.last("state").get("reason") == "connectionLost" or True)
 online(consumer, whole)
-until(lambda: whole.log().count("connected to badged") == 2)
 keys.append(real_tap(client, watcher))
 check("a tap that another client saw while badged-mqtt was killed is told as missed", until(lambda: [
     gap.get("missed") for gap in consumer.events()[-1].get("gap", []) if "missed" in gap] == [1]), consumer.events()[-1])
 daemon.end()
 check("badged ends: state says so", until(lambda: consumer.last("state").get("badged") is False))
-time.sleep(1)
 daemon = Daemon(f"{binaries}/badged", arguments, work)
 online(consumer, whole)
 client, watcher = real_clients()
@@ -308,7 +305,7 @@ check("it is told once", strict.log().count("refuses the connection") == 1, stri
 with open(secret, "w", encoding="utf-8") as file:
     file.write("right\n")
 check("with the right password it recovers by itself", online(consumer, strict), strict.log())
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 check("what the ACL refuses is held and told", until(lambda: "refuses events of credential" in strict.log()), strict.log())
 with open(acl, "a", encoding="utf-8") as file:
     file.write("topic write badged/1/strict/#\n")
@@ -380,7 +377,7 @@ broker = serve("server")
 consumer.process.kill()
 consumer = Consumer("watcher7", plain)
 check("with the right certificate it recovers by itself", online(consumer, secure), secure.log())
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("taps arrive over TLS", until(lambda: any(e["id"] == wanted for e in consumer.events())), (secure.log(), secure.status()))
 secure.end(signal.SIGTERM)
@@ -391,7 +388,7 @@ kept = subprocess.run(["mosquitto_sub", "-h", "127.0.0.1", "-p", str(plain), "-t
 check("nothing is left of the host", kept == "", kept)
 old = Host("oldversion", plain, sock, broker="version = 3.1.1")
 check("MQTT 3.1.1", online(consumer, old), old.log())
-check("a client watches", badged.tap())
+check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("taps arrive with MQTT 3.1.1", until(lambda: any(e["id"] == wanted for e in consumer.events())))
 old.end(signal.SIGTERM)
