@@ -9,7 +9,7 @@ needs_programs badged badgectl badged-virtual-card badged-activation badged-blue
 [ "$(id -u)" = 0 ] || cannot "needs root"
 needs systemd-nspawn unshare python3
 PATH=$PATH:/usr/sbin
-needs mosquitto
+needs mosquitto mosquitto_sub
 
 # A cgroup tree without controllers is enough for systemd; overlayfs keeps all changes in memory.
 cat >"$work/boot" <<'END'
@@ -45,7 +45,7 @@ printf '[Service]\nExecStartPre=+/usr/bin/python3 /result/store\n' >all/etc/syst
 mkdir "$work/result"
 cp "$work/examine" "$work/store" "$work/online" "$work/result"
 exec systemd-nspawn -q --register=no --keep-unit --machine="badged-test-$$" --directory=all --private-network \
-    --system-call-filter="seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
+    --system-call-filter="seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self adjtimex clock_adjtime" \
     --link-journal=no --bind="$work/result:/result" --console=pipe --boot systemd.unified_cgroup_hierarchy=1
 END
 
@@ -143,6 +143,7 @@ until badged-mqtt --status >/result/mqtt 2>&1 && grep -q 'badged: *connected, ta
     [ $tries -gt 0 ] || break
 done
 value mqtt badged-mqtt --status
+value mqtt-clock timeout 60 mosquitto_sub -t badged/1/box/state -C 1
 value mqtt-owner sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$(systemctl show badged-mqtt.service --property MainPID --value)/status"
 value mqtt-expected id -u badged-mqtt
 systemctl reload badged-mqtt.service; echo "mqtt-reload $?"
@@ -243,6 +244,7 @@ check "pcscd was started by its socket" holds "$found" '^pcscd active'
 check "badged-mqtt does not start without a broker" holds "$found" '^mqtt-unnamed [1-9]'
 check "badged-mqtt starts with one" holds "$found" '^mqtt-start 0$'
 check "it is connected to the broker, and badged lets it watch" holds "$found" '^mqtt broker: +localhost:1883 connected .*taps are watched'
+check "it is told whether the clock is synchronised" holds "$found" '^mqtt-clock .*"clock":(true|false)'
 check "it runs as a user of its own" test "$(sed -n 's/^mqtt-owner //p' "$found")" = "$(sed -n 's/^mqtt-expected //p' "$found")"
 check "it reads right settings again" holds "$found" '^mqtt-reload 0$'
 check "it refuses wrong ones" holds "$found" '^mqtt-reload-wrong [1-9]'
