@@ -139,11 +139,25 @@ struct MQTTConfigurationTests {
         (configuration.name, configuration.credentials) = ("a.b", .hashed)
         let names = Discovery.shown(["Desk", "x') }}{{ 1", "y\\"])
         let components = try #require(JSON.object(Discovery.content(configuration, names))["components"]?.members)
-        let less = JSON.object(Discovery.content(configuration, [], removed: 0..<1))["components"]?["reader_1"]
-        #expect(less == .object([.init("platform", .string("binary_sensor"))]))
-        #expect(components.filter { $0.key.hasPrefix("reader_") }.map(\.key) == ["reader_1"])
+        let whole = components.filter { $0.value["unique_id"] != nil }
+        #expect(whole.map(\.key) == ["connectivity", "problem", "queue", "reader_1", "credential"])
         #expect(configuration.discoveryTopic == "homeassistant/device/badged_a_b/config")
-        #expect(Set(components.compactMap { $0.value["unique_id"]?.string }).count == components.count)
+        #expect(Set(whole.compactMap { $0.value["unique_id"]?.string }).count == whole.count)
         #expect(components.allSatisfy { ["sensor", "binary_sensor", "event"].contains($0.value["platform"]?.string) })
+    }
+
+    @Test("what this host does not have is removed from Home Assistant, and what it has is not")
+    func removal() throws {
+        var configuration = MQTTConfiguration()
+        func removed(_ readers: [String]) -> Set<String> {
+            let components = JSON.object(Discovery.content(configuration, readers))["components"]?.members ?? []
+            return Set(components.filter { $0.value.members?.map(\.key) == ["platform"] }.map(\.key))
+        }
+        let readers = Set((1...32).map { "reader_\($0)" })
+        #expect(removed([]) == readers.union(["credential", "opening", "closest"]))
+        (configuration.credentials, configuration.openings, configuration.sightings) = (.hashed, true, true)
+        #expect(removed(["Desk", "Door"]) == readers.subtracting(["reader_1", "reader_2"]))
+        let names = (1...32).map { String(repeating: "a", count: 127) + String($0) }
+        #expect(JSON.object(Discovery.content(configuration, names)).bytes.count <= 32_768)
     }
 }

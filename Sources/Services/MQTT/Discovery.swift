@@ -26,21 +26,21 @@ enum Discovery {
         mutating func sent(at now: Int64, heartbeat: Int) { due = now + Int64(heartbeat) * 1000 }
     }
 
+    private static let mostReaders = 32
+
     /// The names of readers that become components. A name with other characters could change the template.
     static func shown(_ readers: [String]) -> [String] {
         let plain = readers.filter { name in
             name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && ![0x22, 0x27, 0x5C, 0x7B, 0x7D, 0x25].contains($0) }
         }
-        return Array(plain.prefix(32))
+        return Array(plain.prefix(mostReaders))
     }
 
-    /// `removed` are the places of readers that were told before and are gone. Home Assistant removes a component that has
-    /// a platform and nothing else, and keeps one that is left out.
-    static func content(
-        _ configuration: MQTTConfiguration,
-        _ readers: [String],
-        removed: Range<Int> = 0..<0
-    ) -> [JSON.Member] {
+    /// The members of the message for the readers with these names.
+    ///
+    /// Home Assistant keeps a component that is left out, and removes one that has a platform and nothing else. What there
+    /// was before is not known after a restart, so every component that this host does not have is removed each time.
+    static func content(_ configuration: MQTTConfiguration, _ readers: [String]) -> [JSON.Member] {
         let id = "badged_\(configuration.objectID)"
         func topic(_ document: Document) -> String { configuration.topic(document.rawValue) }
         var components: [JSON.Member] = []
@@ -51,6 +51,9 @@ enum Discovery {
                     ("state_topic", .string(topic)),
                 ] + members
             components.append(.init(name, .object(all.map { JSON.Member($0.0, $0.1) })))
+        }
+        func remove(_ name: String, _ platform: String) {
+            components.append(.init(name, .object([.init("platform", .string(platform))])))
         }
         func choice(_ condition: String) -> JSON { .string("{{ 'ON' if \(condition) else 'OFF' }}") }
 
@@ -97,10 +100,9 @@ enum Discovery {
                 ]
             )
         }
-        for index in removed {
-            components.append(.init("reader_\(index + 1)", .object([.init("platform", .string("binary_sensor"))])))
-        }
-        func event(_ stream: EventStream, _ title: String, _ types: [String], _ type: String) {
+        for index in readers.count..<mostReaders { remove("reader_\(index + 1)", "binary_sensor") }
+        func event(_ stream: EventStream, _ isTold: Bool, _ title: String, _ types: [String], _ type: String) {
+            guard isTold else { return remove(stream.word, "event") }
             add(
                 stream.word,
                 "event",
@@ -117,17 +119,20 @@ enum Discovery {
                 ]
             )
         }
-        if configuration.credentials != .no {
-            event(
-                .credential,
-                "Credential",
-                ["verified", "refused"],
-                "'verified' if value_json.verified else 'refused'"
-            )
-        }
-        if configuration.openings {
-            event(.opening, "Opening", ["granted", "denied", "unknown"], "value_json.accessDecision")
-        }
+        event(
+            .credential,
+            configuration.credentials != .no,
+            "Credential",
+            ["verified", "refused"],
+            "'verified' if value_json.verified else 'refused'"
+        )
+        event(
+            .opening,
+            configuration.openings,
+            "Opening",
+            ["granted", "denied", "unknown"],
+            "value_json.accessDecision"
+        )
         if configuration.sightings {
             add(
                 "closest",
@@ -136,6 +141,8 @@ enum Discovery {
                 topic(.sightings),
                 [("value_template", .string("{{ (value_json.readers | first).id if value_json.readers else '' }}"))]
             )
+        } else {
+            remove("closest", "sensor")
         }
         return [
             .init(

@@ -55,8 +55,6 @@ package final class Outbox {
     private var probing: Set<EventStream> = []
     private var slots: [Document: Slot] = [:]
     private var discovery: Discovery.Timer
-    /// The largest number of readers that Home Assistant was told of.
-    private var mostReaders = 0
 
     package private(set) var daemon: (isConnected: Bool, isWatching: Bool, version: String?) = (false, false, nil)
     /// The start of badged.
@@ -321,8 +319,7 @@ package final class Outbox {
     private func sendDiscovery(_ now: Int64, _ publish: Publish) {
         let readers = slots[.readers]?.members?.first { $0.key == "readers" }?.value.array ?? []
         let names = Discovery.shown(readers.compactMap { $0["name"]?.string })
-        let content = Discovery.content(configuration, names, removed: names.count..<max(names.count, mostReaders))
-        mostReaders = max(names.count, mostReaders)
+        let content = Discovery.content(configuration, names)
         discovery.sent(at: now, heartbeat: configuration.heartbeat)
         let expiry = configuration.heartbeat * 5 / 2
         if case .sent(let id) = publish(configuration.discoveryTopic, JSON.object(content).bytes, true, expiry) {
