@@ -169,7 +169,7 @@ if is_root:
           as_nobody("GET_READER_LIST", "ACCESS_DENIED", nameless) == "ACCESS_DENIED")
     check("the same denial does not concern a client with another name",
           as_nobody("GET_READER_LIST", "READER_LIST") == "READER_LIST")
-    check("a warning names the unknown user", "names the unknown user 'badged-test-ghost'" in daemon.log(),
+    check("a warning names the unknown user", "[access] user:badged-test-ghost names no user" in daemon.log(),
           daemon.log())
     daemon.end()
 else:
@@ -316,6 +316,13 @@ configure("\ufeff[access]\ndefault = none\n")
 code, out, log = run("--config", config, "--check-config")
 check("--check-config accepts a right file with one line, and a byte order mark",
       code == 0 and out == f"{config} is right\n" and log == "", (code, out, log))
+configure("[access]\nuser:nobody-has-this-name = readers\n")
+code, out, log = run("--check-config", config)
+check("--check-config warns of a name that this computer does not know, with its line",
+      code == 0 and f"{config}, line 2: [access] user:nobody-has-this-name names no user" in log, (code, out, log))
+code, out, log = run("--check-config", config, "--strict")
+check("--strict makes it an error", code == 78 and out == "" and f"{config}, line 2" in log, (code, out, log))
+configure("[access]\ndefault = none\n")
 os.mkdir(config + ".d")
 with open(os.path.join(config + ".d", "50-site.conf"), "w") as file:
     file.write("[access]\nuser:daemon = scan\n[log]\nlevel = info\n")

@@ -58,8 +58,8 @@ package struct AccessPolicy: Sendable, Equatable {
                 case .others: ("default", "")
                 }
             warnings.append(
-                "[access] names the unknown \(kind) '\(name)': while the name is unknown, its line also limits clients"
-                    + " whose user has no known name"
+                "[access] \(kind):\(name) names no \(kind) of this computer: until it does, its line also limits"
+                    + " clients whose user has no known name"
             )
         }
     }

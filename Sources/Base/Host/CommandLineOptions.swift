@@ -11,6 +11,7 @@ package struct CommandLineOptions: Sendable, Equatable {
     package var isWithoutPCSC = false
     package var isWithoutNFC = false
     package var isWithoutBLE = false
+    package var isStrict = false
     package var logLevel: Log.Level?
 
     package init() {}
@@ -33,6 +34,7 @@ package struct CommandLineOptions: Sendable, Equatable {
                 } else if let file = Self.file(&rest) {
                     configurationPath = file
                 }
+            case "--strict": isStrict = try Self.flag(name, attached)
             case "--print-config": if try Self.flag(name, attached), action == .run { action = .show }
             case "--log-level":
                 let word = try Self.value(of: name, attached, &rest)
@@ -91,7 +93,7 @@ package struct CommandLineOptions: Sendable, Equatable {
     package static let helpText = """
         usage: badged [--socket PATH] [--config FILE] [--virtual] [--no-pcsc] [--no-nfc] [--no-ble]
                       [--log-level error|warning|notice|info|debug]
-                      [--check-config [FILE]] [--print-config] [--version] [--help]
+                      [--check-config [FILE] [--strict]] [--print-config] [--version] [--help]
 
         Serves identity cards to the programs of this computer over a Unix socket.
 
@@ -105,7 +107,9 @@ package struct CommandLineOptions: Sendable, Equatable {
           --no-ble           do not use the Bluetooth radio
           --log-level LEVEL  error, warning, notice (default), info or debug
           --check-config [FILE]
-                             print every error of the configuration, and end with 78 if there is one
+                             print every error and warning of the configuration, and end with 78
+                             if there is an error
+          --strict           --check-config ends with 78 for a warning, too
           --print-config     print the settings in force, each with its file and line, and end
           --version          print the version and end
           --help             print this help and end

@@ -27,7 +27,7 @@ import ScannerMgmt
         }
     }
 
-    /// Prints every error of the configuration.
+    /// Prints every error and warning of the configuration.
     /// - Returns: the exit code.
     private static func check(_ options: CommandLineOptions) -> Int32 {
         var errors: [StartError] = []
@@ -42,8 +42,11 @@ import ScannerMgmt
                 errors.append(configuration.placed(error))
             }
         }
+        var warnings: [String] = []
+        _ = AccessPolicy(rules: configuration.access, warnings: &warnings)
         for error in errors { Log.report(error) }
-        guard errors.isEmpty else { return wrongConfiguration }
+        for warning in warnings { Log.warning("\(configuration.placed(StartError(warning, hint: "")).message)") }
+        guard errors.isEmpty, warnings.isEmpty || !options.isStrict else { return wrongConfiguration }
         let path = options.configurationPath ?? Configuration.defaultPath
         print(access(path, F_OK) == 0 ? "\(path) is right" : "there is no \(path): all settings have their defaults")
         return 0

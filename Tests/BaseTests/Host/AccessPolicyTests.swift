@@ -67,7 +67,9 @@ struct AccessPolicyTests {
         let rules = [AccessRule(.user("carol"), .all), AccessRule(.group("nobody-here"), .all)]
         _ = AccessPolicy(rules: rules, owner: 500, names: Self.names, warnings: &warnings)
         #expect(warnings.count == 2)
-        #expect(warnings.first?.contains("'carol'") == true && warnings.last?.contains("'nobody-here'") == true)
+        #expect(
+            warnings.first?.contains("user:carol ") == true && warnings.last?.contains("group:nobody-here ") == true
+        )
     }
 
     private static let unknown = [

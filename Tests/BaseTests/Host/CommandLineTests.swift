@@ -75,7 +75,7 @@ struct CommandLineTests {
     func help() {
         for name in [
             "--socket", "--config", "--virtual", "--no-pcsc", "--no-nfc", "--no-ble", "--log-level", "--check-config",
-            "--print-config", "--version", "--help",
+            "--strict", "--print-config", "--version", "--help",
         ] {
             #expect(CommandLineOptions.helpText.split(separator: name).count > 2, "\(name)")
         }
