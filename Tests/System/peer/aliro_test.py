@@ -4,7 +4,7 @@ folder with the programs aliro-card and aliro-reader.
 
 aliro-card --identifier HEX --reader-key POINT --stdin is a card in a reader of vpcd. It prints `ready POINT`, and obeys
 `insert`, `remove` and `quit`. aliro-reader --key HEX --identifier HEX --reader NAME --state FILE reads a card once through
-PC/SC, and prints `granted POINT standard|fast` or `failed TEXT`. docs/testing.md, Aliro of others.
+PC/SC, and prints `granted POINT standard|fast` or `failed TEXT`. docs/testing.md, AusweisApp2 as the judge.
 """
 import json
 import os

@@ -4,7 +4,7 @@ folder with the programs credential-nfc and reader-nfc.
 
 credential-nfc --peer p1|p3 --stdin is a card in a reader of vpcd. It prints `ready POINT`, and obeys `insert`, `remove` and
 `quit`. reader-nfc --peer p1|p6 --reader NAME reads a card once through PC/SC, and prints `granted POINT` or `failed`.
-docs/testing.md, PKOC cards of others.
+docs/testing.md, AusweisApp2 as the judge.
 """
 import json
 import os
