@@ -33,6 +33,8 @@ package final class DocumentAnchorFolder: Sendable {
     }
 
     package let path: String
+    /// Whether the folder may be missing: it is the default one, and most hosts read no documents.
+    package let mayBeMissing: Bool
     private let requiresRevocationList: Bool
     private let warn: @Sendable (String) -> Void
     private let state = Mutex(State())
@@ -42,10 +44,17 @@ package final class DocumentAnchorFolder: Sendable {
 
     /// - Parameters:
     ///   - path: the folder; a missing one has no authorities.
+    ///   - mayBeMissing: whether a missing folder is no fault.
     ///   - requiresRevocationList: whether a signer counts only with a current revocation list.
     ///   - warn: gets a line for each file that is ignored.
-    package init(_ path: String, requiresRevocationList: Bool = false, warn: @escaping @Sendable (String) -> Void) {
-        (self.path, self.requiresRevocationList, self.warn) = (path, requiresRevocationList, warn)
+    package init(
+        _ path: String,
+        mayBeMissing: Bool = false,
+        requiresRevocationList: Bool = false,
+        warn: @escaping @Sendable (String) -> Void
+    ) {
+        (self.path, self.mayBeMissing, self.warn) = (path, mayBeMissing, warn)
+        self.requiresRevocationList = requiresRevocationList
     }
 
     /// Returns the authorities; reads the folder if a file has changed since the last time. Signatures are checked, so

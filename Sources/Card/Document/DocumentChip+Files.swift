@@ -3,16 +3,19 @@ import ChipAccess
 import Crypto
 import ISO7816
 
-/// How much one READ BINARY asks for. A chip that refuses a length is asked for less.
-struct ReadLengths: Sendable, Equatable {
+/// What a chip takes of READ BINARY. A chip that refuses a length is asked for less.
+package struct ReadAbilities: Sendable, Equatable {
     /// The lengths with which some chips stop: 160 bytes is the least. Issue trackers name them.
     private static let short = [231, 223, 160, 112]
     /// The answer of one extended command. Chips give between 1000 and 65 535 bytes.
     private static let extended = 4096
 
     private var steps: ArraySlice<Int>
+    /// Whether each file is selected before it is read, because the chip has no short file identifiers.
+    var selectsFiles = false
 
-    init(usesExtendedLength: Bool) {
+    /// - Parameter usesExtendedLength: whether long answers are tried once; false for a reader that cannot carry them.
+    package init(usesExtendedLength: Bool = false) {
         steps = ((usesExtendedLength ? [Self.extended, 1000] : []) + Self.short)[...]
     }
 
@@ -61,6 +64,7 @@ extension DocumentChip {
         var total: Int?
         var reopenings = 0
         partial[file] = nil
+        if abilities.selectsFiles { try await select(file) }
         defer { if total.map({ content.count < $0 }) ?? true { partial[file] = content } }
         while total.map({ content.count < $0 }) ?? true {
             let cipher = blockCipher
@@ -68,32 +72,45 @@ extension DocumentChip {
             let wanted: Int
             if let total {
                 // The answer of the odd instruction has a header of its own.
-                wanted = min(total - content.count, lengths.limit(cipher) - (isOdd ? Self.oddHeader : 0))
+                wanted = min(total - content.count, abilities.limit(cipher) - (isOdd ? Self.oddHeader : 0))
             } else {
                 // The header alone tells the length.
-                wanted = min(max(known, 8) - content.count, lengths.shortLimit(cipher))
+                wanted = min(max(known, 8) - content.count, abilities.shortLimit(cipher))
                 guard wanted > 0 else { throw .malformed(file) }
             }
             let answer: ResponseAPDU
             do throws(ChipError) {
-                answer = try await protected(Self.command(file, offset: content.count, count: wanted))
+                answer = try await protected(command(file, offset: content.count, count: wanted))
             } catch {
+                if content.isEmpty, case .status(let status) = error, Self.deniesShortID(status),
+                    !abilities.selectsFiles
+                {
+                    abilities.selectsFiles = true
+                    try await reopen(for: file)
+                    try await select(file)
+                    continue
+                }
                 // The chip has ended the channel: it is opened again, and asked for less.
                 // So is it after a length that the reader cannot transfer.
                 guard let status = Self.endOfChannel(error), reopenings < Self.maximumReopenings else {
                     throw DocumentError(error)
                 }
-                guard lengths.shorten(below: wanted) else { throw .refused(file, status) }
+                guard abilities.shorten(below: wanted) else { throw .refused(file, status) }
                 reopenings += 1
                 try await reopen(for: file)
-                if !content.isEmpty { try await select(file) }
+                if !content.isEmpty || abilities.selectsFiles { try await select(file) }
+                continue
+            }
+            if content.isEmpty, Self.deniesShortID(answer.status), !abilities.selectsFiles {
+                abilities.selectsFiles = true
+                try await select(file)
                 continue
             }
             let data = isOdd ? try Self.unwrap(answer, file) : answer.data
             switch answer.status.value {
             case 0x9000, 0x6282: break
             case 0x6700, 0x6C00...0x6CFF:
-                guard data.isEmpty, lengths.shorten(below: wanted) else { throw .refused(file, answer.status) }
+                guard data.isEmpty, abilities.shorten(below: wanted) else { throw .refused(file, answer.status) }
                 continue
             default:
                 if content.isEmpty { throw .refused(file, answer.status) }
@@ -134,6 +151,12 @@ extension DocumentChip {
         return 2 + count + length
     }
 
+    /// Whether a chip that answers so to a short file identifier may know the file by its identifier. JMRTD's passport
+    /// applet takes the short identifier for an offset.
+    private static func deniesShortID(_ status: StatusWord) -> Bool {
+        [0x6981, 0x6985, 0x6986, 0x6A81, 0x6A86, 0x6B00].contains(status.value)
+    }
+
     /// SELECT by file identifier, which makes the file current again. ICAO 9303-10 3.6.2.
     private func select(_ file: DocumentFile) async throws(DocumentError) {
         // All identifiers are 01 and the short identifier.
@@ -144,11 +167,11 @@ extension DocumentChip {
     /// The tag 53 and up to three bytes of length.
     private static let oddHeader = 4
 
-    private static func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
-        if offset == 0 { return .readBinary(shortFileID: file.shortID, le: count) }
-        if offset < oddOffset { return .readBinary(offset: offset, le: count) }
+    private func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
+        if offset == 0, !abilities.selectsFiles { return .readBinary(shortFileID: file.shortID, le: count) }
+        if offset < Self.oddOffset { return .readBinary(offset: offset, le: count) }
         let number = [16, 8, 0].map { UInt8(truncatingIfNeeded: offset >> $0) }.drop { $0 == 0 }
-        return CommandAPDU(0x00, 0xB1, 0, 0, data: BERTLV(0x54, Array(number)).encoded, le: count + oddHeader)
+        return CommandAPDU(0x00, 0xB1, 0, 0, data: BERTLV(0x54, Array(number)).encoded, le: count + Self.oddHeader)
     }
 
     /// The bytes of the file in an answer to the odd instruction: the object 53.

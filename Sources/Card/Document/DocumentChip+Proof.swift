@@ -97,7 +97,7 @@ extension DocumentChip {
             try Random.bytes(ActiveAuthentication.challengeLength)
         }
         // A protected answer of this length does not fit into 256 bytes on the wire.
-        var isLong = length > 223 && lengths.isExtended
+        var isLong = length > 223 && abilities.isExtended
         while true {
             let command = CommandAPDU(0x00, 0x88, 0x00, 0x00, data: challenge, le: isLong ? 1024 : 256)
             do throws(ChipError) {

@@ -33,8 +33,8 @@ package actor DocumentChip {
     package private(set) var mappingProof: PACE.MappingProof?
     /// The cipher of the channel, which decides how much an answer can carry.
     private(set) var blockCipher = BlockCipher.tripleDES
-    /// The lengths of the next reads.
-    var lengths: ReadLengths
+    /// What the next reads use.
+    package internal(set) var abilities: ReadAbilities
     /// The commands that were sent.
     package private(set) var commands = 0
 
@@ -42,17 +42,17 @@ package actor DocumentChip {
     ///   - channel: the connection.
     ///   - key: the MRZ or CAN.
     ///   - policy: when BAC is used.
-    ///   - usesExtendedLength: whether long answers are tried once; false for a reader that cannot carry them.
+    ///   - abilities: what is known of the chip.
     package init(
         channel: any CardChannel,
         key: AccessKey,
         policy: BACPolicy = .whenNoPACE,
-        usesExtendedLength: Bool = false
+        abilities: ReadAbilities = ReadAbilities()
     ) {
         base = CompletingChannel(channel)
         self.key = key
         self.policy = policy
-        lengths = ReadLengths(usesExtendedLength: usesExtendedLength)
+        self.abilities = abilities
     }
 
     // MARK: Access
@@ -82,10 +82,10 @@ package actor DocumentChip {
     }
 
     /// Opens the channel and selects the application of documents.
-    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.notADocument`, `.card`,
-    ///   `.protocolViolation`.
+    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.notADocument`, `.protocolViolation`, `.card`;
+    ///   `.card(.reset)` also for a chip that had a channel and needs a reset before the next one.
     package func open() async throws(DocumentError) {
-        if infos == nil { try await probe() }
+        if infos == nil, access == nil { try await probe() }
         (channel, isSelected) = (nil, false)
         let variants = Self.variants(of: infos)
         if policy != .always, let best = variants.first {
@@ -190,7 +190,8 @@ package actor DocumentChip {
     private func establishBAC(le: Int) async throws(DocumentError) -> Bool {
         let challenge = try await plain(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength))
         guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
-            throw .accessUnsupported
+            // A chip that had a channel until now offers BAC, and may keep that channel until it is reset.
+            throw access == nil ? .accessUnsupported : .card(.reset)
         }
         let information = key.copy()
         let terminal = try Self.step { () throws(CryptoError) in

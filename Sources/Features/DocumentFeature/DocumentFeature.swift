@@ -93,14 +93,16 @@ import Wire
         let summary = await folder.summary(at: time())
         var facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
         guard let newest = summary.newest, summary.authorities > 0 else {
-            // Most hosts read no documents, and have no folder for their authorities.
-            guard access(folder.path, F_OK) == 0 else { return [HealthCheck(name, ok: true, facts: facts)] }
+            let isMissing = access(folder.path, F_OK) != 0
+            if isMissing, folder.mayBeMissing { return [HealthCheck(name, ok: true, facts: facts)] }
             return [
                 HealthCheck(
                     name,
                     ok: false,
-                    isOptional: true,
-                    cause: "no authority of electronic documents is trusted, so no document can be called genuine",
+                    isOptional: !isMissing,
+                    cause: isMissing
+                        ? "the folder \(folder.path) is missing, so no document can be called genuine"
+                        : "no authority of electronic documents is trusted, so no document can be called genuine",
                     advice: "import the certificates: sudo badgectl documents anchors import FILE",
                     facts: facts
                 )

@@ -49,7 +49,9 @@ struct DocumentRequest {
     private var reading: DocumentReading
     private var reader = ""
     /// The key that a chip has accepted, and the EF.CardAccess of this chip.
-    private var accepted: (key: AccessKey, cardAccess: [UInt8]?)?
+    private var accepted: (key: AccessKey, cardAccess: [UInt8]?, abilities: ReadAbilities)?
+    /// How often the chip may still be reset.
+    private var resets = 8
 
     init(_ request: DocumentRequest, _ workflow: Workflow, _ folder: DocumentAnchorFolder, time: Int) {
         (self.request, self.workflow, self.time) = (request, workflow, time)
@@ -95,7 +97,11 @@ struct DocumentRequest {
             )
             let key: AccessKey
             if isGiven, let given = request.key { key = given } else { key = try await workflow.ask(prompt) }
-            let chip = makeChip(document, key)
+            let chip = makeChip(
+                document,
+                key,
+                ReadAbilities(usesExtendedLength: document.lease.reader.description.hasExtendedLength)
+            )
             do throws(DocumentError) {
                 return try await run(chip, key)
             } catch {
@@ -113,7 +119,7 @@ struct DocumentRequest {
     private func goOn(_ document: OpenDocument) async throws(Failure) -> Bool {
         guard let known = accepted else { return false }
         accepted = nil
-        let chip = makeChip(document, known.key)
+        let chip = makeChip(document, known.key, known.abilities)
         do throws(DocumentError) {
             try await chip.probe()
             if await chip.cardAccess == known.cardAccess {
@@ -128,13 +134,8 @@ struct DocumentRequest {
         return false
     }
 
-    private func makeChip(_ document: OpenDocument, _ key: AccessKey) -> DocumentChip {
-        DocumentChip(
-            channel: document.lease.connection,
-            key: key,
-            policy: request.policy,
-            usesExtendedLength: document.lease.reader.description.hasExtendedLength
-        )
+    private func makeChip(_ document: OpenDocument, _ key: AccessKey, _ abilities: ReadAbilities) -> DocumentChip {
+        DocumentChip(channel: document.lease.connection, key: key, policy: request.policy, abilities: abilities)
     }
 
     /// Reads and checks. What was read before the document has left stays.
@@ -150,8 +151,11 @@ struct DocumentRequest {
             reading = copy
         } catch {
             reading = copy
-            if await chip.access != nil { accepted = (key, await chip.cardAccess) }
-            throw error
+            if await chip.access != nil { accepted = (key, await chip.cardAccess, await chip.abilities) }
+            // Releasing the card resets it, and the dialogue takes it again.
+            guard error == .card(.reset), resets > 0 else { throw error }
+            resets -= 1
+            throw .card(.removed)
         }
     }
 

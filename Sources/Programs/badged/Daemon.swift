@@ -87,6 +87,7 @@ import Wire
         )
         documentAnchors = DocumentAnchorFolder(
             parts.configuration.documentAnchors,
+            mayBeMissing: parts.configuration.documentAnchors == Configuration.defaultDocumentAnchors,
             requiresRevocationList: parts.configuration.requiresDocumentCRLs,
             warn: { Log.warning("\($0)") }
         )

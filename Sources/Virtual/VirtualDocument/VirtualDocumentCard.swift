@@ -94,6 +94,9 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         if description.quirks.beyondEnd != nil, answer.status.value == description.quirks.beyondEnd {
             return refuse(answer.status.value)
         }
+        if description.quirks.shortIDEndsChannel, answer.status.value == description.quirks.noShortID {
+            return refuse(answer.status.value)
+        }
         guard let wrapped = try? channel?.wrap(answer) else { return refuse(0x6F00) }
         return wrapped.bytes
     }
@@ -185,6 +188,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         guard let le = command.le else { throw .wrongLength }
         var offset = Int(command.p1 & 0x7F) << 8 | Int(command.p2)
         if command.p1 & 0x80 != 0 {
+            if isApplicationSelected, let status = description.quirks.noShortID { throw Refusal(status) }
             currentFile = try file(command.p1 & 0x1F)
             offset = Int(command.p2)
         }

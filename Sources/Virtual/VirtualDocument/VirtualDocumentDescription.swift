@@ -21,6 +21,10 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         package var selectMasterFile: UInt16?
         /// The answer to the plain reading of EF.CardAccess if there is no such file.
         package var noCardAccess: UInt16 = 0x6A82
+        /// The answer to a short file identifier in the application; nil: it is known.
+        package var noShortID: UInt16?
+        /// Whether a short file identifier that is not known ends the channel.
+        package var shortIDEndsChannel = false
         /// The most bytes that one READ BINARY gives; more is answered with 6700 without protection.
         package var maximumRead: Int?
         /// Whether commands and answers may have extended lengths.

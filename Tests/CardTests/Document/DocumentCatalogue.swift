@@ -133,7 +133,12 @@ struct TestReading {
         change(&description)
         self.key = key ?? entry.key
         channel = VirtualChannel(try description.makeCard(), forge: forge)
-        chip = DocumentChip(channel: channel, key: self.key, policy: policy, usesExtendedLength: extended)
+        chip = DocumentChip(
+            channel: channel,
+            key: self.key,
+            policy: policy,
+            abilities: ReadAbilities(usesExtendedLength: extended)
+        )
         reading = DocumentReading(groups: groups)
     }
 

@@ -24,6 +24,10 @@ struct DocumentQuirkTests {
         .init(name: "SELECT MF is refused with 6982") { $0.quirks.selectMasterFile = 0x6982 },
         .init(name: "SELECT MF is refused with 6986") { $0.quirks.selectMasterFile = 0x6986 },
         .init(name: "EF.CardAccess is refused with 6986") { $0.quirks.noCardAccess = 0x6986 },
+        .init(name: "short file identifiers are refused with 6985") { $0.quirks.noShortID = 0x6985 },
+        .init(name: "a short file identifier ends the channel with 6A86") {
+            ($0.quirks.noShortID, $0.quirks.shortIDEndsChannel) = (0x6A86, true)
+        },
         .init(name: "a read of more than 160 bytes ends the channel") { $0.quirks.maximumRead = 160 },
         .init(name: "a read of more than 223 bytes ends the channel") { $0.quirks.maximumRead = 223 },
         .init(name: "a read beyond the end ends the channel with 6B00") { $0.quirks.beyondEnd = 0x6B00 },
@@ -111,6 +115,22 @@ struct DocumentQuirkTests {
         await #expect(throws: DocumentError.accessUnsupported) { try await test.run() }
     }
 
+    @Test("a chip that keeps a lost channel needs a reset")
+    func noNewChannel() async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-td3")
+        var challenges = 0
+        var test = try TestReading(
+            entry,
+            change: { ($0.quirks.noShortID, $0.quirks.shortIDEndsChannel) = (0x6985, true) },
+            forge: { _, command, answer in
+                guard command.ins == 0x84 else { return answer }
+                challenges += 1
+                return challenges == 1 ? answer : ResponseAPDU(StatusWord(0x6982))
+            }
+        )
+        await #expect(throws: DocumentError.card(.reset)) { try await test.run() }
+    }
+
     @Test("answers in plain after secure messaging end the reading")
     func plainAnswers() async throws {
         for name in ["bac-td3", "pace-only-td1"] {
@@ -171,7 +191,11 @@ struct DocumentQuirkTests {
         for name in ["bac-aa-rsa-sha256", "pace-gm-bac"] {
             let entry = try DocumentCatalogue.shared.document(name)
             let channel = ShortReader(try entry.description().makeCard())
-            let chip = DocumentChip(channel: channel, key: entry.key, usesExtendedLength: true)
+            let chip = DocumentChip(
+                channel: channel,
+                key: entry.key,
+                abilities: ReadAbilities(usesExtendedLength: true)
+            )
             var reading = DocumentReading(groups: [1, 2])
             let anchors = try DocumentCatalogue.shared.anchors()
             try await reading.run(chip, key: entry.key, anchors: anchors, at: DocumentCatalogue.time)

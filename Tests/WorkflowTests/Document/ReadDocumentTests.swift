@@ -467,6 +467,17 @@ struct ReadDocumentTests {
         #expect(check?["optional"] == .bool(true))
     }
 
+    @Test("a missing folder of authorities is a fault, if it is not the default one", arguments: [true, false])
+    @Loop func missingFolder(mayBeMissing: Bool) async throws {
+        let folder = DocumentAnchorFolder("/nowhere/csca", mayBeMissing: mayBeMissing, warn: { _ in })
+        let server = try await TestServer(readers: 0, moreFeatures: { [DocumentFeature($0, folder)] })
+        let client = try server.connect()
+        let health = await client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
+        let check = health?["checks"]?.array?.first { $0["name"] == .string("documentAnchors") }
+        #expect(check?["ok"] == .bool(mayBeMissing))
+        #expect(check?["optional"] == nil)
+    }
+
     @Test("crl_required makes the verdict depend on a current revocation list")
     @Loop func requiresRevocationList() async throws {
         let fixture = try await Fixture("bac-aa-rsa", requiresRevocationList: true)
