@@ -8,10 +8,13 @@ CHECKS = --explicit-target-dependency-import-check error
 # The build id connects a program with the debug symbols in its own Debian package. Programs are
 # optimised for size, since they stay in memory: the little that needs a fast processor is in
 # libraries. All symbols are bound at the start (-znow), and no program looks for libraries beside itself.
-# The debug symbols have no name of the folder, so that two folders make the same programs.
+# The debug symbols have no name of the folder or of its module cache, so that two folders make the same programs.
 RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 -Xlinker -znow \
 	--disable-local-rpath $(CHECKS) -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.' \
+	-Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs \
 	-Xlinker "$$(packaging/version --object)"
+# The debug symbols name the code of macros, which the compiler writes into TMPDIR.
+BUILD_RELEASE = mkdir -p .build/tmp && TMPDIR='$(CURDIR)/.build/tmp' $(SWIFT) build $(RELEASE)
 BIN = .build/release
 
 PREFIX ?= /usr/local
@@ -71,7 +74,7 @@ build:
 
 # The build alone, which needs no network.
 programs:
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 
 # The packages, the source archive, the bill of materials and their sums: .build-release.
 release: build
@@ -84,7 +87,7 @@ deb: build
 
 test:
 	@.ci/setup build run test
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 	Tests/swift.sh
 	Tests/System/run.sh
 
@@ -115,7 +118,7 @@ run: build
 
 demo:
 	@.ci/setup build
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 	@Tests/System/demo.sh
 
 bench: build
