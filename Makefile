@@ -44,7 +44,7 @@ PACKAGES ?=
 # Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format man lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -59,6 +59,7 @@ help:
 	@echo 'make build        build the programs into $(BIN)'
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
 	@echo 'make format       format the sources; make lint checks them'
+	@echo 'make man          write the options of the programs into the manual pages'
 	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
 	@echo 'make docs         make the reference of the client library into .build-docs, for docc'
 	@echo 'make deb          build the Debian packages into .build-deb'
@@ -147,6 +148,10 @@ format:
 	$(SWIFT) format -i -r Sources Tests Package.swift
 	@.ci/setup lint
 	.build-tools/bin/ruff format -q clients/python
+
+# The options in the manual pages, from --help of the programs.
+man: build
+	@BIN='$(BIN)' packaging/manual
 
 lint:
 	@.ci/lint
