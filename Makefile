@@ -8,10 +8,13 @@ CHECKS = --explicit-target-dependency-import-check error
 # The build id connects a program with the debug symbols in its own Debian package. Programs are
 # optimised for size, since they stay in memory: the little that needs a fast processor is in
 # libraries. All symbols are bound at the start (-znow), and no program looks for libraries beside itself.
-# The debug symbols have no name of the folder, so that two folders make the same programs.
+# The debug symbols have no name of the folder or of its module cache, so that two folders make the same programs.
 RELEASE = -c release -Xswiftc -Osize --static-swift-stdlib -Xlinker --build-id=sha1 -Xlinker -znow \
 	--disable-local-rpath $(CHECKS) -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.' \
+	-Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs \
 	-Xlinker "$$(packaging/version --object)"
+# The debug symbols name the code of macros, which the compiler writes into TMPDIR.
+BUILD_RELEASE = mkdir -p .build/tmp && TMPDIR='$(CURDIR)/.build/tmp' $(SWIFT) build $(RELEASE)
 BIN = .build/release
 
 PREFIX ?= /usr/local
@@ -41,7 +44,7 @@ PACKAGES ?=
 # Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format lint install uninstall clean
+.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format man lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -56,6 +59,7 @@ help:
 	@echo 'make build        build the programs into $(BIN)'
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
 	@echo 'make format       format the sources; make lint checks them'
+	@echo 'make man          write the options of the programs into the manual pages'
 	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
 	@echo 'make docs         make the reference of the client library into .build-docs, for docc'
 	@echo 'make deb          build the Debian packages into .build-deb'
@@ -71,7 +75,7 @@ build:
 
 # The build alone, which needs no network.
 programs:
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 
 # The packages, the source archive, the bill of materials and their sums: .build-release.
 release: build
@@ -84,7 +88,7 @@ deb: build
 
 test:
 	@.ci/setup build run test
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 	Tests/swift.sh
 	Tests/System/run.sh
 
@@ -115,7 +119,7 @@ run: build
 
 demo:
 	@.ci/setup build
-	$(SWIFT) build $(RELEASE)
+	$(BUILD_RELEASE)
 	@Tests/System/demo.sh
 
 bench: build
@@ -144,6 +148,10 @@ format:
 	$(SWIFT) format -i -r Sources Tests Package.swift
 	@.ci/setup lint
 	.build-tools/bin/ruff format -q clients/python
+
+# The options in the manual pages, from --help of the programs.
+man: build
+	@BIN='$(BIN)' packaging/manual
 
 lint:
 	@.ci/lint

@@ -64,6 +64,7 @@ def extract(folder, pages):
 
 
 def type_answers(program, answers):
+    """Runs the program in a terminal, and types an answer at each prompt. Returns its exit code and what the terminal shows."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp(program[0], program)
@@ -74,15 +75,21 @@ def type_answers(program, answers):
         except OSError:  # the program has ended
             break
         shown += chunk
-        if shown.endswith(b": ") and answers:
+        if shown.endswith((b": ", b"(yes)\r\n")) and answers:
             os.write(terminal, answers.pop(0).encode() + b"\n")
-    sys.stdout.write(shown.decode())
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
-if sys.argv[1] == "extract":
-    extract(sys.argv[2], sys.argv[3:])
-elif sys.argv[1] == "compare":
-    compare(*sys.argv[2:])
-else:
-    type_answers(sys.argv[2:4], sys.argv[4:])
+def main():
+    if sys.argv[1] == "extract":
+        extract(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "compare":
+        compare(*sys.argv[2:])
+    else:
+        code, shown = type_answers(sys.argv[2:4], sys.argv[4:])
+        sys.stdout.write(shown)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

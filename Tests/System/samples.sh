@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, commands of a shell are checked. The commands of README.md that install badged are run by the
-# scenario `apt` of the guest.
+# The samples of README.md, docs/ and the tutorial: Swift is compiled against the library, that of clients.md also runs, and
+# commands of a shell are checked. The commands of README.md that install badged are run by the scenario `apt` of the guest.
 # shares: examples
 . "$(dirname "$0")/lib.sh"
-needs swift python3
+needs swift python3 unshare ip pcscd
 needs_programs badged badgectl badged-virtual-card badged-eidserver
+[ -e /etc/reader.conf.d/vpcd ] || cannot "needs vsmartcard-vpcd (make setup)"
+isolated unshare --pid --fork --net true 2>/dev/null || cannot "needs root, or user namespaces"
 cd "$root"
 pages="README.md $(find docs clients Sources/Client -name '*.md' | sort | tr '\n' ' ')"
 # shellcheck disable=SC2086  # a list of files
@@ -31,6 +33,12 @@ check "there are Swift samples in clients.md, in origo-keys.md, in the tutorial,
 # The sample of CONTRIBUTING.md is a part of badged, so a Swift test compiles and runs it.
 check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \
     "$here/samples.py" compare CONTRIBUTING.md Tests/LibraryCardTests/SampleCommandTests.swift
+
+# The samples of clients.md run, too. The libraries of the examples are linked as they are.
+objects=$(for module in BadgedClient Secrets Text Threads; do find ".build-examples/debug/$module.build" -name '*.o'; done)
+# shellcheck disable=SC2086  # a list of files
+"$here/in-namespace.sh" python3 "$here/client_samples.py" "$bin" "$work" docs/clients.md \
+    swiftc -swift-version 6 -warnings-as-errors -I .build-examples/debug/Modules $objects || failures=1
 
 # MARK: Python
 

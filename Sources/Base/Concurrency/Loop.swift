@@ -34,7 +34,10 @@ package actor Loop {
     package static func assumed<Result: Sendable>(_ body: @Loop () -> Result) -> Result {
         shared.preconditionIsolated()
         // As MainActor.assumeIsolated of the standard library does.
+        // The compiler counts the characters of the path here before -file-prefix-map, so the program would depend on the folder.
+        #sourceLocation(file:"Loop.assumed",line:38)
         return withoutActuallyEscaping(body) { unsafeBitCast($0, to: (() -> Result).self)() }
+        #sourceLocation()
     }
 
     /// The time of CLOCK_MONOTONIC in microseconds at the beginning of this round of the loop.

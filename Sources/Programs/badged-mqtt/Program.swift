@@ -70,10 +70,13 @@ import Text
 
           --config FILE   read this instead of /etc/badged/mqtt.conf
           --check-config  print every error of the configuration, and end with 78 if there is one
-          --status        say whether the running program is connected, and what waits
-          --events FROM   print the events from this number on that [queue] keep has kept
-          --pseudonym     read keys, one a line, and print their pseudonyms
+          --status        say whether the running program is connected, and how many events wait; end with 1 if it
+                          is not connected
+          --events FROM   print the acknowledged events from this number on, oldest first
+          --pseudonym     read public keys from standard input, one a line, and print their pseudonyms
           --forget        empty the documents of this host on the broker; stop the service before
+          --version       print the version and end
+          --help          print this help and end
         """
 
     private static func siteKey(_ configuration: MQTTConfiguration) throws(StartError) -> SiteKey? {

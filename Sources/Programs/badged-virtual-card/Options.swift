@@ -20,6 +20,8 @@ enum Options: Equatable {
                             PUK 9876543210
           --cvca FILE       the authority that an eID card trusts: a self-signed CV
                             certificate, DER; without it the test authority of badged
+          --version         print the version and end
+          --help            print this help and end
 
         Prints "inserted" and "withdrawn" when the card comes and goes. A card that is removed by
         a fault of its description stays outside until SIGUSR1.
