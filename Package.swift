@@ -31,16 +31,16 @@ struct Floor {
         )
     }
 
-    // A resident program stays in memory, so it is linked for fewer pages: its relocations have the short form that lld
-    // knows, and it exports no symbols, because nothing looks them up.
-    func program(_ name: String, _ dependencies: [Target.Dependency], isResident: Bool = false) -> Target {
+    // A program that stays in memory, or starts for each dialogue, is linked for fewer pages: its relocations have the
+    // short form that lld knows, and it exports no symbols, because nothing looks them up.
+    func program(_ name: String, _ dependencies: [Target.Dependency], isSmall: Bool = false) -> Target {
         let small = ["-use-ld=lld", "-Xlinker", "-zpack-relative-relocs", "-Xlinker", "--no-export-dynamic"]
         return .executableTarget(
             name: name,
             dependencies: dependencies,
             path: "Sources/\(self.name)/\(name)",
             swiftSettings: strict,
-            linkerSettings: isResident ? [.unsafeFlags(small)] : []
+            linkerSettings: isSmall ? [.unsafeFlags(small)] : []
         )
     }
 }
@@ -191,7 +191,7 @@ let package = Package(
         services.target("MPin", ["Secrets", "Text", "Crypto", "BN254", "HTTP", "Concurrency"]),
         services.target(
             "RemoteIFD",
-            ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "Store", "COpenSSL", "Host", "HTTP"]
+            ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "COpenSSL", "Host", "HTTP"]
         ),
         services.target(
             "Links",
@@ -219,7 +219,7 @@ let package = Package(
         ),
         readers.target(
             "ReadersRemote",
-            ["Readers", "RemoteIFD", "ISO7816", "Secrets", "Crypto", "Store", "Threads", "Concurrency", "Host"]
+            ["Readers", "RemoteIFD", "ISO7816", "Secrets", "Text", "Crypto", "Store", "Threads", "Concurrency", "Host"]
         ),
 
         // Virtual
@@ -338,7 +338,7 @@ let package = Package(
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
                 "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
             ],
-            isResident: true
+            isSmall: true
         ),
         programs.program(
             "badgectl",
@@ -348,14 +348,18 @@ let package = Package(
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
-        programs.program("badged-network", ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"]),
+        programs.program(
+            "badged-network",
+            ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"],
+            isSmall: true
+        ),
         programs.program(
             "badged-mqtt",
             [
                 "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Secrets", "Text",
                 "Threads",
             ],
-            isResident: true
+            isSmall: true
         ),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Links
+import ReadersRemote
 import RemoteIFD
 
 /// A device with the key of the laptop, whose messages the test chooses.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
-import RemoteIFD
+import ReadersRemote
 import Secrets
 import Server
 import Text

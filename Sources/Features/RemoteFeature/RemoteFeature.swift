@@ -3,7 +3,7 @@ package import Concurrency
 import Crypto
 package import Host
 package import ReadersRemote
-package import RemoteIFD
+import RemoteIFD
 import Secrets
 package import Server
 import Store

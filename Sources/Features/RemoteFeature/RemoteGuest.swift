@@ -5,6 +5,7 @@ import Crypto
 import Host
 import ISO7816
 import Readers
+import ReadersRemote
 import RemoteIFD
 import Text
 import Threads

@@ -5,6 +5,7 @@ import Crypto
 import Glibc
 package import Host
 import Readers
+package import ReadersRemote
 package import RemoteIFD
 import Secrets
 import Store

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-package import RemoteIFD
+import RemoteIFD
 package import Secrets
 import Store
 import Text

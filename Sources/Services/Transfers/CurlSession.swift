@@ -52,8 +52,10 @@ final class CurlSession {
         case CCURL_REFUSED where method == .connect: return HTTPResponse(status: 100)
         case CCURL_CANCELLED: throw .cancelled
         case CCURL_TIMEOUT: throw .timeout
-        // libcurl tries again when a connection that was used before breaks. The server may have acted on the request.
-        case _ where attempts > 0: throw .broken(attempts > 1 ? "the server dropped the connection" : words)
+        // libcurl tries again when a connection that was used before breaks. The server may have acted on the request. A
+        // page has no such effect, and its redirects are attempts as well.
+        case _ where attempts > 0 && method != .page:
+            throw .broken(attempts > 1 ? "the server dropped the connection" : words)
         case CCURL_PROXY: throw .proxy(ProxyFault(status: outcome.proxy_status), words)
         case CCURL_UNREACHABLE: throw .unreachable(words)
         case CCURL_TLS: throw .tls(nil, words)

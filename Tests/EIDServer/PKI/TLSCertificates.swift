@@ -37,7 +37,9 @@ final class TLSCertificates: Sendable {
         }
         let curve = try TLSKey(.p256)
         var authoritySubject = TLSCertificate.Subject()
-        (authoritySubject.hosts, authoritySubject.isAuthority) = (["badged-eidserver TLS authority"], true)
+        // Clients find an authority by its name, so each has another one.
+        let name = "badged-eidserver TLS authority \(UInt32.random(in: .min ... .max))"
+        (authoritySubject.hosts, authoritySubject.isAuthority) = ([name], true)
         let authority = try TLSCertificate(authoritySubject, curve)
         var certificates: [CertificateName: TLSCertificate] = [:]
         for name in CertificateName.allCases {

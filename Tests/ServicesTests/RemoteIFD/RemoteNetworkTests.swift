@@ -106,4 +106,12 @@ import Testing
         let ending = RemoteLink.Ending.failed("badged-network does not answer")
         #expect(try await events(.paired(trusted: []), nil) == [.ended(ending)])
     }
+
+    @Test("each pause before the next attempt is twice as long as the one before, and at most a minute")
+    func pauses() {
+        var backOff = BackOff()
+        #expect((0..<8).map { _ in backOff.next() } == [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
+        backOff.reset()
+        #expect(backOff.next() == 1000)
+    }
 }
