@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Links
 import RemoteIFD
+import Transfers
 
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {

@@ -30,7 +30,7 @@ check "there are Swift samples in clients.md, in origo-keys.md, in the tutorial,
 
 # The sample of CONTRIBUTING.md is a part of badged, so a Swift test compiles and runs it.
 check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \
-    "$here/samples.py" compare CONTRIBUTING.md Tests/LibraryCardTests/SampleCommandTests.swift
+    "$here/samples.py" compare CONTRIBUTING.md Tests/WorkflowTests/LibraryCard/SampleCommandTests.swift
 
 # MARK: Python
 
