@@ -124,7 +124,6 @@ let package = Package(
         // C
         c("CLinux"),
         c("CVersion"),
-        c("CBluetooth"),
         c("CNFC", libraries: ["nfc", "dl"]),
         c("CPCSCLite", libraries: ["pcsclite"]),
         c("CSystemd", libraries: ["dl"]),
@@ -161,13 +160,11 @@ let package = Package(
             ["Secrets", "Text", "Crypto", "Secp256k1"],
             resources: [.embedInCode("english.txt")]
         ),
-        keys.target("BN254", ["Secrets", "Text", "Crypto", "COpenSSL"]),
         keys.target("Credentials", ["Secrets", "Text", "Crypto"]),
         keys.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
 
         // Card
         card.target("ISO7816", ["Text"]),
-        card.target("ISODEP", ["Text"]),
         card.target("ChipAccess", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
@@ -180,27 +177,23 @@ let package = Package(
 
         // Services
         services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host", "CLinux"]),
-        services.target("Transfers", ["HTTP", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS", "CExpat"]),
         services.target(
-            "EService",
+            "Transfers",
             [
-                "Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency",
+                "RemoteIFD", "HTTP", "Secrets", "Text", "Crypto", "WebSocket", "Concurrency", "Host", "CLinux", "CCurl",
+                "COpenSSL", "CTLS", "CExpat",
             ]
         ),
+        services.target(
+            "EService",
+            ["Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency"]
+        ),
         services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
-        services.target("MPin", ["Secrets", "Text", "Crypto", "BN254", "HTTP", "Concurrency"]),
+        services.target("MPin", ["Secrets", "Text", "Crypto", "HTTP", "Concurrency", "COpenSSL"]),
         services.target(
             "RemoteIFD",
             ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "COpenSSL", "Host", "HTTP"]
         ),
-        services.target(
-            "Links",
-            [
-                "RemoteIFD", "HTTP", "Secrets", "Text", "Crypto", "WebSocket", "Concurrency", "COpenSSL", "CTLS",
-                "CLinux",
-            ]
-        ),
-
         services.target(
             "MQTT",
             ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text", "Threads"]
@@ -215,7 +208,7 @@ let package = Package(
         readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Threads", "Concurrency", "Host"]),
         readers.target(
             "NFCDevices",
-            ["ReadersNFC", "Readers", "ISO7816", "ISODEP", "Tags", "CNFC", "CLinux", "Concurrency", "Host"]
+            ["ReadersNFC", "Readers", "ISO7816", "Text", "Tags", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target(
             "ReadersRemote",
@@ -234,15 +227,11 @@ let package = Package(
         ),
         virtual.target(
             "VirtualKeycard",
-            [
-                "Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard",
-            ]
+            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard"]
         ),
-        virtual.target("VirtualTag", ["Text", "ReadersVirtual", "ISO7816", "Tags"]),
-        virtual.target("VirtualPKOC", ["Text", "ReadersVirtual", "ISO7816", "Crypto", "PKOC"]),
         virtual.target(
-            "VirtualAliro",
-            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Aliro", "PKOC"]
+            "VirtualTaps",
+            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Tags", "PKOC", "Aliro"]
         ),
 
         // Doors
@@ -252,7 +241,7 @@ let package = Package(
             ["Text", "DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets", "PKOC"]
         ),
         doors.target("Scanners", ["Text", "DoorReaders", "Concurrency", "Host"]),
-        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CBluetooth"]),
+        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
         doors.target(
             "ScannerBlueZ",
             ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Threads", "Host", "CSystemd"]
@@ -332,11 +321,10 @@ let package = Package(
             [
                 "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
                 "MPinFeature", "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "PKOC",
-                "VirtualPKOC", "Aliro", "VirtualAliro", "VirtualDocument", "VirtualTag", "Secrets", "Crypto", "MPin",
-                "EID", "CountryAuthorities", "HTTP", "Antelope",
-                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
-                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "TPM",
-                "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
+                "VirtualTaps", "Aliro", "VirtualDocument", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities",
+                "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote",
+                "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
+                "DoorOpening", "TPM", "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
             ],
             isSmall: true
         ),
@@ -350,7 +338,7 @@ let package = Package(
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
         programs.program(
             "badged-network",
-            ["Transfers", "Links", "RemoteIFD", "Concurrency", "Confinement", "Host"],
+            ["Transfers", "RemoteIFD", "Concurrency", "Confinement", "Host"],
             isSmall: true
         ),
         programs.program(
@@ -366,8 +354,8 @@ let package = Package(
         programs.program(
             "badged-virtual-card",
             [
-                "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualPKOC",
-                "VirtualAliro", "VirtualDocument", "VirtualTag", "CLinux",
+                "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualTaps",
+                "VirtualDocument", "CLinux",
             ]
         ),
 
@@ -379,42 +367,30 @@ let package = Package(
             "TestSupport",
             [
                 "CTestSupport", "Secrets", "Text", "Threads", "Concurrency", "Wire", "ISO7816", "Crypto", "ChipAccess",
-                "EID",
-                "EService", "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Server", "Cards",
+                "EID", "EService", "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Server", "Cards",
                 "EIDFeature", "DoorFeature", "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners",
+                "Keycard", "Secp256k1", "HDWallet",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
-        testLibrary(
-            "KeycardTestSupport",
-            [
-                "Keycard", "Readers", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Secrets", "Text",
-            ]
-        ),
         // What make fuzz runs under libFuzzer, and a test with the seeds alone
         testLibrary(
             "FuzzTargets",
             [
-                "Secrets", "Text", "Wire", "ISO7816", "ISODEP", "CNFC", "ReadersNFC", "NFCDevices", "Readers", "Crypto",
+                "Secrets", "Text", "Wire", "ISO7816", "NFCDevices", "CNFC", "ReadersNFC", "Readers", "Crypto",
                 "ChipAccess", "Document", "VirtualDocument", "EID", "CountryAuthorities", "AnchorImport", "HTTP",
-                "Transfers", "Antelope", "EService",
-                "MPin",
-                "BN254",
-                "MPinFeature", "WebSocket", "Vault", "Credentials", "RemoteIFD", "Links", "ReadersVirtual",
-                "VirtualEID",
-                "Keycard", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag", "VirtualKeycard",
-                "HDWallet", "Secp256k1",
-                "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation", "BadgedClient", "BadgedSDKWrapper",
-                "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ", "DoorOpening", "CredentialFeature",
+                "Transfers", "Antelope", "EService", "MPin", "MPinFeature", "WebSocket", "Vault", "Credentials",
+                "RemoteIFD", "ReadersVirtual", "VirtualEID", "Keycard", "PKOC", "VirtualTaps", "Aliro", "Tags",
+                "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
+                "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
+                "DoorOpening", "CredentialFeature",
             ],
             in: "Fuzz/FuzzTargets"
         ),
         // A PKOC reader in software with the connection to it, and walks past doors
         testLibrary(
             "DoorTestSupport",
-            [
-                "Text", "DoorOpening", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets", "Host",
-            ]
+            ["Text", "DoorOpening", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets", "Host"]
         ),
         // An eService with its eID-Server
         testLibrary(
@@ -466,29 +442,27 @@ let package = Package(
         tests(
             "CardTests",
             [
-                "ISO7816", "TestSupport", "ISODEP", "NFCTestSupport", "VirtualDocument", "Document", "ChipAccess",
-                "EID", "Crypto", "Tags", "VirtualTag",
-                "Secrets", "COpenPACE",
-                "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "VirtualAliro", "ReadersVirtual", "Readers",
-                "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1", "KeycardTestSupport", "AnchorImport",
-                "CountryAuthorities", "CZlib",
+                "ISO7816", "TestSupport", "VirtualDocument", "Document", "ChipAccess", "EID", "Crypto", "Tags",
+                "VirtualTaps",
+                "Secrets", "COpenPACE", "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "ReadersVirtual", "Readers",
+                "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1",
+                "AnchorImport", "CountryAuthorities", "CZlib",
             ]
         ),
         tests(
             "ServicesTests",
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
-                "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin", "BN254",
-                "Secrets",
-                "RemoteIFD", "Links", "WebSocket", "VirtualEID", "Host", "CLinux",
+                "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin",
+                "Secrets", "RemoteIFD", "WebSocket", "VirtualEID", "Host", "CLinux",
             ]
         ),
         tests(
             "ReadersTests",
             [
                 "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "ReadersNFC", "ReadersVirtual",
-                "Concurrency", "Keycard", "VirtualKeycard", "Secp256k1", "Text", "KeycardTestSupport", "NFCTestSupport",
-                "NFCDevices", "CNFC", "Tags",
+                "Concurrency", "Keycard", "VirtualKeycard", "Secp256k1", "Text", "NFCTestSupport", "NFCDevices", "CNFC",
+                "Tags", "VirtualEID", "ChipAccess", "EID", "Crypto", "Secrets", "Threads",
             ]
         ),
         tests(
@@ -504,9 +478,8 @@ let package = Package(
                 "Wire", "Text", "Secrets", "Activation", "Concurrency", "Server", "TestSupport", "Readers", "ISO7816",
                 "EID", "EService", "ReadersVirtual", "VirtualEID", "EIDFeature", "DoorFeature", "Host", "DoorReaders",
                 "Scanners", "DoorOpening", "DoorTestSupport", "Crypto", "Vault", "Store", "Cards", "WalletFeature",
-                "MPin",
-                "MPinFeature", "KeyFeature", "PKOC", "CredentialFeature", "DocumentFeature", "CountryAuthorities",
-                "RemoteFeature",
+                "MPin", "MPinFeature", "KeyFeature", "PKOC", "CredentialFeature", "DocumentFeature",
+                "CountryAuthorities", "RemoteFeature",
             ]
         ),
         tests(
@@ -526,41 +499,24 @@ let package = Package(
         tests(
             "RemoteFeatureTests",
             [
-                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Links", "HTTP", "Cards", "Readers", "ReadersVirtual",
-                "VirtualEID",
-                "CredentialFeature", "PKOC", "EID", "VirtualPKOC", "Server", "Store", "Concurrency", "Secrets", "Text",
-                "ISO7816", "Host", "TestSupport",
-            ]
-        ),
-        tests(
-            "ReadersVirtualTests",
-            [
-                "ReadersVirtual", "VirtualEID", "Readers", "ChipAccess", "EID", "Crypto", "ISO7816", "Secrets", "Text",
-                "Threads",
-                "TestSupport",
-            ]
-        ),
-        tests(
-            "LibraryCardTests",
-            [
-                "Cards", "Concurrency", "ISO7816", "Readers", "ReadersVirtual", "VirtualEID", "Secrets", "Server",
-                "TestSupport", "Text", "Wire",
+                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Transfers", "HTTP", "Cards", "Readers",
+                "ReadersVirtual", "VirtualEID", "CredentialFeature", "PKOC", "EID", "VirtualTaps", "Server", "Store",
+                "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
             ]
         ),
         tests(
             "WalletFeatureTests",
             [
-                "Antelope", "ServerDoubles", "HTTP", "KeycardTestSupport", "WalletFeature", "Cards", "Concurrency",
-                "Crypto", "HDWallet", "Host", "ISO7816", "Keycard", "Readers", "ReadersVirtual", "Secp256k1", "Secrets",
-                "Server", "Store", "Text", "TestSupport", "VirtualKeycard", "ReadersNFC", "NFCTestSupport",
+                "Antelope", "ServerDoubles", "HTTP", "TestSupport", "WalletFeature", "Cards", "Concurrency", "Crypto",
+                "HDWallet", "Host", "ISO7816", "Keycard", "Readers", "ReadersVirtual", "Secp256k1", "Secrets", "Server",
+                "Store", "Text", "VirtualKeycard", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
             "CredentialFeatureTests",
             [
-                "CredentialFeature", "PKOC", "VirtualPKOC", "Aliro", "VirtualAliro", "Tags", "VirtualTag",
-                "Credentials", "Cards",
-                "Concurrency", "ISO7816", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
+                "CredentialFeature", "PKOC", "VirtualTaps", "Aliro", "Tags", "Credentials", "Cards", "Concurrency",
+                "ISO7816", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
                 "NFCTestSupport", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualEID", "VirtualKeycard",
                 "WalletFeature", "BadgedClient", "badgectl",
             ]
@@ -569,8 +525,8 @@ let package = Package(
             "MPinFeatureTests",
             [
                 "MPinFeature", "MPin", "BadgedClient", "BadgedMPin", "badgectl", "HTTP", "Store", "Server", "Host",
-                "Cards", "WalletFeature", "Keycard", "KeycardTestSupport", "VirtualKeycard", "Readers",
-                "ReadersVirtual", "HDWallet", "Secp256k1", "Concurrency", "Secrets", "Text", "TestSupport",
+                "Cards", "WalletFeature", "Keycard", "TestSupport", "VirtualKeycard", "Readers", "ReadersVirtual",
+                "HDWallet", "Secp256k1", "Concurrency", "Secrets", "Text",
             ]
         ),
         tests(
@@ -584,8 +540,7 @@ let package = Package(
             "WorkflowTests",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "Document", "DocumentFeature",
-                "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService",
-                "ReadersVirtual",
+                "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService", "ReadersVirtual",
                 "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),
@@ -607,7 +562,7 @@ let package = Package(
             "SystemTests",
             [
                 "ReadersPCSC", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
-                "VirtualKeycard", "Secp256k1", "Secrets", "Text", "KeycardTestSupport", "NFCTestSupport", "TestSupport",
+                "VirtualKeycard", "Secp256k1", "Secrets", "Text", "TestSupport", "NFCTestSupport",
             ]
         ),
     ] + fuzzing,

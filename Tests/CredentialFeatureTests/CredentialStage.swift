@@ -16,9 +16,7 @@ import Store
 import TestSupport
 import Testing
 import Text
-import VirtualAliro
-import VirtualPKOC
-import VirtualTag
+import VirtualTaps
 
 @testable import Cards
 @testable import CredentialFeature

@@ -16,7 +16,7 @@ import TestSupport
 import Testing
 import Text
 import VirtualKeycard
-import VirtualPKOC
+import VirtualTaps
 import WalletFeature
 
 @testable import Cards

@@ -6,7 +6,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
-import VirtualPKOC
+import VirtualTaps
 
 @testable import Cards
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import KeycardTestSupport
 import TestSupport
 import Testing
 import Text

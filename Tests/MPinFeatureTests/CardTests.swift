@@ -2,7 +2,6 @@
 import Concurrency
 import Host
 import Keycard
-import KeycardTestSupport
 import ReadersVirtual
 import Secrets
 import Store

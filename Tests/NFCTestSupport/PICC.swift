@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// An emulated contactless card: activation and the card's side of the block protocol, for any function that answers
-/// APDUs. ISO/IEC 14443-3 and -4. The code shares nothing with the reader's side in ISODEP.
+/// APDUs. ISO/IEC 14443-3 and -4. The code shares nothing with the reader's side in `NFCDevices/ISODEP`.
 package struct PICC: Sendable {
     package enum Technology: Sendable { case a, b }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
-import Links
 import RemoteIFD
 import TestSupport
+import Transfers
 
 /// An unpaired device that announces itself and closes each connection.
 @Loop final class Announcer {

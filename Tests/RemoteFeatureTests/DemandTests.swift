@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import HTTP
 import Host
-import Links
 import Readers
 import ReadersRemote
 import RemoteFeature
@@ -12,6 +11,7 @@ import Store
 import TestSupport
 import Testing
 import Text
+import Transfers
 
 /// When badged listens, connects, and makes its key.
 @Suite(.timeLimit(.minutes(5))) @Loop struct DemandTests {

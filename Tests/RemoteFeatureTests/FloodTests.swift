@@ -4,7 +4,6 @@ import Concurrency
 import Glibc
 import HTTP
 import Host
-import Links
 import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
@@ -14,6 +13,7 @@ import Store
 import TestSupport
 import Testing
 import Text
+import Transfers
 import VirtualEID
 
 /// Strangers that send more than devices do.

@@ -2,13 +2,13 @@
 import Cards
 import Concurrency
 import Host
-import Links
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
 import TestSupport
 import Testing
 import Text
+import Transfers
 import VirtualEID
 
 /// Unpaired devices in the network, and paired devices that violate the protocol.

@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import Glibc
 import ISO7816
-import Links
 import Readers
 import ReadersRemote
 import RemoteFeature
@@ -11,6 +10,7 @@ import RemoteIFD
 import TestSupport
 import Testing
 import Text
+import Transfers
 
 /// What a phone does that lends its reader, other than to answer.
 @Suite(.timeLimit(.minutes(5))) @Loop struct PhoneTests {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Links
 import ReadersRemote
 import RemoteIFD
+import Transfers
 
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {

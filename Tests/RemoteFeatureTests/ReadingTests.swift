@@ -8,7 +8,7 @@ import RemoteFeature
 import TestSupport
 import Testing
 import Text
-import VirtualPKOC
+import VirtualTaps
 
 @testable import Cards
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Links
 import Readers
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
 import TestSupport
+import Transfers
 import VirtualEID
 
 /// A phone with the key of the desk and a virtual card. The test decides whom it trusts and when its card leaves.

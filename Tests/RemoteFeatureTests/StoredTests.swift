@@ -2,13 +2,13 @@
 import Cards
 import Concurrency
 import Glibc
-import Links
 import ReadersRemote
 import RemoteFeature
 import RemoteIFD
 import TestSupport
 import Testing
 import Text
+import Transfers
 
 /// Pairings and their store, and the cards that a device holds.
 @Suite(.timeLimit(.minutes(5))) @Loop struct StoredTests {

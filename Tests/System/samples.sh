@@ -32,7 +32,7 @@ check "there are Swift samples in clients.md, in origo-keys.md, in the tutorial,
 
 # The sample of CONTRIBUTING.md is a part of badged, so a Swift test compiles and runs it.
 check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \
-    "$here/samples.py" compare CONTRIBUTING.md Tests/LibraryCardTests/SampleCommandTests.swift
+    "$here/samples.py" compare CONTRIBUTING.md Tests/WorkflowTests/LibraryCard/SampleCommandTests.swift
 
 # The samples of clients.md run, too. The libraries of the examples are linked as they are.
 objects=$(for module in BadgedClient Secrets Text Threads; do find ".build-examples/debug/$module.build" -name '*.o'; done)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import Keycard
-import KeycardTestSupport
 import Readers
 import ReadersPCSC
 import ReadersVirtual

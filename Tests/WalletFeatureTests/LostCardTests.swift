@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Host
-import KeycardTestSupport
 import Server
 import TestSupport
 import Testing

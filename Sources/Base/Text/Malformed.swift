@@ -16,7 +16,7 @@ package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
     package func at(_ place: String) -> Malformed { Malformed("\(place): \(text)") }
 
     /// Reads something inside of something else: a fault names the place.
-    package static func at<Value>(
+    package static func at<Value: ~Copyable>(
         _ place: @autoclosure () -> String,
         _ read: () throws(Malformed) -> Value
     ) throws(Malformed) -> Value {

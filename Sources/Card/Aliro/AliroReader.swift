@@ -77,11 +77,8 @@ package struct AliroReader: Sendable {
 
     /// Runs a step of cryptography.
     private static func compute<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Stop) -> Value {
-        do throws(CryptoError) {
-            return try step()
-        } catch {
-            throw .problem(.internalError)
-        }
+        guard let value = try? step() else { throw .problem(.internalError) }
+        return value
     }
 
     private func readCredential(

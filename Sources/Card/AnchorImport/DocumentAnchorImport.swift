@@ -45,7 +45,7 @@ package struct DocumentAnchorImport: Sendable {
 
     /// Adds a file that the administrator has named.
     package mutating func add(_ place: String, _ content: [UInt8]) {
-        do throws(DocumentAnchorFile.Fault) {
+        do throws(Malformed) {
             switch try DocumentAnchorFile(content) {
             case .directory(let entries, let malformed):
                 waiting += entries.map { (place, $0, []) }
@@ -53,13 +53,7 @@ package struct DocumentAnchorImport: Sendable {
             case let file: waiting.append((place, file, content))
             }
         } catch {
-            switch error {
-            case .archive: complain(place, "it is a zip archive: unpack it, and name the files in it")
-            case .unknown: complain(place, "it is no certificate and no list")
-            case .masterList(.notASigner): complain(place, "its signer's certificate is not for master lists")
-            case .masterList(.signature): complain(place, "the signature of the master list is wrong")
-            case .masterList(.malformed): complain(place, "the master list cannot be read")
-            }
+            complain(place, error.text)
         }
     }
 
@@ -112,7 +106,7 @@ package struct DocumentAnchorImport: Sendable {
 
     /// Takes a file that is trusted; false for another one.
     private mutating func take(_ file: DocumentAnchorFile, _ content: [UInt8]) -> Bool {
-        do throws(DocumentAnchors.Fault) {
+        do throws(Malformed) {
             switch file {
             case .certificate(let certificate): return try take(certificate)
             case .masterList(let list):
@@ -132,7 +126,7 @@ package struct DocumentAnchorImport: Sendable {
         }
     }
 
-    private mutating func take(_ certificate: DocumentCertificate) throws(DocumentAnchors.Fault) -> Bool {
+    private mutating func take(_ certificate: DocumentCertificate) throws(Malformed) -> Bool {
         if anchors.role(of: certificate) == .authority {
             keep(certificate.bytes, certificate.subject.country, "cer")
             return true

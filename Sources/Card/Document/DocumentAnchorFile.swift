@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-import Text
+package import Text
 
 /// What a file with authorities of documents contains, told by its content and not by its name.
 package enum DocumentAnchorFile: Sendable, Equatable {
@@ -12,14 +12,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     /// The export of a directory: the files of its entries, and how many of them cannot be read.
     case directory([DocumentAnchorFile], malformed: Int)
 
-    package enum Fault: Error, Sendable, Equatable {
-        /// The content is none of the kinds.
-        case unknown
-        /// A ZIP archive: its files must be unpacked first.
-        case archive
-        /// A master list whose signature, digest or signer is wrong.
-        case masterList(MasterList.Fault)
-    }
+    private static let unknown = Malformed("it is no certificate and no list")
 
     /// Whether the file has more than one thing.
     var isList: Bool {
@@ -33,8 +26,10 @@ package enum DocumentAnchorFile: Sendable, Equatable {
     package static let maximumLength = 128 << 20
 
     /// Reads a file in DER, a certificate or revocation list in PEM, or an export of a directory (LDIF).
-    package init(_ bytes: [UInt8]) throws(Fault) {
-        if bytes.starts(with: [0x50, 0x4B, 0x03, 0x04]) { throw .archive }
+    package init(_ bytes: [UInt8]) throws(Malformed) {
+        if bytes.starts(with: [0x50, 0x4B, 0x03, 0x04]) {
+            throw Malformed("it is a zip archive: unpack it, and name the files in it")
+        }
         if bytes.first == 0x30 {
             self = try Self.binary(bytes)
             return
@@ -43,7 +38,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
             var files: [DocumentAnchorFile] = []
             var malformed = 0
             for value in values {
-                do throws(Fault) {
+                do throws(Malformed) {
                     switch value {
                     case .masterList(let content), .certificate(let content), .revocationList(let content):
                         files.append(try Self.binary(content))
@@ -57,23 +52,18 @@ package enum DocumentAnchorFile: Sendable, Equatable {
         }
         guard bytes.count <= DocumentCertificate.maximumLength * 2, let text = String(validating: bytes, as: UTF8.self),
             let content = PEM.certificate.decode(text) ?? PEM.revocationList.decode(text)
-        else { throw .unknown }
+        else { throw Self.unknown }
         self = try Self.binary(content)
     }
 
-    private static func binary(_ bytes: [UInt8]) throws(Fault) -> DocumentAnchorFile {
+    private static func binary(_ bytes: [UInt8]) throws(Malformed) -> DocumentAnchorFile {
         if let certificate = try? DocumentCertificate(bytes) { return .certificate(certificate) }
         if let list = try? RevocationList(bytes) { return .revocationList(list) }
-        guard let signed = try? SignedData(bytes) else { throw .unknown }
+        guard let signed = try? SignedData(bytes) else { throw Self.unknown }
         switch signed.contentType {
         case DefectList.contentType: return .defectList(signed)
-        case MasterList.contentType:
-            do throws(MasterList.Fault) {
-                return .masterList(try MasterList(bytes))
-            } catch {
-                throw .masterList(error)
-            }
-        default: throw .unknown
+        case MasterList.contentType: return .masterList(try MasterList(bytes))
+        default: throw Self.unknown
         }
     }
 }
@@ -100,7 +90,7 @@ extension DocumentAnchors {
         var summary = Summary()
         var read: [(String, DocumentAnchorFile)] = []
         for (name, content) in files where !Task.isCancelled {
-            do throws(DocumentAnchorFile.Fault) {
+            do throws(Malformed) {
                 let file = try DocumentAnchorFile(content)
                 read.append((name, file))
                 if file.isList { summary.lists.append(name) }
@@ -124,7 +114,7 @@ extension DocumentAnchors {
         _ time: Int,
         _ summary: inout Summary
     ) {
-        do throws(Fault) {
+        do throws(Malformed) {
             switch (file, step) {
             case (.certificate(let certificate), .authorities)
             where certificate.signsCertificates && certificate.isSelfIssued:

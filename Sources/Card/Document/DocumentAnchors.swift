@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The authorities that are trusted, and what they have published: links, revocations, defects. ICAO 9303-12.
 package struct DocumentAnchors: Sendable {
@@ -22,23 +23,17 @@ package struct DocumentAnchors: Sendable {
     /// The trusted authorities, in no order.
     package var all: [DocumentCertificate] { authorities.values.flatMap(\.self) }
 
-    /// Why a file adds nothing.
-    package enum Fault: Error, Sendable, Equatable {
-        case malformed
-        /// A signature is wrong, or its algorithm is not known.
-        case wrongSignature
-        /// Nobody who is trusted has signed the file.
-        case notTrusted
-        /// The certificate is not one of an authority.
-        case notAnAuthority
-    }
+    /// A signature is wrong, or its algorithm is not known.
+    package static let wrongSignature = Malformed("its signature is wrong")
+    package static let notTrusted = Malformed("no trusted authority has signed it")
+    package static let notAnAuthority = Malformed("it is not the certificate of an authority")
 
     // MARK: Import
 
     /// Trusts an authority: a self-signed certificate that the administrator has chosen.
-    package mutating func trust(_ certificate: DocumentCertificate) throws(Fault) {
-        guard certificate.signsCertificates, certificate.isSelfIssued else { throw .notAnAuthority }
-        guard certificate.check(signedBy: certificate) == .right else { throw .wrongSignature }
+    package mutating func trust(_ certificate: DocumentCertificate) throws(Malformed) {
+        guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.notAnAuthority }
+        guard certificate.check(signedBy: certificate) == .right else { throw Self.wrongSignature }
         insert(certificate)
     }
 
@@ -65,12 +60,12 @@ package struct DocumentAnchors: Sendable {
         _ list: MasterList,
         at time: Int,
         fingerprint: [UInt8]? = nil
-    ) throws(Fault) -> Added {
+    ) throws(Malformed) -> Added {
         let signer = list.proof.signer
         if fingerprint == nil || fingerprint != signer.fingerprint {
             guard signer.validity.contains(time), let issuer = issuer(of: signer),
                 issuer.subject.country == signer.subject.country
-            else { throw .notTrusted }
+            else { throw Self.notTrusted }
         }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
@@ -92,8 +87,8 @@ package struct DocumentAnchors: Sendable {
     }
 
     /// Takes a link certificate. It is used only if an authority that is trusted has signed it.
-    package mutating func addLink(_ certificate: DocumentCertificate) throws(Fault) {
-        guard certificate.signsCertificates else { throw .notAnAuthority }
+    package mutating func addLink(_ certificate: DocumentCertificate) throws(Malformed) {
+        guard certificate.signsCertificates else { throw Self.notAnAuthority }
         insertLink(certificate)
     }
 
@@ -103,19 +98,21 @@ package struct DocumentAnchors: Sendable {
     }
 
     /// Takes a revocation list that a trusted authority of the same name has signed.
-    package mutating func add(_ list: RevocationList) throws(Fault) {
-        guard let known = authorities[list.issuer], !known.isEmpty else { throw .notTrusted }
-        guard known.contains(where: list.isSigned) else { throw .wrongSignature }
+    package mutating func add(_ list: RevocationList) throws(Malformed) {
+        guard let known = authorities[list.issuer], !known.isEmpty else { throw Self.notTrusted }
+        guard known.contains(where: list.isSigned) else { throw Self.wrongSignature }
         // Each generation of an authority may have its own list.
         guard revocations[list.issuer]?.contains(list) != true else { return }
         revocations[list.issuer, default: []].append(list)
     }
 
     /// Takes a defect list whose signer a trusted authority has certified.
-    package mutating func addDefects(_ signed: SignedData, at time: Int) throws(Fault) {
-        guard let proof = try? signed.verify(contentType: DefectList.contentType) else { throw .wrongSignature }
-        guard proof.signer.validity.contains(time), issuer(of: proof.signer) != nil else { throw .notTrusted }
-        guard let list = try? DefectList(content: signed.content) else { throw .malformed }
+    package mutating func addDefects(_ signed: SignedData, at time: Int) throws(Malformed) {
+        guard let proof = try? signed.verify(contentType: DefectList.contentType) else { throw Self.wrongSignature }
+        guard proof.signer.validity.contains(time), issuer(of: proof.signer) != nil else { throw Self.notTrusted }
+        guard let list = try? DefectList(content: signed.content) else {
+            throw Malformed("the list of defects cannot be read")
+        }
         defectLists.append(list)
     }
 

@@ -141,34 +141,33 @@ package actor DocumentChip {
         guard chosen.status == .ok || chosen.status.value & 0xFFF0 == 0x63C0 else {
             throw .accessRefused("PACE: MSE:Set AT was answered with \(chosen.status)")
         }
-        let token: [UInt8]
-        do throws(ChipError) {
+        let token = try await Self.paceStep { () async throws(ChipError) in
             let nonce = try await general(PACE.Terminal.request)
             let mapping = try await general(try terminal.receiveNonce(nonce))
             let ephemeral = try await general(try terminal.receiveMapping(mapping))
-            token = try terminal.receiveEphemeral(ephemeral)
-        } catch {
-            throw Self.refusal(error)
+            return try terminal.receiveEphemeral(ephemeral)
         }
         let answer = try await plain(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
         guard answer.status.sw1 != 0x63, answer.status.value != 0x6982 else { throw .wrongPassword(answer.status) }
         guard answer.status == .ok else { throw .accessRefused("PACE: the token was answered with \(answer.status)") }
-        do throws(ChipError) {
+        try await Self.paceStep { () throws(ChipError) in
             let outcome = try terminal.receiveToken(answer.data)
             mappingProof = outcome.mappingProof
             channel = SecureChannel(outcome.secureMessaging(), over: base)
             blockCipher = parameters.cipher.block
-        } catch {
-            throw Self.refusal(error)
         }
         access = DocumentAccess(method: .pace, password: key.kind, parameters: parameters)
     }
 
-    private static func refusal(_ error: ChipError) -> DocumentError {
-        switch error {
-        case .card(let error): .card(error)
-        case .status(let status): .accessRefused("PACE: a step was answered with \(status)")
-        case .protocolViolation(let words), .unsupported(let words): .accessRefused(words)
+    private static func paceStep<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
+        do throws(ChipError) {
+            return try await body()
+        } catch {
+            switch error {
+            case .card(let error): throw .card(error)
+            case .status(let status): throw .accessRefused("PACE: a step was answered with \(status)")
+            case .protocolViolation(let words), .unsupported(let words): throw .accessRefused(words)
+            }
         }
     }
 
@@ -234,8 +233,12 @@ package actor DocumentChip {
     /// Sends a command, through the channel if there is one.
     func transmit(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
         guard let channel else { return try await plain(command) }
+        return try await Self.inChannel { () async throws(ChipError) in try await exchange(command, in: channel) }
+    }
+
+    private static func inChannel<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
         do throws(ChipError) {
-            return try await exchange(command, in: channel)
+            return try await body()
         } catch {
             throw DocumentError(error)
         }
@@ -260,11 +263,7 @@ package actor DocumentChip {
     private func plain(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
         guard !Task.isCancelled else { throw .card(.cancelled) }
         commands += 1
-        do throws(CardError) {
-            return try await base.transmit(command)
-        } catch {
-            throw .card(error)
-        }
+        return try await Self.inChannel { () async throws(ChipError) in try await base.exchange(command) }
     }
 
     /// Replaces the channel after chip authentication.

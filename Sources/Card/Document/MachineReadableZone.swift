@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
 
 /// The machine readable zone of a document, with its fields. ICAO 9303-3 4; 9303-4, 9303-5 and 9303-6 4.2.
 package struct MachineReadableZone: Sendable, Equatable {
@@ -51,21 +52,17 @@ package struct MachineReadableZone: Sendable, Equatable {
     /// The fields whose check digit is wrong.
     package let wrongCheckDigits: [Field]
 
-    /// Why a zone cannot be read.
-    package enum Fault: Error, Sendable, Equatable {
-        /// The zone does not have the number of characters of any kind.
-        case length(Int)
-        /// The character at this position, counted from 0 without line ends, is not A-Z, 0-9 or `<`.
-        case character(Int)
-    }
-
     /// Reads a zone with or without line ends. Wrong check digits are not an error.
-    package init(_ text: some Sequence<UInt8>) throws(Fault) {
+    package init(_ text: some Sequence<UInt8>) throws(Malformed) {
         let characters = text.filter { $0 != 0x0A && $0 != 0x0D && $0 != 0x20 }
         guard let kind = Kind.allCases.first(where: { $0.lineLength * $0.lineCount == characters.count }) else {
-            throw .length(characters.count)
+            throw Malformed(
+                "The machine readable zone has \(characters.count) characters instead of 2 lines of 44 or 36, or 3 of 30"
+            )
         }
-        if let wrong = characters.firstIndex(where: { Self.value($0) == nil }) { throw .character(wrong) }
+        if let wrong = characters.firstIndex(where: { Self.value($0) == nil }) {
+            throw Malformed("Character \(wrong + 1) of the machine readable zone is not A to Z, 0 to 9 or <")
+        }
         self.init(kind, characters)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 import ISO7816
-import Text
+package import Text
 
 /// The authorities of many countries, signed by one of them. ICAO 9303-12 8.
 package struct MasterList: Sendable, Equatable {
@@ -21,29 +21,25 @@ package struct MasterList: Sendable, Equatable {
     /// The maximum length of a list in bytes.
     package static let maximumLength = 32 << 20
 
-    package enum Fault: Error, Sendable, Equatable {
-        case malformed
-        case signature(SignedData.Fault)
-        /// The signer's certificate is not for master lists.
-        case notASigner
-    }
+    private static let unreadable = Malformed("the master list cannot be read")
 
     /// Reads a list and verifies the signature of its signer.
-    package init(_ bytes: [UInt8]) throws(Fault) {
-        guard bytes.count <= Self.maximumLength else { throw .malformed }
-        let signed: SignedData
-        do throws(SignedData.Fault) {
-            signed = try SignedData(bytes)
-            proof = try signed.verify(contentType: Self.contentType)
-        } catch {
-            throw error == .malformed ? .malformed : .signature(error)
+    package init(_ bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumLength, let signed = try? SignedData(bytes),
+            signed.contentType == Self.contentType
+        else { throw Self.unreadable }
+        guard let proof = try? signed.verify(contentType: Self.contentType) else {
+            throw Malformed("the signature of the master list is wrong")
         }
-        guard proof.signer.extendedKeyUsages.contains(DocumentCertificate.masterListSigner) else { throw .notASigner }
+        guard proof.signer.extendedKeyUsages.contains(DocumentCertificate.masterListSigner) else {
+            throw Malformed("its signer's certificate is not for master lists")
+        }
+        self.proof = proof
         attached = signed.certificates
         guard let content = try? RawObject(signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
             fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)
-        else { throw .malformed }
+        else { throw Self.unreadable }
         var certificates: [DocumentCertificate] = []
         var seen: Set<DocumentCertificate> = []
         var malformed = 0

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import HDWallet
 package import ISO7816
 
 /// Why a dialogue with a Keycard failed. No case contains a secret.
@@ -34,8 +33,6 @@ package enum KeycardError: Error, Sendable, Equatable {
     case foreignCard(KeycardCertificate)
     /// The card derives other keys than BIP-32 from the words: the duress wallet is open, or the applet is faulty.
     case wrongWallet
-    /// The words are not a valid mnemonic.
-    case mnemonic(MnemonicError)
     case crypto(CryptoError)
 }
 

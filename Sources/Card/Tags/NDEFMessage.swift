@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Text
+package import Text
 
 /// The records of an NDEF message that people use. NFC Forum NDEF 1.0.
 package enum NDEFRecord: Sendable, Equatable {
@@ -20,16 +20,11 @@ package struct NDEFMessage: Sendable, Equatable {
     /// A smart poster is its records.
     package private(set) var records: [NDEFRecord] = []
 
-    /// Why bytes are no message.
-    package enum Malformed: Error, Equatable, Sendable {
-        case truncated, leftOver, tooLong
-        /// The flags for the first and the last record are wrong.
-        case wrongOrder
-        /// A chunk begins or ends where none can.
-        case wrongChunk
-        /// A record of a known type breaks its form.
-        case wrongContent
-    }
+    private static let tooLong = Malformed("the message is too long")
+    private static let truncated = Malformed("the message is truncated")
+    private static let wrongOrder = Malformed("the flags for the first and the last record are wrong")
+    private static let wrongChunk = Malformed("a chunk begins or ends where none can")
+    private static let wrongContent = Malformed("a record of a known type breaks its form")
 
     private enum Name: UInt8 {
         case empty, wellKnown, media, absoluteURI, external, unknown, unchanged, reserved
@@ -38,7 +33,7 @@ package struct NDEFMessage: Sendable, Equatable {
     /// Reads a message; no bytes are a message without records.
     /// - Throws: `Malformed`; then no record counts.
     package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
-        guard bytes.count <= Self.maximumBytes else { throw .tooLong }
+        guard bytes.count <= Self.maximumBytes else { throw Self.tooLong }
         try take(Array(bytes)[...], isPoster: false)
     }
 
@@ -50,9 +45,9 @@ package struct NDEFMessage: Sendable, Equatable {
         /// The record whose chunks are not complete.
         var chunked: (name: Name, type: ArraySlice<UInt8>, payload: [UInt8])?
         while !rest.isEmpty {
-            guard !isOver else { throw .leftOver }
+            guard !isOver else { throw Malformed("bytes follow the last record") }
             let flags = try Self.byte(&rest)
-            guard (flags & 0x80 != 0) == isFirst else { throw .wrongOrder }
+            guard (flags & 0x80 != 0) == isFirst else { throw Self.wrongOrder }
             (isFirst, isOver) = (false, flags & 0x40 != 0)
             let isChunk = flags & 0x20 != 0
             let name = Name(rawValue: flags & 0x07) ?? .reserved
@@ -64,13 +59,13 @@ package struct NDEFMessage: Sendable, Equatable {
             _ = try Self.part(identifierCount, of: &rest)
             let payload = try Self.part(payloadCount, of: &rest)
             if let start = chunked {
-                guard name == .unchanged, type.isEmpty, identifierCount == 0 else { throw .wrongChunk }
+                guard name == .unchanged, type.isEmpty, identifierCount == 0 else { throw Self.wrongChunk }
                 chunked?.payload += payload
                 if isChunk { continue }
                 chunked = nil
                 try add(start.name, start.type, (start.payload + payload)[...], isPoster: isPoster)
             } else {
-                guard name != .unchanged else { throw .wrongChunk }
+                guard name != .unchanged else { throw Self.wrongChunk }
                 if isChunk {
                     chunked = (name, type, Array(payload))
                 } else {
@@ -78,8 +73,8 @@ package struct NDEFMessage: Sendable, Equatable {
                 }
             }
         }
-        guard chunked == nil else { throw .wrongChunk }
-        guard isOver else { throw .wrongOrder }
+        guard chunked == nil else { throw Self.wrongChunk }
+        guard isOver else { throw Self.wrongOrder }
     }
 
     private mutating func add(
@@ -89,13 +84,13 @@ package struct NDEFMessage: Sendable, Equatable {
         hasIdentifier: Bool = false,
         isPoster: Bool
     ) throws(Malformed) {
-        guard records.count < Self.maximumRecords else { throw .tooLong }
+        guard records.count < Self.maximumRecords else { throw Self.tooLong }
         let typeText = String(decoding: type, as: UTF8.self)
         switch name {
         case .empty:
-            guard type.isEmpty, payload.isEmpty, !hasIdentifier else { throw .wrongContent }
+            guard type.isEmpty, payload.isEmpty, !hasIdentifier else { throw Self.wrongContent }
         case .absoluteURI:
-            guard let uri = String(validating: type, as: UTF8.self), !uri.isEmpty else { throw .wrongContent }
+            guard let uri = String(validating: type, as: UTF8.self), !uri.isEmpty else { throw Self.wrongContent }
             records.append(.uri(uri))
         case .wellKnown where typeText == "T": records.append(try Self.text(payload))
         case .wellKnown where typeText == "U": records.append(try Self.uri(payload))
@@ -111,31 +106,31 @@ package struct NDEFMessage: Sendable, Equatable {
     /// Status byte (bit 8: UTF-16; bits 6 to 1: length of the language), language, text.
     private static func text(_ payload: ArraySlice<UInt8>) throws(Malformed) -> NDEFRecord {
         var rest = payload
-        guard let status = rest.popFirst() else { throw .wrongContent }
+        guard let status = rest.popFirst() else { throw Self.wrongContent }
         let count = Int(status & 0x3F)
         guard count > 0, rest.count >= count, let language = String(validating: rest.prefix(count), as: UTF8.self)
         else {
-            throw .wrongContent
+            throw Self.wrongContent
         }
         let content = rest.dropFirst(count)
         guard status & 0x80 != 0 else {
-            guard let text = String(validating: content, as: UTF8.self) else { throw .wrongContent }
+            guard let text = String(validating: content, as: UTF8.self) else { throw Self.wrongContent }
             return .text(text, language: language)
         }
         // Without a mark of the order the order is big-endian.
-        guard content.count.isMultiple(of: 2) else { throw .wrongContent }
+        guard content.count.isMultiple(of: 2) else { throw Self.wrongContent }
         let bytes = Array(content)
         var units = stride(from: 0, to: bytes.count, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
         if units.first == 0xFFFE { units = units.map(\.byteSwapped) }
         if units.first == 0xFEFF { units.removeFirst() }
-        guard let text = String(validating: units, as: UTF16.self) else { throw .wrongContent }
+        guard let text = String(validating: units, as: UTF16.self) else { throw Self.wrongContent }
         return .text(text, language: language)
     }
 
     private static func uri(_ payload: ArraySlice<UInt8>) throws(Malformed) -> NDEFRecord {
         guard let code = payload.first, Int(code) < prefixes.count,
             let rest = String(validating: payload.dropFirst(), as: UTF8.self), rest.utf8.allSatisfy({ $0 > 0x20 })
-        else { throw .wrongContent }
+        else { throw Self.wrongContent }
         return .uri(prefixes[Int(code)] + rest)
     }
 
@@ -149,12 +144,12 @@ package struct NDEFMessage: Sendable, Equatable {
     ]
 
     private static func byte(_ rest: inout ArraySlice<UInt8>) throws(Malformed) -> UInt8 {
-        guard let byte = rest.popFirst() else { throw .truncated }
+        guard let byte = rest.popFirst() else { throw Self.truncated }
         return byte
     }
 
     private static func part(_ count: Int, of rest: inout ArraySlice<UInt8>) throws(Malformed) -> ArraySlice<UInt8> {
-        guard rest.count >= count else { throw .truncated }
+        guard rest.count >= count else { throw Self.truncated }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
     }

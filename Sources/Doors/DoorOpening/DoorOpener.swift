@@ -110,11 +110,11 @@ import Threads
         _ timeouts: OpeningTimeouts
     ) async throws(PKOCFailure) -> ([UInt8], PKOCFraming.Dialect) {
         while true {
-            let bytes: [UInt8]
-            do throws(DoorLinkFailure) {
-                bytes = try await link.notification(within: framing.isInside ? timeouts.fragment : timeouts.apdu)
-            } catch {
-                throw ending(error, framing.isInside ? .readerTimedOutFragment : .readerTimedOutAPDU)
+            let (limit, timeout): (Milliseconds, OpeningStatus) =
+                framing.isInside
+                ? (timeouts.fragment, .readerTimedOutFragment) : (timeouts.apdu, .readerTimedOutAPDU)
+            let bytes = try await step(timeout) { () async throws(DoorLinkFailure) in
+                try await link.notification(within: limit)
             }
             if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
         }
@@ -131,19 +131,25 @@ import Threads
             throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
-            do throws(DoorLinkFailure) {
+            try await step(.readerTimedOutBLE) { () async throws(DoorLinkFailure) in
                 try await link.write(bytes, within: timeouts.apdu)
-            } catch {
-                throw ending(error, .readerTimedOutBLE)
             }
         }
     }
 
-    private static func ending(_ failure: DoorLinkFailure, _ timeout: OpeningStatus) -> PKOCFailure {
-        switch failure {
-        case .timedOut: .link(timeout, "the reader does not answer")
-        case .inUse(let reason): .link(.busy, reason)
-        case .failed(let reason): .link(.bluetoothCommunicationFailed, reason)
+    /// Runs a step of the link; `timeout` is the status when the reader does not answer in time.
+    private static func step<T>(
+        _ timeout: OpeningStatus,
+        _ body: () async throws(DoorLinkFailure) -> T
+    ) async throws(PKOCFailure) -> T {
+        do throws(DoorLinkFailure) {
+            return try await body()
+        } catch {
+            switch error {
+            case .timedOut: throw .link(timeout, "the reader does not answer")
+            case .inUse(let reason): throw .link(.busy, reason)
+            case .failed(let reason): throw .link(.bluetoothCommunicationFailed, reason)
+            }
         }
     }
 

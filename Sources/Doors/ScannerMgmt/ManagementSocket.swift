@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CBluetooth
+import CLinux
 import Glibc
 
 /// The management socket of the kernel's Bluetooth. The kernel checks CAP_NET_ADMIN when the socket is opened, so
@@ -15,14 +15,14 @@ package final class ManagementSocket: Sendable {
 
     /// Opens the socket; nil when the kernel has no Bluetooth or refuses.
     package init?() {
-        descriptor = cbluetooth_open_control()
+        descriptor = clinux_open_bluetooth_control()
         guard descriptor >= 0 else { return nil }
     }
 
     /// Takes over a socket that another program has opened. Closes the descriptor and returns nil if it is no Bluetooth
     /// socket.
     package init?(taking descriptor: Int32) {
-        guard cbluetooth_is_socket(descriptor) != 0 else {
+        guard clinux_is_bluetooth(descriptor) != 0 else {
             close(descriptor)
             return nil
         }

@@ -12,12 +12,9 @@ extension ReaderFeature {
             throw .badState
         }
         let (reader, backend) = try virtualReader(call)
-        let description = try description(call.arguments, backend)
-        let isInserted: Bool
-        do throws(Malformed) {
-            isInserted = try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-        } catch {
-            throw Self.refused(error)
+        let description = try await description(call.arguments, backend)
+        let isInserted = try await Self.valid { () async throws(Malformed) in
+            try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
         }
         guard isInserted else {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
@@ -50,20 +47,22 @@ extension ReaderFeature {
     private func description(
         _ arguments: Arguments,
         _ backend: any VirtualReaderBackend
-    ) throws(Failure) -> (any CardDescription)? {
+    ) async throws(Failure) -> (any CardDescription)? {
         let simulator = try arguments.sdk("simulator", .simulator) { $0.members == nil ? nil : $0 }
         let card = try arguments.sdk("card", .card) { $0.members == nil ? nil : $0 }
         guard simulator != nil || card != nil else { return nil }
-        do throws(Malformed) {
-            return try backend.describe(simulator: simulator, card: card)
-        } catch {
-            throw Self.refused(error)
+        return try await Self.valid { () throws(Malformed) in
+            try backend.describe(simulator: simulator, card: card)
         }
     }
 
-    private static func refused(_ error: Malformed) -> Failure {
-        // The text names the wrong entry of `card` or of `simulator`.
-        let name = error.text.hasPrefix("card") ? "card" : "simulator"
-        return Failure(.wrongArgument, "Parameter '\(name)' is invalid: \(error.text)")
+    private static func valid<T>(_ body: () async throws(Malformed) -> T) async throws(Failure) -> T {
+        do throws(Malformed) {
+            return try await body()
+        } catch {
+            // The text names the wrong entry of `card` or of `simulator`.
+            let name = error.text.hasPrefix("card") ? "card" : "simulator"
+            throw Failure(.wrongArgument, "Parameter '\(name)' is invalid: \(error.text)")
+        }
     }
 }

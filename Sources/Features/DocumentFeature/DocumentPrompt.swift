@@ -68,17 +68,10 @@ struct DocumentPrompt: Prompt {
     private static func zone(of bytes: UnsafeRawBufferPointer) -> Result<AccessKey, Failure> {
         func wrong(_ text: String) -> Result<AccessKey, Failure> { .failure(Failure(.wrongArgument, text)) }
         let zone: MachineReadableZone
-        do throws(MachineReadableZone.Fault) {
+        do throws(Malformed) {
             zone = try MachineReadableZone(bytes.map { Self.upper($0) })
         } catch {
-            switch error {
-            case .length(let count):
-                return wrong(
-                    "The machine readable zone has \(count) characters instead of 2 lines of 44 or 36, or 3 of 30"
-                )
-            case .character(let place):
-                return wrong("Character \(place + 1) of the machine readable zone is not A to Z, 0 to 9 or <")
-            }
+            return wrong(error.text)
         }
         let names: [(MachineReadableZone.Field, String)] = [
             (.number, "document number"), (.birth, "date of birth"), (.expiry, "date of expiry"),

@@ -51,11 +51,6 @@ struct DoorReaderListMessage: Message {
     }
 }
 
-struct DoorReaderListRefusedMessage: RefusalMessage {
-    static let name: StaticString = "DOOR_READER_LIST"
-    let error: String
-}
-
 enum ClosestDoorReaderMessage: Message {
     static let name: StaticString = "CLOSEST_DOOR_READER"
 

@@ -145,12 +145,7 @@ struct Issuer: Sendable {
         var request = HTTPRequest(method: method, address: address, maximumLength: Enrolment.maximumCount)
         request.body = body
         request.headers = ["Accept: application/jose"] + (body.isEmpty ? [] : ["Content-Type: application/jose"])
-        let answer: HTTPResponse
-        do throws(HTTPFault) {
-            answer = try await session.run(request)
-        } catch {
-            throw Self.failure(error)
-        }
+        let answer = try await session.run(request, orThrow: Self.failure)
         switch answer.status {
         case 200: return answer.body
         case 404, 409, 410: return nil

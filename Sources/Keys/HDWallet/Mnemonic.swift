@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import Secrets
-
-/// Why words are not a valid mnemonic. No case contains one of the words.
-package enum MnemonicError: Error, Sendable, Equatable {
-    /// There are not 12, 15, 18, 21 or 24 words.
-    case wrongCount(Int)
-    /// The word at this position, from 1 on, is not in the list.
-    case unknownWord(Int)
-    /// Each word is in the list, but the last one does not fit: a word is wrong, or two are in the wrong order.
-    case wrongChecksum
-    /// libcrypto failed.
-    case crypto(CryptoError)
-}
+package import Text
 
 /// A mnemonic sentence of 12 to 24 English words with a valid checksum. BIP-39.
 ///
-/// The words are wiped when the value is destroyed.
+/// The words are wiped when the value is destroyed. No error contains one of the words.
 package struct Mnemonic: ~Copyable, Sendable {
     /// Two big-endian bytes for each word: its index in the list.
     package let indexes: Secret
 
     package static let counts = [12, 15, 18, 21, 24]
 
+    private static let wrongCount = Malformed("there are not 12, 15, 18, 21 or 24 words")
+
+    private static func unknownWord(_ index: Int) -> Malformed {
+        Malformed("word \(index + 1) is not in the list")
+    }
+
+    private init(checked indexes: consuming Secret) { self.indexes = indexes }
+
+    package func clone() -> Mnemonic { Mnemonic(checked: indexes.clone()) }
+
     /// The number of words.
     package var count: Int { indexes.count / 2 }
 
     /// Takes the indexes of words, two big-endian bytes each, as in the answer of a Keycard to GENERATE MNEMONIC.
-    package init(indexes: consuming Secret) throws(MnemonicError) {
+    package init(indexes: consuming Secret) throws(Malformed) {
         let count = indexes.count / 2
-        guard indexes.count.isMultiple(of: 2), Self.counts.contains(count) else { throw .wrongCount(count) }
+        guard indexes.count.isMultiple(of: 2), Self.counts.contains(count) else { throw Self.wrongCount }
         let unknown = indexes.withBytes { bytes in
             (0..<count).first { Self.index(in: bytes, at: $0) >= WordList.count }
         }
-        if let unknown { throw .unknownWord(unknown + 1) }
+        if let unknown { throw Self.unknownWord(unknown) }
         let bits = Self.packed(indexes)
         let entropyCount = count * 4 / 3
-        guard let entropy = bits.part(0..<entropyCount) else { throw .wrongCount(count) }
+        guard let entropy = bits.part(0..<entropyCount) else { throw Self.wrongCount }
         let checksum = try Self.checksum(entropy)
-        guard bits.withBytes({ $0[entropyCount] }) == checksum else { throw .wrongChecksum }
+        guard bits.withBytes({ $0[entropyCount] }) == checksum else {
+            throw Malformed("the checksum of the words is wrong")
+        }
         self.indexes = indexes
     }
 
     /// Makes the words of 16, 20, 24, 28 or 32 random bytes.
-    package init(entropy: borrowing Secret) throws(MnemonicError) {
+    package init(entropy: borrowing Secret) throws(Malformed) {
         let count = entropy.count * 3 / 4
-        guard entropy.count.isMultiple(of: 4), Self.counts.contains(count) else { throw .wrongCount(count) }
+        guard entropy.count.isMultiple(of: 4), Self.counts.contains(count) else { throw Self.wrongCount }
         let bits = entropy.appending([try Self.checksum(entropy)])
         try self.init(
             indexes: Secret(count: count * 2) { out in
@@ -64,20 +65,27 @@ package struct Mnemonic: ~Copyable, Sendable {
     }
 
     /// Reads words that a person has typed: ASCII, upper or lower case, with white space between them.
-    package init(words text: borrowing Secret) throws(MnemonicError) {
-        let indexes = try text.withBytes { bytes throws(MnemonicError) in
-            let words = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
-            guard Self.counts.contains(words.count) else { throw MnemonicError.wrongCount(words.count) }
-            return try Secret(count: words.count * 2) { out throws(MnemonicError) in
+    package init(words text: borrowing Secret) throws(Malformed) {
+        let indexes = try text.withBytes { bytes throws(Malformed) in
+            let words = Self.split(bytes)
+            guard Self.counts.contains(words.count) else { throw Self.wrongCount }
+            return try Secret(count: words.count * 2) { out throws(Malformed) in
                 for (position, word) in words.enumerated() {
                     let lower = word.lazy.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-                    guard let index = WordList.index(of: lower) else { throw .unknownWord(position + 1) }
+                    guard let index = WordList.index(of: lower) else { throw Self.unknownWord(position) }
                     out[2 * position] = UInt8(truncatingIfNeeded: index >> 8)
                     out[2 * position + 1] = UInt8(truncatingIfNeeded: index)
                 }
             }
         }
         try self.init(indexes: indexes)
+    }
+
+    /// How many words a person has typed.
+    package static func count(of text: borrowing Secret) -> Int { text.withBytes { split($0).count } }
+
+    private static func split(_ text: UnsafeRawBufferPointer) -> [Slice<UnsafeRawBufferPointer>] {
+        text.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
     }
 
     /// The words with one space between them.
@@ -136,13 +144,9 @@ package struct Mnemonic: ~Copyable, Sendable {
     }
 
     /// The first bits of the hash, one for each 32 bits of entropy, in the upper bits of a byte.
-    private static func checksum(_ entropy: borrowing Secret) throws(MnemonicError) -> UInt8 {
-        do throws(CryptoError) {
-            let hash = try DigestAlgorithm.sha256.hash(entropy)
-            let unused = 8 - entropy.count / 4
-            return (hash.withBytes { $0[0] } >> unused) << unused
-        } catch {
-            throw .crypto(error)
-        }
+    private static func checksum(_ entropy: borrowing Secret) throws(Malformed) -> UInt8 {
+        guard let hash = try? DigestAlgorithm.sha256.hash(entropy) else { throw Malformed("libcrypto failed") }
+        let unused = 8 - entropy.count / 4
+        return (hash.withBytes { $0[0] } >> unused) << unused
     }
 }

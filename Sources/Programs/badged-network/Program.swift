@@ -3,7 +3,6 @@ import Concurrency
 import Confinement
 import Glibc
 import Host
-import Links
 import RemoteIFD
 import Transfers
 

@@ -5,12 +5,10 @@ import Host
 import Readers
 import ReadersVirtual
 import Text
-import VirtualAliro
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
-import VirtualPKOC
-import VirtualTag
+import VirtualTaps
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
 @main struct Program {

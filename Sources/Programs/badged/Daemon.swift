@@ -30,12 +30,10 @@ import Server
 import Store
 import Text
 import Vault
-import VirtualAliro
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
-import VirtualPKOC
-import VirtualTag
+import VirtualTaps
 import WalletFeature
 import Wire
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import ISO7816
-import ISODEP
 import Tags
 
 /// The card in the field of one device, from detection to loss. Only the device's thread uses it.

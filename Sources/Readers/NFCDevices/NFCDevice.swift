@@ -2,7 +2,6 @@
 import CLinux
 import CNFC
 import Glibc
-import ISODEP
 
 /// An open device of libnfc. One thread uses it; other threads may call only `abort`.
 ///

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import CNFC
-package import ISODEP
 
 /// A card that the chip has found and that is not yet activated.
 package enum Target: Sendable, Equatable {

@@ -65,14 +65,8 @@ package actor RemoteStore {
             guard let known else { throw .storeDamaged("key") }
             return known
         }
-        let new: RemoteIdentity
-        let encodedKey: SecretBox
-        do throws(CryptoError) {
-            new = try await RemoteIdentity.generate()
-            encodedKey = SecretBox(try new.encodedKey())
-        } catch {
-            throw .crypto(error)
-        }
+        let new = try await RemoteIdentity.generate()
+        let encodedKey = SecretBox(try cryptography { () throws(CryptoError) in try new.encodedKey() })
         try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
         return new
     }

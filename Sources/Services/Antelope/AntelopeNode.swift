@@ -152,14 +152,10 @@ package struct AntelopeNode: Sendable {
         guard let address = WebAddress("\(base)/v1/chain/\(name)") else {
             throw .unreachable("\(base) is not an address")
         }
-        let response: HTTPResponse
-        do throws(HTTPFault) {
-            response = try await session.run(
-                .post(question.bytes, to: address, userAgent: userAgent, maximumLength: NodeAnswer.maximumCount)
-            )
-        } catch {
-            throw NodeFailure(error)
-        }
+        let response = try await session.run(
+            .post(question.bytes, to: address, userAgent: userAgent, maximumLength: NodeAnswer.maximumCount),
+            orThrow: NodeFailure.init
+        )
         if (200...299).contains(response.status) { return response.body }
         if let refusal = try? NodeRefusal(status: response.status, response.body) { throw .refused(refusal) }
         guard response.status != 404 else {

@@ -96,11 +96,8 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func checksum(_ content: [UInt8], _ suffix: [UInt8]) throws(Malformed) -> [UInt8] {
-        do throws(CryptoError) {
-            return Array(try RIPEMD160.hash(content + suffix).prefix(4))
-        } catch {
-            throw Malformed("RIPEMD-160 is not available: \(error)")
-        }
+        guard let hash = try? RIPEMD160.hash(content + suffix) else { throw Malformed("RIPEMD-160 is not available") }
+        return Array(hash.prefix(4))
     }
 }
 

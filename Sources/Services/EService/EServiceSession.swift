@@ -94,7 +94,7 @@ package actor EServiceSession: EServiceConnection {
         switch try await paos.exchange(body, pendingIfCancelled: .transmitResponse) {
         case .transmit(let commands): return .transmit(commands)
         case .startPAOSResponse: return .finished
-        case .initializeFramework, .eac1, .eac2, .eacAdditional: throw paos.unexpected
+        case .initializeFramework, .eac1, .eac2, .eacAdditional, .invalid: throw paos.unexpected
         }
     }
 

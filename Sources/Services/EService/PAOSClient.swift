@@ -68,18 +68,13 @@ final class PAOSClient {
     }
 
     private func read(_ response: HTTPResponse) throws(EServiceFailure) -> PAOSMessage {
-        do throws(PAOSMessage.Failure) {
+        do throws(Malformed) {
             let message = try PAOSMessage(response.document ?? Self.noDocument)
             (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
+            if case .invalid(_, let words) = message.content { throw Malformed(words) }
             return message
         } catch {
-            switch error {
-            case .unknown(let words):
-                throw EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: words)
-            case .invalid(let awaited, let messageID, let words):
-                (relatesTo, pending) = (messageID ?? relatesTo, awaited)
-                throw EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: words)
-            }
+            throw EServiceFailure(.genericSendReceivePAOSUnknown, .unknownMessage, detail: error.text)
         }
     }
 

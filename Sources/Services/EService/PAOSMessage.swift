@@ -18,14 +18,9 @@ package struct PAOSMessage: Sendable, Equatable {
         case eacAdditional([UInt8])
         case transmit([InputAPDU])
         case startPAOSResponse(ECardResult)
-    }
-
-    /// Why a document cannot be used.
-    package enum Failure: Error, Sendable, Equatable {
-        /// The document is not XML, not an envelope, or not a known message; text for the log.
-        case unknown(String)
-        /// A known message has an invalid content. The server waits for `Pending`, which can carry an error.
-        case invalid(Pending, messageID: String?, String)
+        /// A known message with an invalid content; text for the log. The server waits for `Pending`, which can carry an
+        /// error.
+        case invalid(Pending, String)
     }
 
     /// The answer that the server waits for after it has sent a message.
@@ -52,35 +47,32 @@ package struct PAOSMessage: Sendable, Equatable {
         case .eac2, .eacAdditional: .didAuthenticateResponse(.eac2)
         case .transmit: .transmitResponse
         case .startPAOSResponse: nil
+        case .invalid(let pending, _): pending
         }
     }
 
-    package init(_ document: Result<XMLElement, Malformed>) throws(Failure) {
-        let envelope: XMLElement
-        var message: XMLElement?
-        do throws(Malformed) {
-            envelope = try document.get()
-            let header = try envelope.only("Header")
-            messageID = Self.identifier(try header?.only("MessageID"))
-            relatesTo = Self.identifier(try header?.only("RelatesTo"))
-            message = try envelope.only("Body")?.children.first
-        } catch {
-            throw .unknown("cannot be read: \(error.text)")
+    /// Reads a document that is an envelope with a known message.
+    package init(_ document: Result<XMLElement, Malformed>) throws(Malformed) {
+        let envelope = try document.get()
+        let header = try envelope.only("Header")
+        messageID = Self.identifier(try header?.only("MessageID"))
+        relatesTo = Self.identifier(try header?.only("RelatesTo"))
+        guard let message = try envelope.only("Body")?.children.first, envelope.name == "Envelope" else {
+            throw Malformed("no SOAP envelope with a body")
         }
-        guard envelope.name == "Envelope", let message else { throw .unknown("no SOAP envelope with a body") }
         switch message.name {
         case "InitializeFramework":
             content = .initializeFramework
         case "DIDAuthenticate":
-            content = try Self.didAuthenticate(message, messageID)
+            content = try Self.didAuthenticate(message)
         case "Transmit":
-            content = try Self.reading(.transmitResponse, messageID) { () throws(Malformed) in
+            content = Self.reading(.transmitResponse) { () throws(Malformed) in
                 .transmit(try Self.commands(message))
             }
         case "StartPAOSResponse":
             content = .startPAOSResponse(Self.result(message))
         default:
-            throw .unknown("unknown message: \(message.name.prefix(64))")
+            throw Malformed("unknown message: \(message.name.prefix(64))")
         }
     }
 
@@ -90,38 +82,34 @@ package struct PAOSMessage: Sendable, Equatable {
         return text
     }
 
-    private static func didAuthenticate(_ message: XMLElement, _ messageID: String?) throws(Failure) -> Content {
+    private static func didAuthenticate(_ message: XMLElement) throws(Malformed) -> Content {
         guard let data = message.all("AuthenticationProtocolData").first,
             message.all("AuthenticationProtocolData").count == 1, let type = data.attributes["type"]
-        else { throw .unknown("DIDAuthenticate without typed data") }
+        else { throw Malformed("DIDAuthenticate without typed data") }
         if type.hasSuffix("EAC1InputType") {
-            return try reading(.didAuthenticateResponse(.eac1), messageID) { () throws(Malformed) in
+            return reading(.didAuthenticateResponse(.eac1)) { () throws(Malformed) in
                 .eac1(try EAC1Input(data))
             }
         }
         if type.hasSuffix("EAC2InputType") {
-            return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(Malformed) in
+            return reading(.didAuthenticateResponse(.eac2)) { () throws(Malformed) in
                 .eac2(try EAC2Input(data))
             }
         }
         guard type.hasSuffix("EACAdditionalInputType") else {
-            throw .unknown("DIDAuthenticate with data of an unknown type")
+            throw Malformed("DIDAuthenticate with data of an unknown type")
         }
-        return try reading(.didAuthenticateResponse(.eac2), messageID) { () throws(Malformed) in
+        return reading(.didAuthenticateResponse(.eac2)) { () throws(Malformed) in
             guard let signature = try data.hex("Signature") else { throw Malformed("Signature is missing") }
             return .eacAdditional(signature)
         }
     }
 
-    private static func reading(
-        _ pending: Pending,
-        _ messageID: String?,
-        _ body: () throws(Malformed) -> Content
-    ) throws(Failure) -> Content {
+    private static func reading(_ pending: Pending, _ body: () throws(Malformed) -> Content) -> Content {
         do throws(Malformed) {
             return try body()
         } catch {
-            throw .invalid(pending, messageID: messageID, error.text)
+            return .invalid(pending, error.text)
         }
     }
 

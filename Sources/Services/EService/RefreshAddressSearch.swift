@@ -43,13 +43,8 @@ struct RefreshAddressSearch {
         _ deadline: ContinuousClock.Instant,
         _ isEmpty: inout Bool
     ) async throws(EServiceFailure) -> WebAddress {
-        let response: HTTPResponse
-        do throws(HTTPFault) {
-            let headers = ["User-Agent: \(configuration.userAgent.header)"]
-            response = try await session.run(HTTPRequest(address: address, headers: headers), by: deadline)
-        } catch {
-            throw Self.failure(error)
-        }
+        let request = HTTPRequest(address: address, headers: ["User-Agent: \(configuration.userAgent.header)"])
+        let response = try await session.run(request, by: deadline, orThrow: Self.failure)
         guard [302, 303, 307].contains(response.status) else { throw Self.failure(status: response.status) }
         // An empty reference means the same address; a second one in a row leads nowhere.
         guard let location = response.header("location"), !(location.isEmpty && isEmpty) else {

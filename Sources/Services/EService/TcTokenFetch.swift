@@ -51,11 +51,7 @@ struct TcTokenFetch {
         let headers = ["User-Agent: \(configuration.userAgent.header)", "Accept: text/xml, application/xml"]
         var request = HTTPRequest(address: address, headers: headers, maximumLength: TcToken.maximumLength)
         request.readsDocument = true
-        do throws(HTTPFault) {
-            return try await session.run(request, by: deadline)
-        } catch {
-            throw Self.failure(error)
-        }
+        return try await session.run(request, by: deadline, orThrow: Self.failure)
     }
 
     static func failure(status: Int) -> EServiceFailure {

@@ -43,6 +43,19 @@ package import Concurrency
     /// Ends the transfer that runs, and refuses new ones.
     package func close() { job.close() }
 
+    /// Sends one request as `run(_:by:)` does, and reports why there is no answer as the caller does.
+    package func run<Reported: Error>(
+        _ request: HTTPRequest,
+        by deadline: ContinuousClock.Instant? = nil,
+        orThrow report: (HTTPFault) -> Reported
+    ) async throws(Reported) -> HTTPResponse {
+        do throws(HTTPFault) {
+            return try await run(request, by: deadline)
+        } catch {
+            throw report(error)
+        }
+    }
+
     /// Sends one request, at most once, and returns the answer. The transfer ends at `deadline`, or earlier by its own
     /// limit.
     package func run(

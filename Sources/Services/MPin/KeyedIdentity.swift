@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import BN254
 package import Crypto
 package import Secrets
 package import Text

@@ -3,7 +3,7 @@ import COpenSSL
 import Concurrency
 package import Crypto
 package import Secrets
-import Text
+package import Text
 import Threads
 
 /// The own RSA key and the self-signed certificate, the same for both halves of the protocol.
@@ -19,17 +19,17 @@ package final class RemoteIdentity: @unchecked Sendable {
     private static let keyBits = 3072
 
     /// Makes a new key on a thread of its own, because that takes up to some seconds.
-    package static func generate() async throws(CryptoError) -> RemoteIdentity {
-        let made = OneShot<Result<RemoteIdentity, CryptoError>>()
+    package static func generate() async throws(Failure) -> RemoteIdentity {
+        let made = OneShot<Result<RemoteIdentity, Failure>>()
         let isStarted = startThread("badged-remote") {
-            do throws(CryptoError) {
-                made.fill(.success(try generateNow()))
+            do throws(Failure) {
+                made.fill(.success(try cryptography(generateNow)))
             } catch {
                 made.fill(.failure(error))
             }
         }
-        guard isStarted else { throw .library }
-        return try await Task { await made.value(whenCancelled: .failure(.library)) }.value.get()
+        guard isStarted else { throw .crypto(.library) }
+        return try await Task { await made.value(whenCancelled: .failure(.crypto(.library))) }.value.get()
     }
 
     private static func generateNow() throws(CryptoError) -> RemoteIdentity {

@@ -90,11 +90,8 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
 
 /// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
 package func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw Refusal(0x6F00)
-    }
+    guard let value = try? body() else { throw .failure }
+    return value
 }
 
 /// The answers of a virtual card, in parts that GET RESPONSE fetches. ISO/IEC 7816-4

@@ -65,13 +65,11 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
     package func makeCard() throws(Malformed) -> VirtualCard {
         var made: [String: DocumentKey] = [:]
         for (name, key) in keys {
-            do throws(CryptoError) {
-                let right = try DocumentKey(key)
-                let isCloned = cloned.map { name.hasPrefix($0) } ?? false
-                made[name] = isCloned ? try DocumentKey(other: right) : right
-            } catch {
+            let isCloned = cloned.map { name.hasPrefix($0) } ?? false
+            guard let right = try? DocumentKey(key), let used = isCloned ? try? DocumentKey(other: right) : right else {
                 throw Malformed("card.keys.\(name) cannot be used")
             }
+            made[name] = used
         }
         return try VirtualCard(VirtualDocumentCard(self, keys: made), options)
     }

@@ -93,10 +93,8 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         var mnemonic: Mnemonic?
         if let words {
             let text = try secret(words, "", "words")
-            do throws(MnemonicError) {
-                mnemonic = try Mnemonic(words: text)
-            } catch {
-                throw Malformed("card.words are not BIP-39 words: \(Self.text(error))")
+            mnemonic = try Malformed.at("card.words are not BIP-39 words") { () throws(Malformed) in
+                try Mnemonic(words: text)
             }
         }
         do {
@@ -126,15 +124,6 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         guard let box else { return Secret(standard.utf8) }
         guard let secret = box.take() else { throw Malformed("card.\(name) was used before") }
         return secret
-    }
-
-    private static func text(_ error: MnemonicError) -> String {
-        switch error {
-        case .wrongCount: "there are not 12, 15, 18, 21 or 24 words"
-        case .unknownWord(let position): "word \(position) is not in the list"
-        case .wrongChecksum: "the checksum is wrong"
-        case .crypto: "libcrypto failed"
-        }
     }
 
     /// The private key of the authority that signs the certificates of virtual cards: the SHA-256 of a fixed text.

@@ -7,7 +7,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
-import VirtualAliro
+import VirtualTaps
 
 /// The reader and the virtual card, which share the messages and the keys with each other, but not their dialogues.
 @Suite("A virtual card with Aliro", .timeLimit(.minutes(5)))

@@ -2,6 +2,7 @@
 import Document
 import TestSupport
 import Testing
+import Text
 
 @Suite("Machine readable zone", .timeLimit(.minutes(5)))
 struct MachineReadableZoneTests {
@@ -69,13 +70,19 @@ struct MachineReadableZoneTests {
 
     @Test("a text of another length, or with a character that no zone has, is refused with its place")
     func faults() {
-        #expect(throws: MachineReadableZone.Fault.length(3)) { try MachineReadableZone("P<U".utf8) }
-        #expect(throws: MachineReadableZone.Fault.length(0)) { try MachineReadableZone("".utf8) }
+        func length(_ count: Int) -> Malformed {
+            Malformed("The machine readable zone has \(count) characters instead of 2 lines of 44 or 36, or 3 of 30")
+        }
+        func character(_ position: Int) -> Malformed {
+            Malformed("Character \(position) of the machine readable zone is not A to Z, 0 to 9 or <")
+        }
+        #expect(throws: length(3)) { try MachineReadableZone("P<U".utf8) }
+        #expect(throws: length(0)) { try MachineReadableZone("".utf8) }
         let small = [UInt8](repeating: UInt8(ascii: "a"), count: 88)
-        #expect(throws: MachineReadableZone.Fault.character(0)) { try MachineReadableZone(small) }
+        #expect(throws: character(1)) { try MachineReadableZone(small) }
         var late = [UInt8](repeating: UInt8(ascii: "<"), count: 90)
         late[89] = 0xC3
-        #expect(throws: MachineReadableZone.Fault.character(89)) { try MachineReadableZone(late) }
+        #expect(throws: character(90)) { try MachineReadableZone(late) }
         let empty = [UInt8](repeating: UInt8(ascii: "<"), count: 72)
         #expect(throws: Never.self) { try MachineReadableZone(empty) }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Keycard
-import KeycardTestSupport
 import Secp256k1
 import Secrets
 import TestSupport

@@ -3,7 +3,6 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
-import KeycardTestSupport
 import Secp256k1
 import Secrets
 import TestSupport

@@ -5,7 +5,7 @@ import Tags
 import TestSupport
 import Testing
 import Text
-import VirtualTag
+import VirtualTaps
 
 @Suite("Tags that are known by their number", .timeLimit(.minutes(5)))
 struct TagReaderTests {

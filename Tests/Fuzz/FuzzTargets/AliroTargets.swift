@@ -4,7 +4,7 @@ import Crypto
 import ISO7816
 import ReadersVirtual
 import Secrets
-import VirtualAliro
+import VirtualTaps
 
 /// The keys of Tests/Vectors/aliro.json, so that the seeds reach the end.
 private enum AliroKeys {

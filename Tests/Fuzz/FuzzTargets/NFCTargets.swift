@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CNFC
-import ISODEP
 import NFCDevices
 import ReadersNFC
 

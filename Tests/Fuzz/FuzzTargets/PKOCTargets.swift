@@ -3,7 +3,7 @@ import EID
 import ISO7816
 import PKOC
 import ReadersVirtual
-import VirtualPKOC
+import VirtualTaps
 
 /// The certificate of a card. The site has no issuer, so the issuer of each input is unknown.
 @Sendable func pkocCertificate(_ input: UnsafeRawBufferPointer) {

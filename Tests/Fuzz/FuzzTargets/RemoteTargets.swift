@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Links
 import Readers
 import RemoteIFD
+import Transfers
 import WebSocket
 
 /// An accepted message is the same after it is written and read again.

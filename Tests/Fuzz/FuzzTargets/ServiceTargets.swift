@@ -61,7 +61,7 @@ private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malform
     case .startPAOSResponse(let answer):
         require(message.pending == nil, "the last message has an answer")
         result = answer
-    case .initializeFramework, .eacAdditional:
+    case .initializeFramework, .eacAdditional, .invalid:
         break
     }
     // Our answer to any message of a server is well-formed, and is a message that only a client sends.
@@ -73,14 +73,11 @@ private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malform
             messageID: message.messageID ?? "",
             relatesTo: message.messageID
         )
-        do throws(PAOSMessage.Failure) {
+        do throws(Malformed) {
             _ = try PAOSMessage(document.withUnsafeBytes(read))
             require(false, "our message is read as one of a server")
         } catch {
-            guard case .unknown(let words) = error else {
-                return require(false, "our message is read as one of a server")
-            }
-            require(words.hasPrefix("unknown message"), "our message cannot be read")
+            require(error.text.hasPrefix("unknown message"), "our message cannot be read")
         }
     }
 }

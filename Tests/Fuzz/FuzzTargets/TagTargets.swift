@@ -2,7 +2,7 @@
 import ISO7816
 import ReadersVirtual
 import Tags
-import VirtualTag
+import VirtualTaps
 
 /// The memory of a tag of NFC Forum type 2, and a message.
 @Sendable func ndefMessage(_ input: UnsafeRawBufferPointer) {

@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import HDWallet
 import Keycard
-import KeycardTestSupport
 import Readers
 import ReadersVirtual
 import Secp256k1

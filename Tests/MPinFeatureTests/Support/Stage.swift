@@ -3,7 +3,6 @@ import Concurrency
 import Foundation
 import Host
 import Keycard
-import KeycardTestSupport
 import MPin
 import MPinFeature
 import Readers

@@ -2,7 +2,6 @@
 import CNFC
 import Foundation
 import Host
-import ISODEP
 import Readers
 import Testing
 

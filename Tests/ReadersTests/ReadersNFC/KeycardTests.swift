@@ -2,7 +2,6 @@
 import Concurrency
 import ISO7816
 import Keycard
-import KeycardTestSupport
 import NFCTestSupport
 import Readers
 import ReadersNFC

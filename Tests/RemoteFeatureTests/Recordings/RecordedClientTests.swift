@@ -2,7 +2,6 @@
 import Cards
 import Concurrency
 import ISO7816
-import Links
 import Readers
 import ReadersRemote
 import RemoteFeature
@@ -11,6 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Text
+import Transfers
 import VirtualEID
 
 /// AusweisApp2 as the client: what it has sent goes to a badged that lends a reader, whose card answers as in the recording.

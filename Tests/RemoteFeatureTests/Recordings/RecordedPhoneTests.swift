@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import Glibc
 import ISO7816
-import Links
 import Readers
 import ReadersRemote
 import ReadersVirtual
@@ -11,6 +10,7 @@ import RemoteIFD
 import TestSupport
 import Testing
 import Text
+import Transfers
 import VirtualEID
 
 /// AusweisApp2 as the phone: its recorded answers go to a badged that borrows the reader.

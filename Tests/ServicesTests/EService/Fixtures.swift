@@ -46,7 +46,7 @@ enum Fixtures {
 }
 
 extension PAOSMessage {
-    init(_ document: [UInt8]) throws(Failure) {
+    init(_ document: [UInt8]) throws(Malformed) {
         try self.init(
             Result { () throws(Malformed) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
         )

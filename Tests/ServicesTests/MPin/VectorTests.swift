@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BN254
 import Crypto
 import Foundation
 import Secrets

@@ -2,10 +2,10 @@
 import Concurrency
 import Crypto
 import Glibc
-import Links
 import RemoteIFD
 import Secrets
 import Testing
+import Transfers
 
 @Suite(.timeLimit(.minutes(5))) @Loop struct LinkTests {
     /// RSA keys are slow to make, so all tests use the same ones.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Links
 import RemoteIFD
 import Testing
+import Transfers
 import WebSocket
 
 @Suite(.timeLimit(.minutes(5))) struct WebSocketTests {

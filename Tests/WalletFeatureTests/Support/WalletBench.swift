@@ -4,7 +4,6 @@ import Concurrency
 import Foundation
 import Host
 import Keycard
-import KeycardTestSupport
 import NFCTestSupport
 import Readers
 import ReadersNFC

@@ -95,3 +95,10 @@ void clinux_take_global_jobs(void (*sink)(void *job));
 bool clinux_has_taken_global_job(void);
 /* Runs such a job on the calling thread. */
 void clinux_run_global_job(void *job);
+
+/* Opens a non-blocking socket on HCI_CHANNEL_CONTROL, with the definitions of the headers of libbluetooth. Returns -1 and
+   sets errno if the kernel refuses. The kernel checks CAP_NET_ADMIN here; the socket keeps the right after the process
+   drops the capability. */
+int clinux_open_bluetooth_control(void);
+/* Returns whether a descriptor is a Bluetooth socket. */
+int clinux_is_bluetooth(int fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Crypto
 import HDWallet
 import ISO7816
 import Keycard
@@ -386,5 +387,14 @@ enum CardChange: Equatable {
                 + " still new"
         case .initialized: "The card has the new PIN and PUK: keep both"
         }
+    }
+}
+
+/// Runs a cryptographic step that needs no card.
+func compute<T>(_ name: StaticString, _ body: () throws(CryptoError) -> T) throws(Failure) -> T {
+    do throws(CryptoError) {
+        return try body()
+    } catch {
+        throw Failure(.crypto(error), at: name)
     }
 }

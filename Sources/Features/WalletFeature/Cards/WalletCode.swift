@@ -154,7 +154,7 @@ extension Failure {
                 "The card does not follow its protocol (\(text)): take it out and try again, or use another card",
                 at: "\(step)"
             )
-        case .noChannel, .wrongState, .wrongForm, .crypto, .mnemonic:
+        case .noChannel, .wrongState, .wrongForm, .crypto:
             self.init(
                 .cardFailed,
                 "The card cannot be used (\(Self.text(error))): take it out and try again",
@@ -215,7 +215,6 @@ extension Failure {
         case .wrongState: "the state of the card differs from the reported one"
         case .wrongForm: "a value has a wrong form"
         case .crypto: "a cryptographic step failed"
-        case .mnemonic: "the words are not a valid mnemonic"
         default: "\(error)"
         }
     }

@@ -16,13 +16,7 @@ final class PaperWallet: Sendable {
 
     /// Derives the keys of words that a user has typed.
     @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(KeycardError) -> PaperWallet {
-        let copy: Mnemonic
-        do throws(MnemonicError) {
-            copy = try Mnemonic(indexes: typed.mnemonic.indexes.clone())
-        } catch {
-            throw .mnemonic(error)
-        }
-        return try PaperWallet(copy)
+        try PaperWallet(typed.mnemonic.clone())
     }
 
     private init(_ mnemonic: consuming Mnemonic) throws(KeycardError) {

@@ -243,11 +243,8 @@ struct AuthorizeDevice: WalletWorkflow {
     /// Asks for the PUK of a new card, or generates and shows it.
     private func newPUK(_ card: HeldKeycard) async throws(Failure) -> Secret {
         guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
-        let drawn: PUKPrompt.Drawn
-        do throws(CryptoError) {
-            drawn = PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount))
-        } catch {
-            throw Failure(.crypto(error), at: "new PUK")
+        let drawn = try compute("new PUK") { () throws(CryptoError) in
+            PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount))
         }
         _ = try await dialogue.ask(PUKPrompt(puk: drawn, lease: card.lease, userID: flow.request.userID))
         return drawn.digits.clone()

@@ -34,12 +34,7 @@ struct AddSession: WalletWorkflow {
     let expirationTime: Int
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
-        let key: SessionKey
-        do throws(CryptoError) {
-            key = SessionKey(try PrivateKey.generate())
-        } catch {
-            throw Failure(.crypto(error), at: "SESSION KEY")
-        }
+        let key = try compute("SESSION KEY") { () throws(CryptoError) in SessionKey(try PrivateKey.generate()) }
         let dialogue = flow.dialogue()
         let result = SignatureResult()
         try await dialogue.run { card throws(Failure) in

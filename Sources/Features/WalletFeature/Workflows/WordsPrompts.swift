@@ -85,21 +85,13 @@ struct WordsPrompt: Prompt {
     func answer(in call: Call) throws(Failure) -> Typed {
         guard call.name == "SET_WORDS" else { throw .badState }
         let typed = try call.words()
-        do throws(MnemonicError) {
-            let mnemonic = try Mnemonic(words: typed)
-            guard mnemonic.count == count else { throw .wrongCount(mnemonic.count) }
-            return Typed(mnemonic)
-        } catch {
-            throw Failure(.wrongArgument, Self.text(error, count))
+        guard Mnemonic.count(of: typed) == count else {
+            throw Failure(.wrongArgument, "You must provide \(count) words")
         }
-    }
-
-    private static func text(_ error: MnemonicError, _ count: Int) -> String {
-        switch error {
-        case .wrongCount: "You must provide \(count) words"
-        case .unknownWord(let position): "Word \(position) is not in the list"
-        case .wrongChecksum: "The checksum of the words is wrong"
-        case .crypto: "The words could not be checked"
+        do throws(Malformed) {
+            return Typed(try Mnemonic(words: typed))
+        } catch {
+            throw Failure(.wrongArgument, error.text.prefix(1).uppercased() + error.text.dropFirst())
         }
     }
 }

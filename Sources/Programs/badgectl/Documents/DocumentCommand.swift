@@ -59,18 +59,13 @@ enum DocumentCommand {
         if let folder = invocation.value(of: "--files") { try checkFolder(folder) }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: "no document was read") { workflow in
-            let result: DocumentResult
-            do {
-                result = try await workflow.connection.readDocument(
-                    reader: invocation.value(of: "--reader"),
-                    groups: groups,
-                    raw: invocation.has("--files"),
-                    allowBAC: invocation.value(of: "--bac"),
-                    user: workflow.user
-                )
-            } catch {
-                throw workflow.failure(error)
-            }
+            let result = try await workflow.connection.readDocument(
+                reader: invocation.value(of: "--reader"),
+                groups: groups,
+                raw: invocation.has("--files"),
+                allowBAC: invocation.value(of: "--bac"),
+                user: workflow.user
+            )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
             try write(result, invocation)
             if !invocation.wantsJSON { for line in DocumentText.lines(result) { Output.line(line.printable) } }

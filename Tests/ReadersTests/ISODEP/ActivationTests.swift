@@ -2,7 +2,7 @@
 import Testing
 import Text
 
-@testable import ISODEP
+@testable import NFCDevices
 
 @Suite("Activation of contactless cards", .timeLimit(.minutes(5)))
 struct ActivationTests {

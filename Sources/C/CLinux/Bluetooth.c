@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
-#include "CBluetooth.h"
+#include "CLinux.h"
 
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int cbluetooth_open_control(void) {
+int clinux_open_bluetooth_control(void) {
     int fd = socket(AF_BLUETOOTH, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, BTPROTO_HCI);
     if (fd < 0) return -1;
     struct sockaddr_hci address = {
@@ -28,7 +28,7 @@ int cbluetooth_open_control(void) {
     return -1;
 }
 
-int cbluetooth_is_socket(int fd) {
+int clinux_is_bluetooth(int fd) {
     int domain = 0;
     socklen_t size = sizeof domain;
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_BLUETOOTH;

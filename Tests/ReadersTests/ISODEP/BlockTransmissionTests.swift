@@ -3,7 +3,7 @@ import NFCTestSupport
 import TestSupport
 import Testing
 
-@testable import ISODEP
+@testable import NFCDevices
 
 extension BlockError: Error {}
 
