@@ -254,7 +254,10 @@ let package = Package(
         proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
 
         // Features
-        features.target("Cards", ["Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]),
+        features.target(
+            "Cards",
+            ["Secrets", "Text", "Threads", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]
+        ),
         features.target(
             "EIDFeature",
             [

@@ -159,15 +159,19 @@ extension DocumentChip {
 
     /// SELECT by file identifier, which makes the file current again. ICAO 9303-10 3.6.2.
     private func select(_ file: DocumentFile) async throws(DocumentError) {
-        // All identifiers are 01 and the short identifier.
-        let answer = try await transmit(CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, file.shortID]))
+        let answer = try await transmit(Self.selection(of: file))
         guard answer.status == .ok else { throw .refused(file, answer.status) }
+    }
+
+    static func selection(of file: DocumentFile) -> CommandAPDU {
+        // All identifiers are 01 and the short identifier.
+        CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, file.shortID])
     }
 
     /// The tag 53 and up to three bytes of length.
     private static let oddHeader = 4
 
-    private func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
+    func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
         if offset == 0, !abilities.selectsFiles { return .readBinary(shortFileID: file.shortID, le: count) }
         if offset < Self.oddOffset { return .readBinary(offset: offset, le: count) }
         let number = [16, 8, 0].map { UInt8(truncatingIfNeeded: offset >> $0) }.drop { $0 == 0 }

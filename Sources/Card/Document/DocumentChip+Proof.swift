@@ -64,8 +64,8 @@ extension DocumentChip {
         }
         replaceChannel(keys, cipher: choice.cipher)
         do throws(ChipError) {
-            let command = CommandAPDU.readBinary(shortFileID: DocumentFile.group(14).shortID, le: 8)
-            let answer = try await protected(command)
+            if abilities.selectsFiles { _ = try await protected(Self.selection(of: .group(14))) }
+            let answer = try await protected(command(.group(14), offset: 0, count: 8))
             return answer.status == .ok && answer.data == Array(file.prefix(8)) ? .proven : .wrongKey
         } catch {
             return try Self.result(of: error)

@@ -2,6 +2,7 @@
 package import Concurrency
 package import Server
 package import Text
+import Threads
 import Wire
 
 /// The common part of all card workflows: finds a card, uses the card, and begins again when the card is lost.
@@ -12,15 +13,18 @@ import Wire
     package let workflow: Workflow
     private let selection: CardSelection<Requirements>
     private var position: CardPosition
+    /// How long the end of a cancelled workflow waits until the card is free, in milliseconds; nil: as long as it takes.
+    private let cancelLimit: Int64?
 
     package init(
         _ registry: ReaderRegistry,
         _ workflow: Workflow,
         readerName: String?,
         _ requirements: Requirements,
+        cancelLimit: Int64? = nil,
         now: @escaping Now
     ) {
-        self.workflow = workflow
+        (self.workflow, self.cancelLimit) = (workflow, cancelLimit)
         selection = CardSelection(registry, workflow, readerName: readerName, requirements)
         position = CardPosition(now: now)
     }
@@ -45,7 +49,7 @@ import Wire
             try await body(card)
         } catch {
             let isLost = error.code == .cardLost
-            await lease.release(removingVirtualCard: !isLost)
+            await release(lease, removingVirtualCard: !isLost)
             if isLost, position.isBad {
                 try await pauseForBadCardPosition()
                 position.reset()
@@ -53,6 +57,23 @@ import Wire
             throw error
         }
         await lease.release(removingVirtualCard: true)
+    }
+
+    private func release(_ lease: CardLease, removingVirtualCard: Bool) async {
+        guard workflow.isCancelled, let cancelLimit else {
+            return await lease.release(removingVirtualCard: removingVirtualCard)
+        }
+        let end = OneShot<Void>()
+        Task { @Loop in
+            await lease.release(removingVirtualCard: removingVirtualCard)
+            // The workflow is the owner of the reader until now.
+            withExtendedLifetime(workflow) { _ = end.fill(()) }
+        }
+        let alarm = Loop.Alarm { end.fill(()) }
+        alarm.set(after: cancelLimit)
+        // In a task that is not cancelled.
+        await Task { @Loop in await end.value(whenCancelled: ()) }.value
+        alarm.cancel()
     }
 
     // MARK: The position of the card

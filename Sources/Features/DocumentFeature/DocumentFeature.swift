@@ -140,6 +140,7 @@ import Wire
             workflow,
             readerName: request.readerName,
             DocumentRequirements(),
+            cancelLimit: 50,
             now: now
         )
         let run = ReadDocument(request, workflow, folder, time: time())

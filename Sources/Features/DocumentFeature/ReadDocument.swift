@@ -135,7 +135,7 @@ struct DocumentRequest {
     }
 
     private func makeChip(_ document: OpenDocument, _ key: AccessKey, _ abilities: ReadAbilities) -> DocumentChip {
-        DocumentChip(channel: document.lease.connection, key: key, policy: request.policy, abilities: abilities)
+        DocumentChip(channel: document.lease.leavableChannel(), key: key, policy: request.policy, abilities: abilities)
     }
 
     /// Reads and checks. What was read before the document has left stays.

@@ -5,6 +5,7 @@ import Document
 import ISO7816
 import ReadersVirtual
 import Secrets
+import Synchronization
 import TestSupport
 import Testing
 import VirtualDocument
@@ -118,14 +119,17 @@ struct DocumentQuirkTests {
     @Test("a chip that keeps a lost channel needs a reset")
     func noNewChannel() async throws {
         let entry = try DocumentCatalogue.shared.document("bac-td3")
-        var challenges = 0
+        let challenges = Mutex(0)
         var test = try TestReading(
             entry,
             change: { ($0.quirks.noShortID, $0.quirks.shortIDEndsChannel) = (0x6985, true) },
             forge: { _, command, answer in
                 guard command.ins == 0x84 else { return answer }
-                challenges += 1
-                return challenges == 1 ? answer : ResponseAPDU(StatusWord(0x6982))
+                let count = challenges.withLock {
+                    $0 += 1
+                    return $0
+                }
+                return count == 1 ? answer : ResponseAPDU(StatusWord(0x6982))
             }
         )
         await #expect(throws: DocumentError.card(.reset)) { try await test.run() }

@@ -12,7 +12,7 @@ import VirtualEID
 @Suite("default card data", .timeLimit(.minutes(5)))
 struct DefaultCardTests {
     private static let python = "/usr/bin/python3"
-    private static let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+    private static let root = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
 
     @Test("the committed data matches the output of the script", .enabled(if: access(python, X_OK) == 0))
     func generated() throws {
