@@ -145,7 +145,9 @@ class Broker:
 
     def __init__(self, name, port, lines, persistence=False):
         self.port, self.folder = port, os.path.join(work, name)
-        for one in [port, *map(int, re.findall(r"^listener (\d+)", lines, re.MULTILINE))]:
+        # mosquitto opens one after the other.
+        self.ports = [port, *map(int, re.findall(r"^listener (\d+)", lines, re.MULTILINE))]
+        for one in self.ports:
             Broker.at[one] = self
         os.makedirs(self.folder, exist_ok=True)
         os.chmod(self.folder, 0o777)
@@ -167,7 +169,8 @@ class Broker:
 
     def answers(self):
         try:
-            socket.create_connection(("127.0.0.1", self.port)).close()
+            for port in self.ports:
+                socket.create_connection(("127.0.0.1", port)).close()
             return True
         except OSError:
             return False

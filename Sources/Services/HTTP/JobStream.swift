@@ -98,6 +98,7 @@ import Text
 
     private func receive() {
         withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
+            defer { if let base = buffer.baseAddress { explicit_bzero(base, buffer.count) } }
             var total = 0
             while registration != nil, total < Self.maximumTurn {
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
@@ -105,10 +106,25 @@ import Text
                 if count < 0, errno == EAGAIN { return }
                 guard count > 0 else { return end(.closed) }
                 total += count
-                received += buffer.prefix(count)
+                keep(buffer.prefix(count))
                 takeMessages()
             }
         }
+    }
+
+    /// Appends received bytes. What they outgrow is wiped: a report may hold a share of a secret.
+    private func keep(_ bytes: Slice<UnsafeMutableRawBufferPointer>) {
+        let count = received.count + bytes.count
+        if count > received.capacity { moveReceived(from: 0, capacity: max(count, 2 * received.capacity)) }
+        received += bytes
+    }
+
+    private func moveReceived(from start: Int, capacity: Int) {
+        var new: [UInt8] = []
+        new.reserveCapacity(capacity)
+        received.withUnsafeBufferPointer { new += $0[start...] }
+        received.wipe()
+        received = new
     }
 
     private func takeMessages() {
@@ -117,10 +133,11 @@ import Text
             let length = received[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
             guard length <= maximum() else { return end(.violation) }
             guard received.count - start >= 4 + length else { break }
-            let message = Array(received[start + 4..<start + 4 + length])
+            var message = Array(received[start + 4..<start + 4 + length])
+            defer { message.wipe() }
             start += 4 + length
             guard onMessage(message) else { return end(.violation) }
         }
-        if registration != nil { received.removeFirst(start) }
+        if registration != nil, start > 0 { moveReceived(from: start, capacity: received.count - start) }
     }
 }
