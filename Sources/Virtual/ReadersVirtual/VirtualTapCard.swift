@@ -111,7 +111,8 @@ package struct VirtualTapAnswers {
     ) -> [UInt8] {
         do throws(Refusal) {
             guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
-            let wantsRest = command.cla == 0 && command.ins == Self.getResponse && !rest.isEmpty
+            // Readers in Java repeat the class of the command before.
+            let wantsRest = command.ins == Self.getResponse && command.data.isEmpty && !rest.isEmpty
             return part(of: wantsRest ? rest : try answer(command))
         } catch {
             rest = []

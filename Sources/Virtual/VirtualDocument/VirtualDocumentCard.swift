@@ -62,8 +62,9 @@ final class VirtualDocumentCard: VirtualCardSoftware {
 
     func process(_ bytes: [UInt8]) -> [UInt8] {
         guard let command = CommandAPDU(bytes: bytes) else { return status(0x6700) }
-        // GET RESPONSE carries a protected answer further, and does not end the channel.
-        if command.cla & 0x0C == 0, command.ins == 0xC0, !rest.isEmpty { return part(rest) }
+        // GET RESPONSE carries a protected answer further, and does not end the channel. Readers in Java repeat the class
+        // of the command; without data it is not protected.
+        if command.ins == 0xC0, command.data.isEmpty, !rest.isEmpty { return part(rest) }
         rest = []
         guard !command.isExtended || description.quirks.hasExtendedLength else { return refuse(0x6700) }
         let answer = command.cla & 0x0C == 0 ? plain(command) : protected(command)

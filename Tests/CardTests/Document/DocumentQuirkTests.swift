@@ -135,6 +135,33 @@ struct DocumentQuirkTests {
         await #expect(throws: DocumentError.card(.reset)) { try await test.run() }
     }
 
+    /// A connection that fetches the rest of an answer as javax.smartcardio does.
+    private struct JavaChannel: CardChannel {
+        let base: VirtualChannel
+
+        func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+            guard command.ins == 0xC0 else { return try await base.transmit(command) }
+            return try await base.transmit(CommandAPDU(0x0C, 0xC0, 0, 0, le: command.le))
+        }
+    }
+
+    @Test("GET RESPONSE with the class of the command fetches the rest from the virtual document")
+    func classOfCommand() async throws {
+        let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
+        let base = VirtualChannel(try entry.description().makeCard())
+        let chip = DocumentChip(
+            channel: JavaChannel(base: base),
+            key: entry.key,
+            policy: .whenNoPACE,
+            abilities: ReadAbilities()
+        )
+        var reading = DocumentReading(groups: [1])
+        let anchors = try DocumentCatalogue.shared.anchors()
+        try await reading.run(chip, key: entry.key, anchors: anchors, at: DocumentCatalogue.time)
+        #expect(reading.checks.verdict == .genuine)
+        #expect(await base.log.contains { $0.ins == 0xC0 && $0.cla == 0x0C })
+    }
+
     @Test("answers in plain after secure messaging end the reading")
     func plainAnswers() async throws {
         for name in ["bac-td3", "pace-only-td1"] {
