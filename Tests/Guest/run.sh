@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh [--short] [SCENARIO...]: runs scenarios/*, each in a guest of its own. A guest is a
 # User-mode Linux kernel. Its root is the file system of the host, which the guest does not change.
-# --short: only the scenarios with the line `# short`. The last line is "N passed, N failed".
+# --short: only the scenarios with the line `# short`. The last line is "N passed, N failed"; it ends
+# with 77 if no guest can run here.
 #
 # Some comments at the head of a scenario have an effect:
 #   # short              marks a short scenario
@@ -50,7 +51,6 @@ boot() {
 cannot() {
     echo "  cannot run here: $*"
     echo "not run: the guest (the reason is above)"
-    echo "0 passed, 0 failed"
     exit 77
 }
 [ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
