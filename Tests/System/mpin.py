@@ -2,6 +2,7 @@
 """mpin.py PROGRAM WORK URL: badged registers a user of M-Pin at the backend, and logs the user in in each way."""
 import json
 import os
+import re
 import sys
 import threading
 import urllib.request
@@ -9,6 +10,10 @@ import uuid
 
 from harness import Client, Daemon, check, finish
 from network_recorder import NetworkRecorder
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../MPinServer"))
+import bn254cx as curve
+import mpin as reference
 
 program, work, url = sys.argv[1:]
 path = os.path.join(work, "s.sock")
@@ -124,10 +129,16 @@ check("a blocked user is refused", run(client, "MPIN_START_AUTHENTICATION", user
 check("the user is deleted", run(client, "MPIN_DELETE_USER", userId=user)["status"] == 0)
 check("no user is left", run(client, "MPIN_USERS")["users"] == [])
 daemon.end()
+shares = [re.findall(rb'"clientSecret(?:Share)?": *"([0-9a-f]+)"', got) for _, got in network.runs]
+check("no process has seen both shares of a secret", sorted(map(len, shares))[-3:] == [0, 1, 1], shares)
+secret = curve.add(*(curve.decode(bytes.fromhex(share.decode())) for found in shares for share in found))
+token = reference.token(secret, int(PIN), bytes.fromhex(first["mpinId"]))
+# The numbers of a point in binary and in hexadecimal digits, without the kind of the point.
+points = [curve.encode(point)[1:] for point in (secret, token)]
+halves = [half for point in points for half in (point[:32], point[32:])]
+digits = [text.encode() for half in halves for text in (half.hex(), half.hex().upper())]
 # Four digits alone can be part of a number, so only a PIN that is a whole text counts.
-network.check([f'"{pin}"'.encode() for pin in (PIN, WRONG)], b"/mpinAuthenticate")
-shares = [got.count(b"clientSecretShare") + got.count(b"clientSecret\"") for _, got in network.runs]
-check("no process has seen both shares of a secret", max(shares) == 1 and sum(shares) >= 2, shares)
+network.check([f'"{pin}"'.encode() for pin in (PIN, WRONG)] + halves + digits, b"/mpinAuthenticate")
 
 daemon, client = start("[access]\ndefault = readers, cards, agent\n")
 if os.getuid() != 0:

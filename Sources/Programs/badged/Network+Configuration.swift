@@ -14,7 +14,8 @@ extension Network {
         let socket = environment("BADGED_NETWORK_SOCKET")
         return Network(
             proxies: try ProxySettings.read(configuration, environment: environment),
-            socket: socket?.isEmpty == false ? socket : nil
+            socket: socket?.isEmpty == false ? socket : nil,
+            spare: SpareRun()
         )
     }
 }

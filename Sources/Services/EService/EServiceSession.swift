@@ -182,8 +182,7 @@ package actor EServiceSession: EServiceConnection {
             await set(requiresResumption: true, of: web)
             return PAOSClient(web, token.serverAddress, configuration)
         }
-        let pair = TLSTrust.PreSharedKey(identity: Array(token.sessionIdentifier.utf8), key: key)
-        return PAOSClient(session(pair), token.serverAddress, configuration)
+        return PAOSClient(session(key), token.serverAddress, configuration)
     }
 
     private func session(_ key: TLSTrust.PreSharedKey?) -> HTTPSession {

@@ -3,7 +3,7 @@ package import HTTP
 package import Text
 
 /// The TcToken of a service: names its eID-Server and the address to which the browser returns. TR-03124-1, 2.6.
-package struct TcToken: Sendable, Equatable {
+package struct TcToken: Sendable {
     /// The maximum length in bytes. TcTokens of services have about 1000 bytes.
     package static let maximumLength = 64 * 1024
 
@@ -13,7 +13,7 @@ package struct TcToken: Sendable, Equatable {
     package let refreshAddress: WebAddress
     package let communicationErrorAddress: WebAddress?
     /// nil when the eID-Server is the server of the TcToken and uses the same TLS session ("attached").
-    package let preSharedKey: [UInt8]?
+    package let preSharedKey: TLSTrust.PreSharedKey?
 
     /// Why a TcToken is invalid, with the addresses in it that can still be used.
     package struct Refusal: Error, Sendable, Equatable {
@@ -60,10 +60,10 @@ package struct TcToken: Sendable, Equatable {
             throw refused("SessionIdentifier is missing or too long")
         }
         if let text = fields.preSharedKey {
-            guard let key = Hex.decode(text), (1...Self.maximumKey).contains(key.count) else {
+            guard var key = Hex.decode(text), (1...Self.maximumKey).contains(key.count) else {
                 throw refused("PSK is not hexBinary")
             }
-            preSharedKey = key
+            preSharedKey = TLSTrust.PreSharedKey(identity: Array(session.utf8), key: &key)
         } else {
             preSharedKey = nil
         }

@@ -4,11 +4,12 @@ import Glibc
 package import Host
 import Text
 
-/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes.
+/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes. In
+/// badged it ends with its run.
 @Loop package final class JobStream {
     package enum Ending { case closed, violation }
 
-    private let descriptor: Int32
+    private let run: Network.Run
     private var registration: Loop.Registration?
     private let maximum: @Loop () -> Int
     private let onMessage: @Loop ([UInt8]) -> Bool
@@ -19,26 +20,33 @@ import Text
     private var backlog = 0
     private var received: [UInt8] = []
 
+    package var process: Int32? { run.process }
+
     /// The maximum number of bytes that wait to be sent.
     private static let maximumBacklog = 64 << 20
     /// The maximum number of bytes that are received before others on the loop have their turn.
     private static let maximumTurn = 1 << 20
 
-    /// Takes a socket, and closes it at the end.
+    /// Takes a socket, and closes it at the end, also if this fails.
     /// - Parameters:
-    ///   - descriptor: the socket.
+    ///   - run: the socket, and the process that ends with it.
     ///   - maximum: the largest number of bytes that a message may have now.
     ///   - onMessage: returns whether the message was allowed.
     ///   - onEnd: called once, unless `close` is called first.
     /// - Throws: `SystemError` if the kernel does not watch the socket.
     package init(
-        _ descriptor: Int32,
+        _ run: Network.Run,
         maximum: @escaping @Loop () -> Int,
         onMessage: @escaping @Loop ([UInt8]) -> Bool,
         onEnd: @escaping @Loop (Ending) -> Void
     ) throws(SystemError) {
-        (self.descriptor, self.maximum, self.onMessage, self.onEnd) = (descriptor, maximum, onMessage, onEnd)
-        registration = try Loop.watch(descriptor, .read) { [weak self] in self?.handle($0) }
+        (self.run, self.maximum, self.onMessage, self.onEnd) = (run, maximum, onMessage, onEnd)
+        do throws(SystemError) {
+            registration = try Loop.watch(run.descriptor, .read) { [weak self] in self?.handle($0) }
+        } catch {
+            run.end()
+            throw error
+        }
     }
 
     isolated deinit { close() }
@@ -47,7 +55,7 @@ import Text
         guard let registration else { return }
         self.registration = nil
         registration.cancel()
-        Glibc.close(descriptor)
+        run.end()
         for index in unsent.indices { unsent[index].wipe() }
         received.wipe()
         (unsent, received) = ([], [])
@@ -82,7 +90,7 @@ import Text
         while !unsent.isEmpty {
             let count = unsent[0].withUnsafeBytes { bytes in
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
-                return Glibc.send(descriptor, rest.baseAddress, rest.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+                return Glibc.send(run.descriptor, rest.baseAddress, rest.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
             // After another error the end is reported by `receive`.
@@ -101,7 +109,7 @@ import Text
             defer { if let base = buffer.baseAddress { explicit_bzero(base, buffer.count) } }
             var total = 0
             while registration != nil, total < Self.maximumTurn {
-                let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+                let count = recv(run.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return }
                 guard count > 0 else { return end(.closed) }

@@ -10,9 +10,11 @@ package struct Network: Sendable {
     package var proxies: ProxySettings?
     /// The socket at which systemd starts badged-network; nil: badged starts it itself.
     package var socket: String?
+    /// The run that waits for the next dialogue; nil: each dialogue waits for a start.
+    package var spare: SpareRun?
 
-    package init(proxies: ProxySettings? = nil, socket: String? = nil) {
-        (self.proxies, self.socket) = (proxies, socket)
+    package init(proxies: ProxySettings? = nil, socket: String? = nil, spare: SpareRun? = nil) {
+        (self.proxies, self.socket, self.spare) = (proxies, socket, spare)
     }
 
     private static let program = "badged-network"
@@ -23,10 +25,25 @@ package struct Network: Sendable {
         return ChildProcess.path(of: Self.program) == nil ? "the program \(Self.program) is missing" : nil
     }
 
+    /// A run of badged-network.
+    package struct Run {
+        /// The socket to it.
+        package let descriptor: Int32
+        /// nil: systemd has started it.
+        package let process: Int32?
+
+        package init(descriptor: Int32, process: Int32?) { (self.descriptor, self.process) = (descriptor, process) }
+
+        /// Ends the run at once.
+        func end() {
+            close(descriptor)
+            if let process { ChildProcess.end(process) }
+        }
+    }
+
     /// Starts badged-network.
-    /// - Returns: the socket to it, and its process if this process is its parent.
-    package func start() throws(HTTPFault) -> (descriptor: Int32, process: Int32?) {
-        if let socket { return (try Self.connect(socket), nil) }
+    package func start() throws(HTTPFault) -> Run {
+        if let socket { return Run(descriptor: try Self.connect(socket), process: nil) }
         guard let path = ChildProcess.path(of: Self.program) else {
             throw .unavailable("the program \(Self.program) is missing: install badged again")
         }
@@ -40,7 +57,7 @@ package struct Network: Sendable {
             close(pair[0])
             throw .unavailable("\(path) cannot be started")
         }
-        return (pair[0], process)
+        return Run(descriptor: pair[0], process: process)
     }
 
     /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for a
@@ -72,17 +89,14 @@ package struct Network: Sendable {
         _ request: NetworkRequest,
         about port: UInt16
     ) throws(StartError) -> (descriptors: [Int32], text: String) {
-        let descriptor: Int32
-        let process: Int32?
+        let run: Run
         do throws(HTTPFault) {
-            (descriptor, process) = try start()
+            run = try start()
         } catch {
             throw StartError("cannot use port \(port): \(error.text("the network"))", hint: "see badged(8)")
         }
-        defer {
-            close(descriptor)
-            if let process { ChildProcess.end(process) }
-        }
+        defer { run.end() }
+        let descriptor = run.descriptor
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -120,6 +134,31 @@ package struct Network: Sendable {
             throw .unavailable("badged-network.socket does not answer: \(error)")
         }
         return descriptor
+    }
+}
+
+/// A run of badged-network that no dialogue has used. A start takes longer than most dialogues with a server nearby, so
+/// each dialogue leaves a run for the next one. None is started before the first dialogue.
+@Loop package final class SpareRun {
+    private var run: Network.Run?
+
+    package nonisolated init() {}
+
+    isolated deinit { run?.end() }
+
+    /// Starts a run, unless one waits already. A failure is reported by the dialogue that needs a run.
+    func prepare(_ network: Network) { if run == nil { run = try? network.start() } }
+
+    /// The run that waits; nil if there is none, or if it has ended meanwhile.
+    func take() -> Network.Run? {
+        guard let run else { return nil }
+        self.run = nil
+        var byte: UInt8 = 0
+        // A run that waits has sent nothing.
+        let count = recv(run.descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+        if count < 0, errno == EAGAIN { return run }
+        run.end()
+        return nil
     }
 }
 

@@ -9,17 +9,12 @@ import Threads
 @Loop package final class NetworkJob {
     private let network: Network
     private let user: UInt32?
-    private var run: Run?
+    private var stream: JobStream?
     /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
     private var sessions: UInt8 = 0
     private var lastNumber: UInt32 = 0
     private var waiting: [UInt32: Waiting] = [:]
-
-    private struct Run {
-        let stream: JobStream
-        let process: Int32?
-    }
 
     /// A transfer without a report.
     private struct Waiting {
@@ -49,11 +44,12 @@ import Threads
         if end == nil { end = later }
         for transfer in waiting.values { transfer.result.fill(.failure(fault)) }
         waiting = [:]
-        guard let run else { return }
-        self.run = nil
-        run.stream.close()
+        guard let stream else { return }
+        self.stream = nil
+        stream.close()
         NetworkSlots.giveBack(for: user)
-        if let process = run.process { ChildProcess.end(process) }
+        // The answer to the client comes first.
+        if let spare = network.spare { Task { [network] in spare.prepare(network) } }
     }
 
     // MARK: Transfers
@@ -63,7 +59,7 @@ import Threads
         try start()
         guard sessions < NetworkMessage.maximumSessions else { throw .unavailable("too many sessions") }
         sessions += 1
-        run?.stream.send(NetworkRequest.open(session: sessions, trust).bytes)
+        stream?.send(NetworkRequest.open(session: sessions, trust).bytes)
         return sessions
     }
 
@@ -98,9 +94,9 @@ import Threads
             connectMilliseconds: connectMilliseconds,
             totalMilliseconds: totalMilliseconds
         )
-        run?.stream.send(NetworkRequest.transfer(transfer).bytes)
+        stream?.send(NetworkRequest.transfer(transfer).bytes)
         let report = await result.value(whenCancelled: .failure(.cancelled))
-        if case .failure(.cancelled) = report, waiting[number] != nil { run?.stream.send(NetworkRequest.stop.bytes) }
+        if case .failure(.cancelled) = report, waiting[number] != nil { stream?.send(NetworkRequest.stop.bytes) }
         return try report.get()
     }
 
@@ -108,31 +104,25 @@ import Threads
 
     private func start() throws(HTTPFault) {
         if let end { throw end }
-        guard run == nil else { return }
+        guard stream == nil else { return }
         guard NetworkSlots.take(for: user) else {
             throw .unavailable("too many connections to servers are open: try again when one of them has ended")
         }
-        let descriptor: Int32
-        let process: Int32?
         do throws(HTTPFault) {
-            (descriptor, process) = try network.start()
+            let run = try network.spare?.take() ?? network.start()
+            do throws(SystemError) {
+                stream = try JobStream(
+                    run,
+                    maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
+                    onMessage: { [weak self] in self?.take($0) ?? false },
+                    onEnd: { [weak self] in self?.ended($0) }
+                )
+            } catch {
+                throw .unavailable(error.description)
+            }
         } catch {
             NetworkSlots.giveBack(for: user)
             throw error
-        }
-        do throws(SystemError) {
-            let stream = try JobStream(
-                descriptor,
-                maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
-                onMessage: { [weak self] in self?.take($0) ?? false },
-                onEnd: { [weak self] in self?.ended($0) }
-            )
-            run = Run(stream: stream, process: process)
-        } catch {
-            Glibc.close(descriptor)
-            NetworkSlots.giveBack(for: user)
-            if let process { ChildProcess.end(process) }
-            throw .unavailable(error.description)
         }
     }
 

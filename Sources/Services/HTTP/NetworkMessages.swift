@@ -98,7 +98,7 @@ extension NetworkRequest {
                 writer.append(key != nil)
                 if let key {
                     writer.append(block: key.identity)
-                    writer.append(block: key.key)
+                    key.withKey { writer.append(block: $0) }
                 }
             }
         case .transfer(let transfer):
@@ -150,8 +150,8 @@ extension TLSTrust {
             guard let isDeveloperMode = reader.flag(), let hasKey = reader.flag() else { return nil }
             var key: PreSharedKey?
             if hasKey {
-                guard let identity = reader.block(), let secret = reader.block() else { return nil }
-                key = PreSharedKey(identity: identity, key: secret)
+                guard let identity = reader.block(), var secret = reader.block() else { return nil }
+                key = PreSharedKey(identity: identity, key: &secret)
             }
             self = .service(key, isDeveloperMode: isDeveloperMode)
         default: return nil

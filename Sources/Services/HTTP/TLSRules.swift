@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 import Host
+import Secrets
+import Text
 
 /// Who may issue the certificates of servers.
 package enum Authorities: Sendable, Equatable {
@@ -37,12 +39,20 @@ package enum TLSTrust: Sendable {
     /// terminal certificate confirms, names the hash of the certificate. TR-03124-1, 2.7.3.
     case service(PreSharedKey?, isDeveloperMode: Bool)
 
-    package struct PreSharedKey: Sendable, Equatable {
+    /// A key that the service has given to this client and to the eID-Server. TR-03124-1, 2.5.
+    package final class PreSharedKey: Sendable {
         /// 1 to 255 bytes without a zero byte.
         package let identity: [UInt8]
-        package let key: [UInt8]
+        private let key: Secret
 
-        package init(identity: [UInt8], key: [UInt8]) { (self.identity, self.key) = (identity, key) }
+        /// Takes the key out of `key`, which is wiped.
+        package init(identity: [UInt8], key: inout [UInt8]) {
+            (self.identity, self.key) = (identity, Secret(key))
+            key.wipe()
+        }
+
+        /// Lends the key to `body`, which must not keep it.
+        package func withKey<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { key.withBytes(body) }
     }
 }
 

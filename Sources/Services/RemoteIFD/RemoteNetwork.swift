@@ -10,7 +10,7 @@ import Secrets
 /// the last. At an unexpected end, each socket fails and each link ends; the next one starts the run again.
 @Loop package final class RemoteNetwork {
     private let network: Network
-    private var run: (stream: JobStream, process: Int32?)?
+    private var stream: JobStream?
     /// The identity that the run has.
     private var identity: RemoteIdentity?
     private var lastNumber: UInt32 = 0
@@ -27,7 +27,7 @@ import Secrets
     package nonisolated init(_ network: Network, grace: Int64 = 5000) { (self.network, self.grace) = (network, grace) }
 
     /// The process of the run, if it is a child of this one.
-    package var process: Int32? { run?.process }
+    package var process: Int32? { stream?.process }
 
     isolated deinit { stop() }
 
@@ -140,7 +140,7 @@ import Secrets
     }
 
     /// Sends a message to the run, if there is one. Without a run there is nothing that the message could be about.
-    fileprivate func tell(_ request: RemoteRequest) { run?.stream.send(request.bytes) }
+    fileprivate func tell(_ request: RemoteRequest) { stream?.send(request.bytes) }
 
     /// Ends the run if it says nothing about a socket or a link.
     private func expect(_ number: UInt32, within milliseconds: Int64) {
@@ -157,20 +157,17 @@ import Secrets
     /// Starts the run, unless there is one.
     /// - Returns: whether there is one. Otherwise all sockets and links end in the next turn of the loop.
     private func start() -> Bool {
-        guard run == nil else { return true }
+        guard stream == nil else { return true }
         do throws(HTTPFault) {
-            let (descriptor, process) = try network.start()
+            let run = try network.start()
             do throws(SystemError) {
-                let stream = try JobStream(
-                    descriptor,
+                stream = try JobStream(
+                    run,
                     maximum: { RemoteMessage.maximumCount },
                     onMessage: { [weak self] in self?.take($0) ?? false },
                     onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
                 )
-                run = (stream, process)
             } catch {
-                Glibc.close(descriptor)
-                if let process { ChildProcess.end(process) }
                 throw .unavailable(error.description)
             }
             return true
@@ -184,11 +181,8 @@ import Secrets
     private func finish(_ reason: String) {
         let (oldSockets, oldLinks, oldConnections) = (sockets, links, connections)
         (sockets, links, connections, limits, identity) = ([:], [:], [:], [:], nil)
-        if let run {
-            self.run = nil
-            run.stream.close()
-            if let process = run.process { ChildProcess.end(process) }
-        }
+        stream?.close()
+        stream = nil
         for (link, _) in oldLinks.values { link.finish(.failed(reason)) }
         for connection in oldConnections.values { connection(true) }
         for socket in oldSockets.values { socket.tell(.failed(reason)) }

@@ -77,13 +77,14 @@ final class ServiceGuard {
         _ key: UnsafeMutablePointer<UInt8>,
         _ keyCount: UInt32
     ) -> UInt32 {
-        guard let preSharedKey, preSharedKey.identity.count < Int(identityCount),
-            preSharedKey.key.count <= Int(keyCount)
-        else { return 0 }
-        for (index, byte) in preSharedKey.identity.enumerated() { identity[index] = CChar(bitPattern: byte) }
-        identity[preSharedKey.identity.count] = 0
-        for (index, byte) in preSharedKey.key.enumerated() { key[index] = byte }
-        return UInt32(preSharedKey.key.count)
+        guard let preSharedKey, preSharedKey.identity.count < Int(identityCount) else { return 0 }
+        return preSharedKey.withKey { bytes in
+            guard bytes.count <= Int(keyCount) else { return 0 }
+            for (index, byte) in preSharedKey.identity.enumerated() { identity[index] = CChar(bitPattern: byte) }
+            identity[preSharedKey.identity.count] = 0
+            UnsafeMutableRawBufferPointer(start: key, count: Int(keyCount)).copyMemory(from: bytes)
+            return UInt32(bytes.count)
+        }
     }
 
     // MARK: In the handshake

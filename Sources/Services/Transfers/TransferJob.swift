@@ -18,7 +18,7 @@ package final class TransferJob {
 
     /// Serves until badged closes the socket, or sends a message that is not as it must be.
     package func serve() {
-        while let bytes = receive(), let request = NetworkRequest(bytes: bytes), handle(request) {}
+        while let request = next(), handle(request) {}
     }
 
     /// - Returns: whether the request was allowed.
@@ -96,11 +96,14 @@ package final class TransferJob {
 
     // MARK: Messages
 
-    /// The next message; nil at the end of the socket, or if the message is too long.
-    private func receive() -> [UInt8]? {
+    /// The next message; nil at the end of the socket, or if the message is not as it must be. Its bytes are wiped: they may
+    /// hold a key or a password.
+    private func next() -> NetworkRequest? {
         guard let head = receive(4) else { return nil }
         let length = head.reduce(0) { $0 << 8 | Int($1) }
-        return length <= NetworkMessage.maximumRequest ? receive(length) : nil
+        guard length <= NetworkMessage.maximumRequest, var bytes = receive(length) else { return nil }
+        defer { bytes.wipe() }
+        return NetworkRequest(bytes: bytes)
     }
 
     private func receive(_ count: Int) -> [UInt8]? {

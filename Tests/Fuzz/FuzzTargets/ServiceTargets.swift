@@ -17,7 +17,7 @@ private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malform
         let token = try TcToken(read(input))
         require(token.serverAddress.isSecure && token.refreshAddress.isSecure, "a token without https")
         require(!token.sessionIdentifier.isEmpty, "a token without a session")
-        require(token.preSharedKey?.isEmpty != true, "an empty key")
+        require(token.preSharedKey?.withKey { $0.isEmpty } != true, "an empty key")
     } catch {
         require(error.refreshAddress?.isSecure != false, "an address for the browser without https")
         require(error.communicationErrorAddress?.isSecure != false, "an address for the browser without https")

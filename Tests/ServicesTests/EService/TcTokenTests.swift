@@ -30,7 +30,8 @@ struct TcTokenTests {
         #expect(token.sessionIdentifier == "1a2b")
         #expect(token.refreshAddress.text == "https://service.example/done?s=1")
         #expect(token.communicationErrorAddress?.text == "https://service.example/bad")
-        #expect(token.preSharedKey == [0x00, 0xFF])
+        #expect(token.preSharedKey?.withKey { Array($0) } == [0x00, 0xFF])
+        #expect(token.preSharedKey?.identity == Array("1a2b".utf8))
     }
 
     @Test("elements are found by local name, and unknown ones are ignored")
@@ -38,7 +39,9 @@ struct TcTokenTests {
         let text = String(decoding: Self.document(extra: "<More/>"), as: UTF8.self)
             .replacing("<TCTokenType>", with: "<t:TCTokenType xmlns:t='urn:t' xmlns='urn:u'>")
             .replacing("</TCTokenType>", with: "</t:TCTokenType>")
-        #expect(try TcToken(Array(text.utf8)) == TcToken(Self.document()))
+        let (token, plain) = (try TcToken(Array(text.utf8)), try TcToken(Self.document()))
+        #expect(token.refreshAddress.text == plain.refreshAddress.text)
+        #expect(token.preSharedKey?.withKey { Array($0) } == [0x00, 0xFF])
     }
 
     @Test(

@@ -34,7 +34,7 @@ import Secrets
     package init(socket: Int32, onEnd: @escaping @Loop () -> Void) throws(SystemError) {
         self.onEnd = onEnd
         stream = try JobStream(
-            socket,
+            Network.Run(descriptor: socket, process: nil),
             maximum: { RemoteMessage.maximumCount },
             onMessage: { [weak self] in self?.take($0) ?? false },
             onEnd: { [weak self] _ in self?.onEnd() }
