@@ -151,7 +151,10 @@ check("the memory of badged-network has the certificate of the eID-Server", b"lo
 check("the memory of badged-network has no PIN", PIN.encode() not in found)
 check("badged has none after an authentication", not loads_network_libraries())
 client.ask("AUTH", cmd="CANCEL")
-check("badged-network ends with its authentication", until(lambda: child("badged-network") is None))
+check("badged-network ends with its authentication", until(lambda: not os.path.exists(f"/proc/{network}")))
+spare = until(lambda: child("badged-network"))
+check("another one waits for the next authentication", spare, daemon.log())
+check("it waits without a wake-up", sleeps(spare))
 
 # An end of badged-network at the question for the PIN: the PIN is not sent to the card, whatever the user types.
 client.send(cmd="RUN_AUTH", tcTokenURL=url)
@@ -160,6 +163,7 @@ client.send(cmd="ACCEPT")
 client.wait_for("INSERT_CARD")
 client.send(cmd="SET_CARD", name="Simulator")
 tries = client.wait_for("ENTER_PIN")["reader"]["card"]["retryCounter"]
+check("it has taken the one that waited", child("badged-network") == spare)
 os.kill(child("badged-network"), signal.SIGKILL)
 client.send(cmd="SET_PIN", value="123456")
 end = client.wait_for("AUTH")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
-import Concurrency
+package import Concurrency
 import Glibc
 package import Host
 
@@ -140,7 +140,7 @@ package struct Network: Sendable {
 /// A run of badged-network that no dialogue has used. A start takes longer than most dialogues with a server nearby, so
 /// each dialogue leaves a run for the next one. None is started before the first dialogue.
 @Loop package final class SpareRun {
-    private var run: Network.Run?
+    private(set) var run: Network.Run?
 
     package nonisolated init() {}
 

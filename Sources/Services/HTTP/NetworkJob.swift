@@ -109,7 +109,8 @@ import Threads
             throw .unavailable("too many connections to servers are open: try again when one of them has ended")
         }
         do throws(HTTPFault) {
-            let run = try network.spare?.take() ?? network.start()
+            let spare = network.spare?.take()
+            let run = if let spare { spare } else { try network.start() }
             do throws(SystemError) {
                 stream = try JobStream(
                     run,

@@ -47,7 +47,8 @@ package enum TLSTrust: Sendable {
 
         /// Takes the key out of `key`, which is wiped.
         package init(identity: [UInt8], key: inout [UInt8]) {
-            (self.identity, self.key) = (identity, Secret(key))
+            self.identity = identity
+            self.key = Secret(key)
             key.wipe()
         }
 

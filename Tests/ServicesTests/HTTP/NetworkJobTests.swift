@@ -182,6 +182,44 @@ import Text
         #expect(try await fault(session) == .lost("badged-network does not answer"))
     }
 
+    @Test(
+        "a dialogue leaves a run for the next one, which starts its own if that run has ended",
+        arguments: [true, false]
+    )
+    func spare(lives: Bool) async throws {
+        let (started, start) = AsyncStream.makeStream(of: Int.self)
+        let standIn = try StandIn(onStart: { number in
+            start.yield(number)
+            return lives || number != 2
+        }) { request in
+            guard case .transfer(let transfer) = request else { return [] }
+            return [StandIn.framed(NetworkReport(number: transfer.number, .success(Self.response)).bytes)]
+        }
+        var starts = started.makeAsyncIterator()
+        var network = standIn.network
+        let spare = SpareRun()
+        network.spare = spare
+        func dialogue() async throws {
+            let job = NetworkJob(network)
+            let session = HTTPSession(job, preSharedKey: nil, isDeveloperMode: true, Self.limits, nil, log: { _ in })
+            #expect(try await fault(session) == nil)
+            job.close()
+        }
+        #expect(spare.run == nil, "no run waits before the first dialogue")
+        try await dialogue()
+        #expect(await starts.next() == 1)
+        #expect(await starts.next() == 2, "a run waits after it")
+        let run = try #require(spare.run)
+        if !lives {
+            var end = pollfd(fd: run.descriptor, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&end, 1, -1) == 1)
+        }
+        try await dialogue()
+        #expect(await starts.next() == 3, lives ? "the next run for a dialogue to come" : "a run instead of that one")
+        if !lives { #expect(await starts.next() == 4) }
+        #expect(spare.run != nil)
+    }
+
     @Test("more certificates than a server can have are refused")
     func manyCertificates() async throws {
         let standIn = try StandIn { request in

@@ -5,6 +5,7 @@ import Glibc
 import HTTP
 import Host
 import RemoteIFD
+import Synchronization
 import TestSupport
 import Testing
 
@@ -17,9 +18,19 @@ final class StandIn: Sendable {
         case bytes([UInt8]), end
     }
 
-    /// Answers each request with what `script` returns for it.
-    convenience init(_ script: @escaping @Sendable (NetworkRequest) -> [Answer]) throws {
+    /// Answers each request with what `script` returns for it. `onStart` is told the number of each run, and returns whether
+    /// the run goes on.
+    convenience init(
+        onStart: @escaping @Sendable (Int) -> Bool = { _ in true },
+        _ script: @escaping @Sendable (NetworkRequest) -> [Answer]
+    ) throws {
+        let count = Mutex(0)
         try self.init(serving: { client in
+            let number = count.withLock {
+                $0 += 1
+                return $0
+            }
+            guard onStart(number) else { return }
             while let bytes = Self.message(client), let request = NetworkRequest(bytes: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
