@@ -254,6 +254,8 @@ let package = Package(
         proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
 
         // Features
+        // SwiftPM builds a target again only for its own dependencies. The configurations of EService and MPin have a
+        // `Network` in them, so their users depend on HTTP as well.
         features.target(
             "Cards",
             ["Secrets", "Text", "Threads", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]
@@ -262,7 +264,7 @@ let package = Package(
             "EIDFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "ChipAccess", "EID",
-                "CountryAuthorities", "EService", "Host",
+                "CountryAuthorities", "EService", "HTTP", "Host",
             ]
         ),
         features.target(
@@ -274,7 +276,7 @@ let package = Package(
         ),
         features.target(
             "MPinFeature",
-            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "Store"]
+            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "HTTP", "Store"]
         ),
         features.target(
             "CredentialFeature",
