@@ -153,7 +153,7 @@ extension DocumentChip {
 
     /// Whether a chip that answers so to a short file identifier may know the file by its identifier. JMRTD's passport
     /// applet takes the short identifier for an offset.
-    private static func deniesShortID(_ status: StatusWord) -> Bool {
+    static func deniesShortID(_ status: StatusWord) -> Bool {
         [0x6981, 0x6985, 0x6986, 0x6A81, 0x6A86, 0x6B00].contains(status.value)
     }
 

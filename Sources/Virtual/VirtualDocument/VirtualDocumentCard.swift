@@ -189,7 +189,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         guard let le = command.le else { throw .wrongLength }
         var offset = Int(command.p1 & 0x7F) << 8 | Int(command.p2)
         if command.p1 & 0x80 != 0 {
-            if isApplicationSelected, let status = description.quirks.noShortID { throw Refusal(status) }
+            if let status = description.quirks.noShortID { throw Refusal(status) }
             currentFile = try file(command.p1 & 0x1F)
             offset = Int(command.p2)
         }
