@@ -19,76 +19,130 @@ enum DocumentBench {
         let daemon = try Daemon(settings, ["--config", configuration])
         try daemon.waitForReaders(settings.readers.count)
         let client = try daemon.client()
-        let description = try description(path)
-        let length = try exchanged(description)
-        let file = try settings.write("document.json", description.bytes)
-        let card = try VirtualCard(program, port: settings.port, log: settings.folder + "/card.log", file: file)
-        while try !client.wait(for: "READER").contains("\"kind\":\"document\"") {}
-        var ours = Samples(), bare = Samples(), inCard = Samples(), apdus = Samples()
-        for _ in 0..<settings.count(40) {
-            let before = try card.state()
-            let start = monotonicNow()
-            try read(client, name)
-            let time = microseconds(since: start) / 1000
-            let after = try card.state()
-            let spent = (after.microseconds - before.microseconds) / 1000
-            inCard.add(spent)
-            ours.add(time - spent)
-            apdus.add(Double(after.apdus - before.apdus))
-            // In turns, so that other work of the machine disturbs both.
-            bare.add(try exchange(card, name, length, commands: after.apdus - before.apdus))
-        }
-        let commands = "\(text(apdus.median, 0)) commands"
-        report.add(.documentCommands, apdus.median, "extended length")
-        report.add(
-            .documentRead,
-            ours.median,
-            "\(ours.span(1)), n=\(ours.count); without \(text(inCard.median, 1)) ms in the card, \(commands)"
-        )
-        report.add(.documentExchange, bare.median, "\(bare.span(1)), \(length) bytes, \(commands)")
-        try card.end()
+        try readings(settings, client, program, name, path, &report)
+        try cancellations(settings, client, program, name, path, &report)
         try daemon.child.terminate()
     }
 
-    private static func read(_ client: Client, _ reader: String) throws(BenchError) {
+    /// A reading, and in turns the bare exchange of the same bytes, so that other work of the machine disturbs both.
+    private static func readings(
+        _ settings: Settings,
+        _ client: Client,
+        _ program: String,
+        _ name: String,
+        _ path: String,
+        _ report: inout Report
+    ) throws(BenchError) {
+        let (description, length) = try description(path)
+        let card = try insert(description, settings, client, program)
+        var whole = Samples(), inCard = Samples(), wire = Samples(), apdus = Samples()
+        for _ in 0..<settings.count(80) {
+            let before = try card.state()
+            let start = monotonicNow()
+            try read(client, name)
+            whole.add(microseconds(since: start) / 1000)
+            let after = try card.state()
+            inCard.add((after.microseconds - before.microseconds) / 1000)
+            apdus.add(Double(after.apdus - before.apdus))
+            wire.add(try exchange(card, name, length, commands: after.apdus - before.apdus))
+        }
+        let ours = whole.median - inCard.median - wire.median
+        let exchange = wire.median + inCard.median
+        report.add(.documentCommands, apdus.median, "extended length")
+        report.add(
+            .documentRead,
+            ours,
+            "\(whole.span(1)) with them, n=\(whole.count); × \(text(ours / wire.median, 2)) of the wire alone"
+        )
+        report.add(
+            .documentExchange,
+            exchange,
+            "\(length) bytes; \(text(wire.median, 1)) ms wire, \(text(inCard.median, 1)) ms card"
+        )
+        try card.end()
+    }
+
+    /// CANCEL while the chip works on a command.
+    private static func cancellations(
+        _ settings: Settings,
+        _ client: Client,
+        _ program: String,
+        _ name: String,
+        _ path: String,
+        _ report: inout Report
+    ) throws(BenchError) {
+        let (description, _) = try description(path, [JSON.Member("latencyMs", .number("\(slowness)"))])
+        let card = try insert(description, settings, client, program)
+        var times = Samples()
+        for _ in 0..<settings.count(8) {
+            try start(client, name)
+            while try !client.wait(for: "STATUS").contains("\"reading\"") {}
+            let start = monotonicNow()
+            try client.send(#"{"cmd":"CANCEL"}"#)
+            guard try client.wait(for: "DOCUMENT").contains("User_Cancelled") else {
+                throw BenchError("the reading was not cancelled")
+            }
+            times.add(microseconds(since: start) / 1000)
+        }
+        report.add(.documentCancel, times.median, "\(times.span(1)), n=\(times.count)")
+        try card.end()
+    }
+
+    /// Milliseconds of a slow chip for each command.
+    private static let slowness = 300
+
+    private static func insert(
+        _ description: JSON,
+        _ settings: Settings,
+        _ client: Client,
+        _ program: String
+    ) throws(BenchError) -> VirtualCard {
+        let file = try settings.write("document.json", description.bytes)
+        let card = try VirtualCard(program, port: settings.port, log: settings.folder + "/card.log", file: file)
+        while try !client.wait(for: "READER").contains("\"kind\":\"document\"") {}
+        return card
+    }
+
+    private static func start(_ client: Client, _ reader: String) throws(BenchError) {
         try client.send(
             #"{"cmd":"RUN_READ_DOCUMENT","reader":"\#(reader)","groups":[1,2],"portrait":false,"mrz":"\#(zone)"}"#
         )
-        while true {
-            let line = try client.wait(for: "DOCUMENT")
-            guard line.contains("\"success\":") else { continue }
-            guard line.contains("\"success\":true"), line.contains("\"hashes\":{\"result\":\"passed\"") else {
-                throw BenchError("the document was not read: \(line.text)")
-            }
-            return
+        try client.wait(for: "DOCUMENT")
+    }
+
+    private static func read(_ client: Client, _ reader: String) throws(BenchError) {
+        try start(client, reader)
+        let line = try client.wait(for: "DOCUMENT")
+        guard line.contains("\"success\":true"), line.contains("\"hashes\":{\"result\":\"passed\"") else {
+            throw BenchError("the document was not read: \(line.text)")
         }
     }
 
-    /// The document of Tests/Vectors/documents as a virtual card.
-    private static func description(_ path: String) throws(BenchError) -> JSON {
+    /// The document of Tests/Vectors/documents as a virtual card, and the bytes of EF.SOD, DG1 and DG2. EF.ATR/INFO, which
+    /// needs no access, has as many.
+    private static func description(
+        _ path: String,
+        _ options: [JSON.Member] = []
+    ) throws(BenchError) -> (JSON, length: Int) {
         guard case .bytes(let bytes) = PlainFile.read(path, limit: 1 << 24), let catalogue = try? JSON(bytes),
             let entry = catalogue["documents"]?.array?.first(where: { $0["name"]?.string == document }),
-            let card = entry["card"]?.members, let files = entry["files"]?.members
+            let card = entry["card"]?.members, let files = entry["files"]
         else { throw BenchError("\(path) has no document \(document)") }
-        let contents = files.map { file in
-            let content = file.value.string.flatMap { catalogue["blobs"]?[$0]?.string }.flatMap {
-                Base64.standard.decode($0)
-            }
-            return JSON.Member(file.key, .string(Hex.encode(content ?? [])))
+        func content(_ name: String) -> [UInt8]? {
+            files[name]?.string.flatMap { catalogue["blobs"]?[$0]?.string }.flatMap { Base64.standard.decode($0) }
         }
+        let read = ["SOD", "DG1", "DG2"].compactMap { name in content(name).map { (name, $0) } }
+        guard read.count == 3 else { throw BenchError("the document \(document) has no files") }
+        let length = read.reduce(0) { $0 + $1.1.count }
+        let all = read + [("COM", content("COM") ?? []), ("ATR", [UInt8](repeating: 0, count: length))]
+        let contents = all.map { JSON.Member($0.0, .string(Hex.encode($0.1))) }
         let own = [JSON.Member("kind", .string("document")), .init("files", .object(contents))]
-        return .object([.init("card", .object(card + own))])
+        return (.object([.init("card", .object(card + own + options))]), length)
     }
 
-    /// The bytes of EF.SOD, DG1 and DG2.
-    private static func exchanged(_ description: JSON) throws(BenchError) -> Int {
-        let files = ["SOD", "DG1", "DG2"].compactMap { description["card"]?["files"]?[$0]?.string }
-        guard files.count == 3 else { throw BenchError("the document has no files") }
-        return files.reduce(0) { $0 + $1.utf8.count / 2 }
-    }
-
-    /// The same number of commands with as many bytes, without protection: what pcscd, vpcd and two processes need. The
-    /// bytes go to the card, which refuses them as soon as it has them.
+    /// A bare connection with as many commands and bytes, without protection, and a reset: what pcscd, vpcd and their
+    /// processes need.
+    /// - Returns: milliseconds, without the time in the card.
     private static func exchange(
         _ card: VirtualCard,
         _ reader: String,
@@ -96,15 +150,21 @@ enum DocumentBench {
         commands: Int
     ) throws(BenchError) -> Double {
         let select: [UInt8] = [0x00, 0xA4, 0x00, 0x0C, 0x02, 0x3F, 0x00]
-        let reads = 5
-        let part = length / reads
-        let long: [UInt8] = [0x00, 0xD6, 0x00, 0x00, 0x00, UInt8(part >> 8), UInt8(part & 0xFF)]
-        let command = long + [UInt8](repeating: 0, count: part)
+        let part = 4096
+        let reads = stride(from: 0, to: length, by: part).map { offset in
+            // EF.ATR/INFO has the short identifier 01.
+            let (p1, le) = (offset == 0 ? 0x81 : offset >> 8, min(part, length - offset))
+            return [0x00, 0xB0, UInt8(p1), 0x00, 0x00, UInt8(le >> 8), UInt8(le & 0xFF)]
+        }
+        let all = Array(repeating: select, count: max(commands - reads.count, 0)) + reads
         let before = try card.state().microseconds
-        let all = Array(repeating: select, count: max(commands - reads, 0)) + Array(repeating: command, count: reads)
-        let times = try PlainTransfer.exchange(reader, all)
-        let spent = (try card.state().microseconds - before) / 1000
-        return times.reduce(0) { $0 + $1.time } / 1000 - spent
+        let start = monotonicNow()
+        let answers = try PlainTransfer.exchange(reader, all, reset: true)
+        let time = microseconds(since: start) / 1000
+        guard answers.reduce(0, { $0 + $1.length - 2 }) == length else {
+            throw BenchError("the card has not sent \(length) bytes")
+        }
+        return time - (try card.state().microseconds - before) / 1000
     }
 
     // MARK: Authorities

@@ -95,7 +95,14 @@ import Glibc
             try CardBench.run(settings, &report)
         }
         if report.wants(.tapPKOC, .tapAliro, .tapTransfer) { try TapBench.run(settings, &report) }
-        if report.wants(.documentRead, .documentExchange, .documentCommands, .masterList, .documentChain) {
+        if report.wants(
+            .documentRead,
+            .documentExchange,
+            .documentCommands,
+            .documentCancel,
+            .masterList,
+            .documentChain
+        ) {
             try DocumentBench.run(settings, &report)
         }
         if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {

@@ -77,11 +77,12 @@ enum PlainTransfer {
         return Samples(try exchange(reader, Array(repeating: select, count: count)).map(\.time))
     }
 
-    /// Sends commands over one connection.
+    /// Sends commands over one connection, and resets the card at the end if `reset` is true.
     /// - Returns: microseconds of each, the card's time included, and the number of bytes of its answer.
     static func exchange(
         _ reader: String,
-        _ commands: [[UInt8]]
+        _ commands: [[UInt8]],
+        reset: Bool = false
     ) throws(BenchError) -> [(time: Double, length: Int)] {
         var context: SCARDCONTEXT = 0
         var card: SCARDHANDLE = 0
@@ -93,7 +94,7 @@ enum PlainTransfer {
         let (mode, protocols) = (DWORD(SCARD_SHARE_SHARED), DWORD(SCARD_PROTOCOL_T1))
         let code = SCardConnect(context, reader, mode, protocols, &card, &protocolInUse)
         guard code == 0 else { throw BenchError("SCardConnect: \(String(code, radix: 16))") }
-        defer { SCardDisconnect(card, DWORD(SCARD_LEAVE_CARD)) }
+        defer { SCardDisconnect(card, DWORD(reset ? SCARD_RESET_CARD : SCARD_LEAVE_CARD)) }
         var times: [(time: Double, length: Int)] = []
         var header = SCARD_IO_REQUEST(
             dwProtocol: protocolInUse,

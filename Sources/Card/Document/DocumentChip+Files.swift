@@ -71,8 +71,7 @@ extension DocumentChip {
             let isOdd = content.count >= Self.oddOffset
             let wanted: Int
             if let total {
-                // The answer of the odd instruction has a header of its own.
-                wanted = min(total - content.count, abilities.limit(cipher) - (isOdd ? Self.oddHeader : 0))
+                wanted = min(total - content.count, abilities.limit(cipher) - (isOdd ? Self.maximumOddHeader : 0))
             } else {
                 // The header alone tells the length.
                 wanted = min(max(known, 8) - content.count, abilities.shortLimit(cipher))
@@ -153,7 +152,7 @@ extension DocumentChip {
 
     /// Whether a chip that answers so to a short file identifier may know the file by its identifier. JMRTD's passport
     /// applet takes the short identifier for an offset.
-    private static func deniesShortID(_ status: StatusWord) -> Bool {
+    static func deniesShortID(_ status: StatusWord) -> Bool {
         [0x6981, 0x6985, 0x6986, 0x6A81, 0x6A86, 0x6B00].contains(status.value)
     }
 
@@ -168,14 +167,16 @@ extension DocumentChip {
         CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, file.shortID])
     }
 
-    /// The tag 53 and up to three bytes of length.
-    private static let oddHeader = 4
+    /// The answer of the odd instruction is in an object 53, whose header has a tag and up to three bytes of length.
+    private static let maximumOddHeader = 4
 
     func command(_ file: DocumentFile, offset: Int, count: Int) -> CommandAPDU {
         if offset == 0, !abilities.selectsFiles { return .readBinary(shortFileID: file.shortID, le: count) }
         if offset < Self.oddOffset { return .readBinary(offset: offset, le: count) }
         let number = [16, 8, 0].map { UInt8(truncatingIfNeeded: offset >> $0) }.drop { $0 == 0 }
-        return CommandAPDU(0x00, 0xB1, 0, 0, data: BERTLV(0x54, Array(number)).encoded, le: count + Self.oddHeader)
+        // A chip may fill Le: with a longer header it would send more than is wanted.
+        let header = count < 0x80 ? 2 : count < 0x100 ? 3 : Self.maximumOddHeader
+        return CommandAPDU(0x00, 0xB1, 0, 0, data: BERTLV(0x54, Array(number)).encoded, le: count + header)
     }
 
     /// The bytes of the file in an answer to the odd instruction: the object 53.

@@ -64,8 +64,8 @@ package actor DocumentChip {
                 try await plain(command)
             })
         else { return }
-        cardAccess = file
-        infos = try? SecurityInfos(file)
+        (cardAccess, infos) = (file.content, try? SecurityInfos(file.content))
+        if file.isSelected { abilities.selectsFiles = true }
     }
 
     /// The variants of PACE that the chip offers and that are supported, the best first: a proof of the chip, then the

@@ -14,7 +14,7 @@ package struct DocumentOffer: Sendable, Equatable {
     package static func recognize(on channel: any CardChannel) async throws(CardError) -> DocumentOffer? {
         let channel = CompletingChannel(channel)
         let file = try await readCardAccess { command throws(CardError) in try await channel.transmit(command) }
-        let infos = file.flatMap { try? SecurityInfos($0) }
+        let infos = file.flatMap { try? SecurityInfos($0.content) }
         let selected = try await channel.transmit(.select(application: DocumentChip.applicationID))
         let offer = DocumentOffer(
             hasPACE: !DocumentChip.variants(of: infos).isEmpty,
@@ -26,24 +26,30 @@ package struct DocumentOffer: Sendable, Equatable {
     private static let maximumLength = 4096
 
     /// Reads EF.CardAccess, which needs no password; nil if there is none. ICAO 9303-11 4.2, 9.2.
+    /// - Returns: the file, and whether the chip knows it only by its identifier.
     static func readCardAccess<E: Error>(
         _ transmit: (CommandAPDU) async throws(E) -> ResponseAPDU
-    ) async throws(E) -> [UInt8]? {
+    ) async throws(E) -> (content: [UInt8], isSelected: Bool)? {
         // Chips without access to the MF refuse its selection with many status words; the file may be there all the same.
         let selected = try await transmit(.selectMasterFile)
         if selected.status != .ok { _ = try await transmit(CommandAPDU(0x00, 0xA4, 0x00, 0x0C)) }
-        var content: [UInt8] = []
+        var (content, isSelected): ([UInt8], Bool) = ([], false)
         while content.count < maximumLength {
+            let isFirst = content.isEmpty && !isSelected
             let answer = try await transmit(
-                content.isEmpty
-                    ? .readBinary(shortFileID: DocumentFile.cardAccess.shortID)
-                    : .readBinary(offset: content.count)
+                isFirst
+                    ? .readBinary(shortFileID: DocumentFile.cardAccess.shortID) : .readBinary(offset: content.count)
             )
+            if isFirst, DocumentChip.deniesShortID(answer.status) {
+                guard try await transmit(DocumentChip.selection(of: .cardAccess)).status == .ok else { return nil }
+                isSelected = true
+                continue
+            }
             guard answer.status == .ok || answer.status.value == 0x6282, !answer.data.isEmpty else { break }
             content += answer.data
             if (try? BERTLV(startOf: content)) != nil { break }
         }
         guard let set = try? BERTLV(startOf: content), set.tag == DocumentFile.cardAccess.tag else { return nil }
-        return set.encoded
+        return (set.encoded, isSelected)
     }
 }

@@ -14,6 +14,7 @@ import Wire
     private let selection: CardSelection<Requirements>
     private var position: CardPosition
     /// How long the end of a cancelled workflow waits until the card is free, in milliseconds; nil: as long as it takes.
+    /// A limit is for dialogues in which nothing depends on a single answer.
     private let cancelLimit: Int64?
 
     package init(
@@ -31,7 +32,9 @@ import Wire
 
     /// Runs `body` with one card after another until `body` ends without the loss of its card: any failure but
     /// `.cardLost` is the end. Then the reader is free.
-    package func run(_ body: @Loop (Requirements.Card) async throws(Failure) -> Void) async throws(Failure) {
+    package func run(
+        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Void
+    ) async throws(Failure) {
         while true {
             do throws(Failure) {
                 return try await runWithOneCard(body)
@@ -42,14 +45,18 @@ import Wire
     }
 
     private func runWithOneCard(
-        _ body: @Loop (Requirements.Card) async throws(Failure) -> Void
+        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Void
     ) async throws(Failure) {
         let (lease, card) = try await selection.acquire()
+        let end = OneShot<Result<Void, Failure>>()
+        let work = Task.immediate { @Loop in
+            _ = end.fill(await Result { () async throws(Failure) in try await body(card) })
+        }
         do throws(Failure) {
-            try await body(card)
+            try await wait(for: work, end).get()
         } catch {
             let isLost = error.code == .cardLost
-            await release(lease, removingVirtualCard: !isLost)
+            await release(lease, after: work, removingVirtualCard: !isLost)
             if isLost, position.isBad {
                 try await pauseForBadCardPosition()
                 position.reset()
@@ -59,12 +66,27 @@ import Wire
         await lease.release(removingVirtualCard: true)
     }
 
-    private func release(_ lease: CardLease, removingVirtualCard: Bool) async {
+    /// Waits for the end of the work with a card; with a limit only until the task is cancelled.
+    private func wait(
+        for work: Task<Void, Never>,
+        _ end: OneShot<Result<Void, Failure>>
+    ) async -> Result<Void, Failure> {
+        await withTaskCancellationHandler {
+            if cancelLimit == nil { await work.value }
+            return await end.value(whenCancelled: .failure(.cancelled))
+        } onCancel: {
+            work.cancel()
+        }
+    }
+
+    /// Releases the card as soon as the work with it has ended. With a limit a cancelled workflow waits no longer.
+    private func release(_ lease: CardLease, after work: Task<Void, Never>, removingVirtualCard: Bool) async {
         guard workflow.isCancelled, let cancelLimit else {
             return await lease.release(removingVirtualCard: removingVirtualCard)
         }
         let end = OneShot<Void>()
         Task { @Loop in
+            await work.value
             await lease.release(removingVirtualCard: removingVirtualCard)
             // The workflow is the owner of the reader until now.
             withExtendedLifetime(workflow) { _ = end.fill(()) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-package import ISO7816
+import ISO7816
 package import Readers
 package import Server
 
@@ -10,7 +10,6 @@ package import Server
     package let insertion: Insertion
     package let connection: any CardConnection
     private let registry: ReaderRegistry
-    private var leavable: LeavableChannel?
 
     /// Lends a connection. The reader must have been claimed for its owner.
     init(_ reader: Reader, _ insertion: Insertion, _ connection: any CardConnection, _ registry: ReaderRegistry) {
@@ -29,14 +28,6 @@ package import Server
     /// The answer to reset of the card, as in ISO 7816-3 or PC/SC part 3.
     package var answerToReset: [UInt8] { isCurrent ? reader.answerToReset : [] }
 
-    /// The connection for a dialogue in which nothing depends on a single answer: a cancelled task does not wait for
-    /// the command that runs, only `release` does.
-    package func leavableChannel() -> any CardChannel {
-        let channel = LeavableChannel(connection)
-        leavable = channel
-        return channel
-    }
-
     /// Returns when the card is removed or the task is cancelled.
     package func cardLeaves() async {
         while isCurrent, !Task.isCancelled { await registry.nextChange() }
@@ -50,7 +41,6 @@ package import Server
 
     /// Resets and releases the card. With `removingVirtualCard` a virtual card is also removed from its reader.
     package func release(removingVirtualCard: Bool) async {
-        await leavable?.isIdle()
         await connection.disconnect(reset: true)
         if removingVirtualCard { await registry.removeVirtualCard(from: reader, insertion) }
         registry.release(reader)

@@ -73,8 +73,9 @@ package import Text
         for backend in backends { backend.rescan() }
     }
 
-    /// Releases the readers and ends all backends.
+    /// Waits until the cards in use are reset, releases the readers, and ends all backends.
     package func stop() async {
+        while readersByName.values.contains(where: { $0.owner != nil }) { await nextChange() }
         for backend in backends { await backend.close() }
         for consumer in consumers { consumer.cancel() }
         consumers = []

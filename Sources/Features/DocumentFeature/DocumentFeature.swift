@@ -144,7 +144,6 @@ import Wire
             now: now
         )
         let run = ReadDocument(request, workflow, folder, time: time())
-        defer { run.end() }
         try await dialogue.run { document throws(Failure) in try await run.read(document) }
         let message = try run.message()
         readings.add(message.verdict.rawValue)

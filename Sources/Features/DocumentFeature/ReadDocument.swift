@@ -59,11 +59,10 @@ struct DocumentRequest {
         anchors = Task.detached { await folder.anchors(at: time) }
     }
 
-    /// Wipes what was read, unless a message has it.
-    func end() {
+    /// Wipes what was read, unless a message has it. After CANCEL the last command may still run until then.
+    deinit {
         anchors.cancel()
         reading.wipe()
-        accepted = nil
     }
 
     /// The final message, which takes what was read.
@@ -135,7 +134,7 @@ struct DocumentRequest {
     }
 
     private func makeChip(_ document: OpenDocument, _ key: AccessKey, _ abilities: ReadAbilities) -> DocumentChip {
-        DocumentChip(channel: document.lease.leavableChannel(), key: key, policy: request.policy, abilities: abilities)
+        DocumentChip(channel: document.lease.connection, key: key, policy: request.policy, abilities: abilities)
     }
 
     /// Reads and checks. What was read before the document has left stays.

@@ -96,7 +96,7 @@ struct AuthenticationResult: Equatable {
         let requirements = EIDRequirements(request, consent, automaticPINs)
         let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
         do throws(Failure) {
-            try await dialogue.run { card throws(Failure) in
+            try await dialogue.run { [self] card throws(Failure) in
                 let pace = try await dialogue.open(card, for: authorization)
                 do throws(EServiceFailure) {
                     try await serve(card, request, consent, authorization.chat, pace)

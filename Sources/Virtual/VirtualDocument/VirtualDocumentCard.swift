@@ -189,30 +189,34 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         guard let le = command.le else { throw .wrongLength }
         var offset = Int(command.p1 & 0x7F) << 8 | Int(command.p2)
         if command.p1 & 0x80 != 0 {
-            if isApplicationSelected, let status = description.quirks.noShortID { throw Refusal(status) }
+            if let status = description.quirks.noShortID { throw Refusal(status) }
             currentFile = try file(command.p1 & 0x1F)
             offset = Int(command.p2)
         }
-        return try read(offset, le)
+        return try read(offset, le, isMaximum: Self.isMaximum(le))
     }
 
     /// READ BINARY with the offset in object 54 and the data in object 53. ISO/IEC 7816-4, 11.3.3.
     private func readBinaryOdd(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard let le = command.le, le > 4, let object = try? BERTLV(command.data), object.tag == 0x54,
+        guard let le = command.le, le > 2, let object = try? BERTLV(command.data), object.tag == 0x54,
             (1...3).contains(object.value.count)
         else { throw .wrongLength }
         if command.p2 != 0 { currentFile = try file(command.p2 & 0x1F) }
         let offset = object.value.reduce(0) { $0 << 8 | Int($1) }
-        // The header of object 53 counts.
-        let answer = try read(offset, le - 4)
+        // As many bytes as fit into Le with the header of object 53.
+        let header = le < 0x80 + 2 ? 2 : le < 0x100 + 3 ? 3 : 4
+        let answer = try read(offset, le - header, isMaximum: Self.isMaximum(le))
         return ResponseAPDU(data: BERTLV(0x53, answer.data).encoded, answer.status)
     }
 
-    private func read(_ offset: Int, _ le: Int) throws(Refusal) -> ResponseAPDU {
+    /// Whether Le asks for all bytes that are left, so that fewer are no end of the file. ISO/IEC 7816-4, 5.1.
+    private static func isMaximum(_ le: Int) -> Bool { le == 256 || le == CommandAPDU.maximumLe }
+
+    private func read(_ offset: Int, _ count: Int, isMaximum: Bool) throws(Refusal) -> ResponseAPDU {
         guard let content = currentFile else { throw Refusal(0x6986) }
         guard offset < content.count else { throw .wrongParameters }
-        let data = Array(content[offset...].prefix(le))
-        guard data.count < le, le != 256, le != CommandAPDU.maximumLe else { return ResponseAPDU(data: data, .ok) }
+        let data = Array(content[offset...].prefix(count))
+        guard data.count < count, !isMaximum else { return ResponseAPDU(data: data, .ok) }
         if let status = description.quirks.beyondEnd { throw Refusal(status) }
         return ResponseAPDU(data: data, StatusWord(0x6282))
     }

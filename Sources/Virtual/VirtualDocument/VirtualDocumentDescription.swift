@@ -21,7 +21,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         package var selectMasterFile: UInt16?
         /// The answer to the plain reading of EF.CardAccess if there is no such file.
         package var noCardAccess: UInt16 = 0x6A82
-        /// The answer to a short file identifier in the application; nil: it is known.
+        /// The answer to a short file identifier; nil: it is known.
         package var noShortID: UInt16?
         /// Whether a short file identifier that is not known ends the channel.
         package var shortIDEndsChannel = false

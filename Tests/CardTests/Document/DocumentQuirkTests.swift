@@ -76,6 +76,25 @@ struct DocumentQuirkTests {
         #expect(await test.channel.log.contains { $0.ins == 0xB1 })
     }
 
+    @Test(
+        "an answer to the odd instruction has as many bytes as fit into Le with their header",
+        arguments: [
+            (3, 1), (129, 127), (130, 127), (131, 128), (256, 253), (258, 255), (259, 255), (260, 256), (4096, 4092),
+        ]
+    )
+    func oddAnswers(le: Int, count: Int) async throws {
+        var description = VirtualDocumentDescription()
+        description.files["ATR"] = [UInt8](repeating: 7, count: 40_000)
+        let card = try description.makeCard()
+        // EF.ATR/INFO needs no access. Le covers the object 53, whose data follow the offset 8001.
+        let answer = try await card.answer(CommandAPDU(0, 0xB1, 0, 1, data: [0x54, 2, 0x80, 0x01], le: le))
+        #expect(answer.status == .ok)
+        #expect(answer.data == BERTLV(0x53, [UInt8](repeating: 7, count: count)).encoded)
+        let last = try await card.answer(CommandAPDU(0, 0xB1, 0, 1, data: [0x54, 2, 0x9C, 0x3F], le: le))
+        #expect(last.status == StatusWord(le == 3 || le == 256 ? 0x9000 : 0x6282))
+        #expect(last.data == [0x53, 1, 7])
+    }
+
     @Test("active authentication accepts the other root of RSA")
     func complement() async throws {
         let entry = try DocumentCatalogue.shared.document("bac-aa-rsa")

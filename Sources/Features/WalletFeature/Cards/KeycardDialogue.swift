@@ -82,7 +82,7 @@ struct KeycardServices: Sendable {
     /// Runs `body` with one card after another until `body` ends without the loss of its card. At the end the reader is
     /// free.
     func run(
-        _ body: @Loop (HeldKeycard) async throws(Failure) -> Void
+        _ body: @escaping @Loop (HeldKeycard) async throws(Failure) -> Void
     ) async throws(Failure) {
         do throws(Failure) {
             try await base.run { card throws(Failure) in
