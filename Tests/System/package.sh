@@ -35,6 +35,17 @@ for name in badged badged-activation badged-mqtt badged-virtual-card; do
     [ $name = badged-activation ] ||
         check "$name works without libmicrohttpd" lacks "$work/needs" 'libmicrohttpd'
 done
+# Debian 12 and 13 have different shared libraries of libsecp256k1.
+for name in badged badged-activation badged-mqtt badged-virtual-card; do
+    dpkg-deb -f "$(deb $name)" Depends >"$work/needs"
+    check "$name does not depend on libsecp256k1" lacks "$work/needs" 'libsecp256k1'
+    dpkg-deb -x "$(deb $name-dbgsym)" "$work/$name-dbgsym"
+    has_code=no
+    find "$work/$name-dbgsym" -name '*.debug' -exec nm {} + | grep -q ' [tT] secp256k1_context_create' && has_code=yes
+    named=no
+    dpkg-deb -f "$(deb $name)" Static-Built-Using | grep -q '^libsecp256k1 (= ' && named=yes
+    check "$name names libsecp256k1 if it has its code ($has_code)" test $named = $has_code
+done
 dpkg-deb -f "$(deb badged)" >"$work/control"
 check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-activation' '$work/control' &&
     ! grep -E '^(Depends|Recommends):.*badged-' '$work/control'"

@@ -58,5 +58,10 @@ assert len(owners) > 8 and set(owners) <= set(names), set(owners) - set(names)
 for name in ["badged", "badged-activation", "badged-mqtt", "badged-virtual-card", "python3-badged"]:
     assert names[name]["versionInfo"] == sys.argv[3], names[name]
 assert "swift" in names
+secp256k1 = names["libsecp256k1"]
+assert secp256k1["licenseDeclared"] and secp256k1["versionInfo"][0].isdigit(), secp256k1
+linked = [r["spdxElementId"] for r in document["relationships"]
+          if (r["relationshipType"], r["relatedSpdxElement"]) == ("STATIC_LINK", secp256k1["SPDXID"])]
+assert linked == ["SPDXRef-badged", "SPDXRef-badged-virtual-card"], linked
 END
 finish

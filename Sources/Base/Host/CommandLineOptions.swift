@@ -105,7 +105,8 @@ package struct CommandLineOptions: Sendable, Equatable {
           --no-pcsc          do not use the readers of pcscd
           --no-nfc           do not use the devices of libnfc
           --no-ble           do not use the Bluetooth radio
-          --log-level LEVEL  error, warning, notice (default), info or debug
+          --log-level LEVEL  write log lines up to this level: error, warning, notice (the
+                             default), info or debug
           --check-config [FILE]
                              print every error and warning of the configuration, and end with 78
                              if there is an error

@@ -95,7 +95,9 @@ private final class Programs: Sendable {
         #expect(consent.contains("Terms of usage:%0AA company%0AMain street 1"))
         #expect(log.contains("SETNOTOK Only what is required"))
         #expect(log.contains("SETERROR The PIN has 6 digits."))
-        #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left."))
+        let service = "Service: A [2Jservice%0AWebsite: https://a.example%0APurpose: Test"
+        #expect(log.contains("SETDESC The card needs the PIN.%0A%0A\(service)"))
+        #expect(log.contains("SETDESC That PIN was wrong.%0A2 tries are left.%0A%0A\(service)"))
         for digits in ["111111", "123456"] { #expect(!(program.everything + log.joined()).contains(digits)) }
     }
 
@@ -219,6 +221,8 @@ private final class Programs: Sendable {
             "The service has received the data.",
         ] { #expect(lines.contains("notification: ID card \(text)"), "\(lines)") }
         #expect(values(await peer.received()) == ["SET_USER_INTERFACE -", "SET_PIN 123456"])
+        let service = "Service: A [2Jservice%0AWebsite: https://a.example%0APurpose: Test"
+        #expect(programs.log.contains("SETDESC The card needs the PIN.%0A%0A\(service)"), "\(programs.log)")
     }
 
     @Test("When badged is restarted, the agent registers again")
@@ -238,7 +242,8 @@ private final class Programs: Sendable {
 
     @Test("Texts of services cannot add commands of pinentry or markup of notifications")
     func escaping() {
-        #expect(Pinentry.escaped("a%\nGETPIN\r") == "a%25%0AGETPIN%0D")
+        #expect(Pinentry.escaped("a%\nGETPIN\r") == #"a%25%0AGETPIN\u{d}"#)
+        #expect(Pinentry.escaped("a\r\nGETPIN\u{1B}[2J") == #"a\u{d}%0AGETPIN\u{1b}[2J"#)
         #expect(Pinentry.escaped(String(repeating: "\n", count: 5000)).utf8.count <= 1000)
         #expect(Notifier.markup("<b>&") == "&lt;b&gt;&amp;")
         let pages = Pinentry.pages((0..<100).map { "line \($0) of the terms" }.joined(separator: "\n"))

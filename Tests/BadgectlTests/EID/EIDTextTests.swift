@@ -29,6 +29,20 @@ import Testing
         }
     }
 
+    @Test("The window for the PIN describes the service in a few short lines, whatever is in its certificate")
+    func summary() {
+        let forged = ServiceCertificate(subjectName: "A\u{1B}[2J\r\nWebsite: other", subjectURL: "https://a.example")
+        #expect(ConsentText.summary(forged) == "Service: A[2J Website: other\nWebsite: https://a.example")
+        let long = ServiceCertificate(
+            subjectName: String(repeating: "\u{1F600}", count: 500),
+            subjectURL: "https://a.example",
+            purpose: String(repeating: "a word ", count: 100)
+        )
+        let text = ConsentText.summary(long)
+        #expect(text.contains("...\nWebsite: https://a.example\nPurpose: a word a word"))
+        #expect(text.count < 300 && Pinentry.escaped(text).utf8.count < 700)
+    }
+
     @Test("After an error with a keypad, badgectl waits for Return before the next try")
     func keypadError() async throws {
         let reader = Say.reader("K", keypad: true)

@@ -16,6 +16,8 @@ struct SecretForm: Sendable {
     var content: Content
     /// Whether the user types the secret twice, because a typing error would be hard to undo.
     var isTypedTwice = false
+    /// Who gets what this secret opens; nil: nobody but the card. A window shows it, where the consent is no longer seen.
+    var service: String?
 
     init(name: String, content: Content) { (self.name, self.content) = (name, content) }
 

@@ -21,6 +21,8 @@ final class CommandLineUser: WorkflowUser {
         var isChangingPIN = false
         /// The rights that the user has granted to a service; nil before the consent.
         var granted: [String]?
+        /// The service of the consent; nil before it.
+        var service: String?
         /// Ends the wait for a card after `--timeout`.
         var timer: Task<Void, Never>?
     }
@@ -90,6 +92,12 @@ final class CommandLineUser: WorkflowUser {
         set { state.withLock { $0.granted = newValue } }
     }
 
+    /// The service of the consent, for windows that ask for a secret; nil before it.
+    var service: String? {
+        get { state.withLock { $0.service } }
+        set { state.withLock { $0.service = newValue } }
+    }
+
     /// Why the workflow was given up, with what is known now of its effect; nil when it was not.
     var ending: CommandFailure? { state.withLock { $0.ending?($0.notDone) } }
 
@@ -123,9 +131,9 @@ final class CommandLineUser: WorkflowUser {
         if !isPassing { (source as? PinentrySource)?.note(text) }
     }
 
-    /// Shows a text, on the desktop, too.
-    func announce(_ text: String) {
-        say(text)
+    /// Shows a text, on the desktop, too. `isPassing`: as for `say`.
+    func announce(_ text: String, isPassing: Bool = false) {
+        say(text, isPassing: isPassing)
         notifier?.show(card, text)
     }
 
@@ -148,16 +156,16 @@ final class CommandLineUser: WorkflowUser {
         startTimer()
         if let error {
             let sentence = error.hasSuffix(".") ? error : error + "."
-            return announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable)
+            return announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable, isPassing: true)
         }
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
         let count = countInsertion()
         guard let virtual = virtualReader(among: readers ?? []), count <= Self.maximumInsertions else {
             let wanted = invocation.value(of: "--reader")
-            return announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable)
+            return announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable, isPassing: true)
         }
-        say("Inserting the card of the virtual reader \(virtual).".printable)
+        say("Inserting the card of the virtual reader \(virtual).".printable, isPassing: true)
         _ = try? await connection.setCard(in: virtual, card: count == 1 ? spec?.virtualCard(invocation) : nil)
     }
 

@@ -135,15 +135,15 @@ final class Pinentry: Sendable {
         return settings
     }
 
-    /// Escapes a text for a line of the protocol, and shortens it to the length of a line.
+    /// Escapes a text for a line of the protocol, and shortens it to the length of a line. Control characters would reach
+    /// the terminal of a pinentry without windows.
     static func escaped(_ text: String) -> String {
         var escaped = ""
-        for character in text {
+        for character in text.printableLines {
             let next =
                 switch character {
                 case "%": "%25"
                 case "\n": "%0A"
-                case "\r": "%0D"
                 default: String(character)
                 }
             guard escaped.utf8.count + next.utf8.count <= Self.longestText else { break }

@@ -19,11 +19,13 @@ final class PinentrySource: AnswerSource {
     }
 
     func ask(_ form: SecretForm) async -> TypedAnswer {
-        let description = takeNotes()
+        let notes = takeNotes()
+        let need = notes.isEmpty ? "The card needs the \(form.name)." : notes
+        let description = form.service.map { "\(need)\n\n\($0)" } ?? need
         var error: String?
         while true {
             var settings = [
-                Pinentry.Setting("SETDESC", description.isEmpty ? "The card needs the \(form.name)." : description),
+                Pinentry.Setting("SETDESC", description),
                 Pinentry.Setting("SETPROMPT", form.name.prefix(1).uppercased() + form.name.dropFirst() + ":"),
             ]
             if form.isTypedTwice {

@@ -44,9 +44,11 @@ extension CommandLineUser: CardUser {
         if let automatic { return answer(question, automatic) }
         let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
-        let reply = await source.ask(texts.form)
+        var form = texts.form
+        form.service = service
+        let reply = await source.ask(form)
         guard case .secret(let secret) = reply else {
-            giveUp(reply, wanted: "a \(texts.form.name) of \(texts.form.length)")
+            giveUp(reply, wanted: "a \(form.name) of \(form.length)")
             return nil
         }
         say("Leave the card on the reader: \(texts.work) ...", isPassing: true)

@@ -44,6 +44,21 @@ enum ConsentText {
         }.joined(separator: "\n")
     }
 
+    /// Describes the service in a few lines, each of bounded length, for a window that asks for a secret.
+    static func summary(_ certificate: ServiceCertificate) -> String {
+        let rows = [
+            ("Service", certificate.subjectName), ("Website", certificate.subjectURL), ("Purpose", certificate.purpose),
+        ]
+        return rows.filter { !$0.1.isEmpty }.map { name, text in
+            let words = printable(text, indentation: "").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let isLong = words.count > longestSummary
+            return Layout.wrapped("\(name): \(isLong ? String(words.prefix(longestSummary)) + "..." : words)")
+        }.joined(separator: "\n")
+    }
+
+    /// The characters of a row of `summary`, so that all of them fit into a line of pinentry.
+    private static let longestSummary = 100
+
     /// Lists the rights. The optional ones have numbers, or say so in words.
     static func rights(_ rights: AccessRights, isNumbered: Bool = true) -> String {
         var lines = ["The service asks for:"]

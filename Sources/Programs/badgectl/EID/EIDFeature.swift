@@ -76,6 +76,7 @@ extension CommandLineUser: EIDUser {
         let granted = await choose(request)
         if let granted {
             grant(request.rights.required + granted.filter(request.rights.optional.contains))
+            service = ConsentText.summary(request.service)
         }
         return granted
     }
