@@ -94,24 +94,27 @@ private final class ListFile {
     func watched() async throws {
         let x = Array(try Self.key().dropFirst().prefix(32))
         let file = try ListFile("# nobody\n")
+        let loads = Changes()
         let listed = ListedCredentials(file.path, nil)
+        listed.onLoad = { loads.notify() }
         await listed.load(file.path, isWatched: true)
         try file.replace(by: Hex.encode(x) + "\n")
-        while listed.state?.entries != 1 { await Loop.sleep(milliseconds: 5) }
+        await loads.wait { listed.state?.entries == 1 }
         // Written in place: perhaps not whole.
         let handle = try FileHandle(forWritingTo: URL(filePath: file.path))
         try handle.seekToEnd()
         try handle.write(contentsOf: Data("rubbish\n".utf8))
         try handle.close()
         try file.replace(by: "# two\n" + String(repeating: Hex.encode(x) + "\n", count: 2))
-        while listed.state?.entries != 2 { await Loop.sleep(milliseconds: 5) }
+        await loads.wait { listed.state?.entries == 2 }
         #expect(listed.health() == [HealthCheck("allowList", ok: true)])
         // Another one that is watched shows when the change has been seen.
         await listed.load(file.path)
         let other = ListedCredentials(file.path, nil)
+        other.onLoad = { loads.notify() }
         await other.load(file.path, isWatched: true)
         try file.replace(by: "")
-        while other.state?.entries != 0 { await Loop.sleep(milliseconds: 5) }
+        await loads.wait { other.state?.entries == 0 }
         #expect(listed.state?.entries == 2)
     }
 
