@@ -123,7 +123,6 @@ let package = Package(
     targets: [
         // C
         c("CLinux"),
-        c("CVersion"),
         c("CNFC", libraries: ["nfc", "dl"]),
         c("CPCSCLite", libraries: ["pcsclite"]),
         c("CSystemd", libraries: ["dl"]),
@@ -146,7 +145,7 @@ let package = Package(
         base.target("Secrets"),
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
-        base.target("Host", ["Text", "Threads", "CLinux", "CVersion"]),
+        base.target("Host", ["Text", "Threads", "CLinux"]),
         base.target("Concurrency", ["CLinux", "Threads", "Host"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),
@@ -166,7 +165,7 @@ let package = Package(
 
         // Card
         card.target("ISO7816", ["Text"]),
-        card.target("ChipAccess", ["Secrets", "ISO7816", "Crypto"]),
+        card.target("ChipAccess", ["Secrets", "Text", "ISO7816", "Crypto"]),
         card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host"]),
@@ -174,7 +173,7 @@ let package = Package(
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
         card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
         card.target("Tags", ["ISO7816", "Text"]),
-        card.target("Keycard", ["Secrets", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
+        card.target("Keycard", ["Secrets", "Text", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
 
         // Services
         services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host", "CLinux"]),
@@ -460,7 +459,8 @@ let package = Package(
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin",
-                "Secrets", "RemoteIFD", "WebSocket", "VirtualEID", "Host", "CLinux",
+                "Secrets", "RemoteIFD", "WebSocket", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT",
+                "BadgedClient", "Credentials",
             ]
         ),
         tests(
@@ -497,49 +497,16 @@ let package = Package(
                 "Vault", "HTTP", "Store", "Crypto",
             ]
         ),
-        tests(
-            "MQTTTests",
-            ["badged-mqtt", "MQTT", "BadgedClient", "Credentials", "Host", "Secrets", "Text", "TestSupport"]
-        ),
         tests("FuzzTests", ["FuzzTargets"]),
         tests(
-            "RemoteFeatureTests",
+            "FeaturesTests",
             [
                 "RemoteFeature", "ReadersRemote", "RemoteIFD", "Transfers", "HTTP", "Cards", "Readers",
                 "ReadersVirtual", "VirtualEID", "CredentialFeature", "PKOC", "EID", "VirtualTaps", "Server", "Store",
-                "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport",
-            ]
-        ),
-        tests(
-            "WalletFeatureTests",
-            [
-                "Antelope", "ServerDoubles", "HTTP", "TestSupport", "WalletFeature", "Cards", "Concurrency", "Crypto",
-                "HDWallet", "Host", "ISO7816", "Keycard", "Readers", "ReadersVirtual", "Secp256k1", "Secrets", "Server",
-                "Store", "Text", "VirtualKeycard", "ReadersNFC", "NFCTestSupport",
-            ]
-        ),
-        tests(
-            "CredentialFeatureTests",
-            [
-                "CredentialFeature", "PKOC", "VirtualTaps", "Aliro", "Tags", "Credentials", "Cards", "Concurrency",
-                "ISO7816", "Crypto", "EID", "Host", "Keycard", "Readers", "ReadersVirtual", "ReadersNFC",
-                "NFCTestSupport", "Secrets", "Server", "Store", "Text", "TestSupport", "VirtualEID", "VirtualKeycard",
-                "WalletFeature", "BadgedClient", "badgectl",
-            ]
-        ),
-        tests(
-            "MPinFeatureTests",
-            [
-                "MPinFeature", "MPin", "BadgedClient", "BadgedMPin", "badgectl", "HTTP", "Store", "Server", "Host",
-                "Cards", "WalletFeature", "Keycard", "TestSupport", "VirtualKeycard", "Readers", "ReadersVirtual",
-                "HDWallet", "Secp256k1", "Concurrency", "Secrets", "Text",
-            ]
-        ),
-        tests(
-            "KeyFeatureTests",
-            [
-                "KeyFeature", "BadgedTapSdk", "ServerDoubles", "Vault", "HTTP", "TPM", "Store", "Crypto", "Server",
-                "Host", "Concurrency", "Secrets", "Text", "TestSupport",
+                "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles",
+                "WalletFeature", "Crypto", "HDWallet", "Keycard", "Secp256k1", "VirtualKeycard", "ReadersNFC",
+                "NFCTestSupport", "Aliro", "Tags", "Credentials", "BadgedClient", "badgectl", "MPinFeature", "MPin",
+                "BadgedMPin", "KeyFeature", "BadgedTapSdk", "Vault", "TPM",
             ]
         ),
         tests(

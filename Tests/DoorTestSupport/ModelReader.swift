@@ -3,7 +3,7 @@ import Credentials
 package import Crypto
 import DoorOpening
 import Secrets
-import Text
+package import Text
 
 /// A PKOC reader in software, with faults. It shares only the messages with the credential side.
 package struct ModelReader {
@@ -53,7 +53,7 @@ package struct ModelReader {
         (self.signer, self.ephemeral) = (signer, ephemeral)
     }
 
-    package static func key(_ scalar: [UInt8]) throws -> ECPrivateKey {
+    package static func key(_ scalar: [UInt8]) throws(CryptoError) -> ECPrivateKey {
         try ECPrivateKey(Secret(scalar), on: Curve.secp256r1.group)
     }
 
@@ -131,8 +131,8 @@ package struct ModelKey: CredentialKey {
         publicKey = try ModelReader.key(scalar).publicKey.uncompressed
     }
 
-    package func sign(digest: [UInt8]) async throws -> [UInt8] {
-        try ECDSA.sign(digest: digest, with: ModelReader.key(scalar))
+    package func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
+        try cryptography { () throws(CryptoError) in try ECDSA.sign(digest: digest, with: ModelReader.key(scalar)) }
     }
 }
 
@@ -142,9 +142,9 @@ package struct SlowKey: CredentialKey {
 
     package init() throws { publicKey = try ModelKey().publicKey }
 
-    package func sign(digest: [UInt8]) async throws -> [UInt8] {
+    package func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
         // Ends with the task.
-        try await Task.sleep(for: .seconds(3600))
+        try? await Task.sleep(for: .seconds(3600))
         return []
     }
 }
@@ -157,5 +157,7 @@ extension Failure.Code {
 package struct BrokenKey: CredentialKey {
     package let publicKey = [UInt8](repeating: 4, count: 65)
     package init() {}
-    package func sign(digest: [UInt8]) async throws -> [UInt8] { throw Failure(.unusableKey, "the key is gone") }
+    package func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
+        throw Failure(.unusableKey, "the key is gone")
+    }
 }

@@ -140,7 +140,7 @@ take_away(client, virtual)
 
 # A fault at each command. No wrong key is reported, and the next tap is read.
 for count in range(commands):
-    # The whole table is in CredentialFeatureTests; an insertion into vpcd takes half a second.
+    # The whole table is in Tests/FeaturesTests; an insertion into vpcd takes half a second.
     for fault in (FAULTS[count % len(FAULTS)], FAULTS[(count + 3) % len(FAULTS)]):
         # A tap takes SELECT, GET DATA and AUTHENTICATE.
         told = read_after(PLAIN, count, fault, commands - 3)

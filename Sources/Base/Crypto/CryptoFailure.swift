@@ -12,9 +12,5 @@ extension Failure {
 package func cryptography<Value: ~Copyable>(
     _ body: () throws(CryptoError) -> Value
 ) throws(Failure) -> Value {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw .crypto(error)
-    }
+    try translating(Failure.crypto, body)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CVersion
+import CLinux
 
 /// The version of this program.
 package enum Version {

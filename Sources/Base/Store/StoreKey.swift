@@ -98,10 +98,6 @@ package struct StoreKeyPlaces {
     }
 
     private static func sealing<Value: ~Copyable>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
-        do throws(Failure) {
-            return try body()
-        } catch {
-            throw error.sealing
-        }
+        try translating({ (error: Failure) in error.sealing }, body)
     }
 }

@@ -70,6 +70,18 @@ extension Failure.Code {
     package static let internalError = Self("InternalError")
 }
 
+/// Runs `body`, and throws its error as what the caller reports.
+package func translating<Value: ~Copyable, Cause: Error, Reported: Error>(
+    _ report: (Cause) -> Reported,
+    _ body: () throws(Cause) -> Value
+) throws(Reported) -> Value {
+    do throws(Cause) {
+        return try body()
+    } catch {
+        throw report(error)
+    }
+}
+
 extension Result {
     /// The outcome of an asynchronous body, for a task whose end is awaited elsewhere.
     package init(of body: () async throws(Failure) -> Success) async {

@@ -20,10 +20,6 @@ package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         _ place: @autoclosure () -> String,
         _ read: () throws(Malformed) -> Value
     ) throws(Malformed) -> Value {
-        do throws(Malformed) {
-            return try read()
-        } catch {
-            throw error.at(place())
-        }
+        try translating({ (error: Malformed) in error.at(place()) }, read)
     }
 }

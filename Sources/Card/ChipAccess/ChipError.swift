@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
+import Text
 
 /// Why a step of a protocol with a chip failed, on the side of the terminal or of the chip.
 package enum ChipError: Error, Sendable, Equatable {
@@ -58,11 +59,7 @@ extension ChipError {
 
 /// Runs a cryptographic step.
 package func cryptoStep<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(ChipError) -> T {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw ChipError(error)
-    }
+    try translating(ChipError.init, body)
 }
 
 /// Runs an exchange with the card.

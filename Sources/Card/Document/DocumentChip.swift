@@ -3,6 +3,7 @@ package import ChipAccess
 import Crypto
 package import ISO7816
 import Secrets
+import Text
 
 /// The terminal's side of one document on one connection: access, files, and the protocols that prove the chip.
 ///
@@ -276,10 +277,6 @@ package actor DocumentChip {
     func dropChannel() { channel = nil }
 
     static func step<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(DocumentError) -> T {
-        do throws(CryptoError) {
-            return try body()
-        } catch {
-            throw DocumentError(ChipError(error))
-        }
+        try translating({ DocumentError(ChipError($0)) }, body)
     }
 }

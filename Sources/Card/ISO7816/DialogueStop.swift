@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// Why a dialogue with a card has ended early.
 package enum DialogueStop<Problem: Error>: Error {
@@ -20,11 +21,7 @@ package enum DialogueStop<Problem: Error>: Error {
 
     /// Runs a step that sends nothing.
     package static func check<Value: ~Copyable>(_ step: () throws(Problem) -> Value) throws(Self) -> Value {
-        do throws(Problem) {
-            return try step()
-        } catch {
-            throw .problem(error)
-        }
+        try translating(Self.problem, step)
     }
 }
 

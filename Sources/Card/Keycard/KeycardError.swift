@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
+import Text
 
 /// Why a dialogue with a Keycard failed. No case contains a secret.
 package enum KeycardError: Error, Sendable, Equatable {
@@ -38,9 +39,5 @@ package enum KeycardError: Error, Sendable, Equatable {
 
 /// Runs a cryptographic step.
 func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(KeycardError) -> T {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw .crypto(error)
-    }
+    try translating(KeycardError.crypto, body)
 }

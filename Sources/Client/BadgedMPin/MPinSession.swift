@@ -36,15 +36,12 @@ public struct MPinSession: Sendable {
     /// Sends a command that is answered at once. A task of its own reads the answer, also if the calling task is
     /// cancelled. Otherwise the answer would become an event, and could be taken for the result of the next workflow.
     private func request(_ command: String, _ members: [JSON.Member]) async throws(ClientError) -> JSON {
-        let task = Task { [connection] () -> Result<JSON, ClientError> in
-            do throws(ClientError) {
-                let event = try await connection.request(command, members)
-                return event.message.refusal.map { .failure($0) } ?? .success(event.json)
-            } catch {
-                return .failure(error)
-            }
+        let task = Task { [connection] in
+            await Result { () async throws(ClientError) in try await connection.request(command, members) }
         }
-        return try await task.value.get()
+        let event = try await task.value.get()
+        if let refusal = event.message.refusal { throw refusal }
+        return event.json
     }
 
     // MARK: Connections

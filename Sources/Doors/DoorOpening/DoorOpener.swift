@@ -167,12 +167,10 @@ import Threads
         alarm.set(after: limit)
         defer { alarm.cancel() }
         let signing = Task { @Loop in
-            do {
+            do throws(Failure) {
                 result.fill(.success(try await key.sign(digest: digest)))
-            } catch let error as Failure {
-                result.fill(.failure(.key(error.message)))
             } catch {
-                result.fill(.failure(.key(nil)))
+                result.fill(.failure(.key(error.message)))
             }
         }
         let signature = await result.value(whenCancelled: .failure(.key(nil)))

@@ -3,6 +3,7 @@ package import Concurrency
 package import DoorOpening
 package import DoorReaders
 import Scanners
+import Text
 
 /// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
 @Loop package final class BlueZConnector: DoorConnector {
@@ -16,12 +17,10 @@ import Scanners
         adapter: Int,
         within limit: Milliseconds
     ) async throws(DoorLinkFailure) -> any DoorLink {
-        let link: BlueZLink
-        do throws(ScannerFault) {
-            link = BlueZLink(try SystemBus(address: address), device, adapter: adapter)
-        } catch {
-            throw .failed(error.text)
+        let bus = try translating({ DoorLinkFailure.failed($0.text) }) { () throws(ScannerFault) in
+            try SystemBus(address: address)
         }
+        let link = BlueZLink(bus, device, adapter: adapter)
         do throws(DoorLinkFailure) {
             try await link.establish(within: limit)
         } catch {

@@ -17,6 +17,8 @@ import Threads
     private var fault: (error: StartError, since: Int64)?
     private var loads = 0
     private var watch: FileWatch?
+    /// Called when a file has been read, or could not be.
+    var onLoad: @Loop () -> Void = {}
 
     /// `path` is `[credentials] allow_list`; nil: there is no list.
     package init(_ path: String?, _ siteKey: SiteKey?) { (self.path, self.siteKey) = (path, siteKey) }
@@ -48,6 +50,7 @@ import Threads
             Log.info("the allow list has \(new.count) entries")
         case .failure(let error): failed(error, path)
         }
+        onLoad()
     }
 
     private func failed(_ error: StartError, _ path: String) {

@@ -82,20 +82,15 @@ struct AuthenticationResult: Equatable {
             // Report CANCEL to the client even if the service fails at the same time.
             throw Task.isCancelled ? EServiceFailure(.userCancelled, .cancelledByUser) : error
         }
-        let consent: Consent
         do throws(Failure) {
-            consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
-        } catch {
-            throw EServiceFailure(error.reason, Self.status(of: error.reason))
-        }
-        let authorization = PACEAuthorization(
-            chat: CHAT(.terminal, consent.effective),
-            certificateDescription: request.description.encoded,
-            isByCAN: consent.isByCAN
-        )
-        let requirements = EIDRequirements(request, consent, automaticPINs)
-        let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
-        do throws(Failure) {
+            let consent = try await workflow.ask(AccessRightsPrompt(consent: Consent(request, today: today)))
+            let authorization = PACEAuthorization(
+                chat: CHAT(.terminal, consent.effective),
+                certificateDescription: request.description.encoded,
+                isByCAN: consent.isByCAN
+            )
+            let requirements = EIDRequirements(request, consent, automaticPINs)
+            let dialogue = EIDDialogue(registry, workflow, readerName: readerName, requirements, now: now)
             try await dialogue.run { [self] card throws(Failure) in
                 let pace = try await dialogue.open(card, for: authorization)
                 do throws(EServiceFailure) {

@@ -126,28 +126,20 @@ extension KeyFeature {
         guard let publicKey = key.publicKey else { throw Failure(.keyUnfit, "the key cannot sign") }
         guard let endpoint = try await vault.endpoint(of: uid) else { throw .notSetUp }
         let signer = try await vault.signingKey(key.id, of: uid)
-        do {
-            let nonce = try nonce ?? Hex.encode(Random.bytes(16))
-            let numbers = CredentialNumber.views(of: publicKey).map { number in
-                JSON.object([
-                    .init("bits", .number(String(number.bits))), .init("hex", .string(number.hex)),
-                    .init("decimal", .string(number.decimal)),
-                ])
-            }
-            let payload = JSON.object([
-                .init("version", .number("1")), .init("keyType", .string("P-256")),
-                .init("publicKey", .string(Hex.encode(publicKey))),
-                .init("numbers", .array(numbers)), .init("nonce", .string(nonce)),
-                .init("deviceId", .string(endpoint.id)), .init("protection", .string(key.protection.rawValue)),
+        let random = try cryptography { () throws(CryptoError) in try Random.bytes(16) }
+        let numbers = CredentialNumber.views(of: publicKey).map { number in
+            JSON.object([
+                .init("bits", .number(String(number.bits))), .init("hex", .string(number.hex)),
+                .init("decimal", .string(number.decimal)),
             ])
-            return try await SignedText.make(type: "badged-key", payload, publicKey: publicKey) { digest in
-                try await signer.sign(digest: digest)
-            }
-        } catch let error as Failure {
-            throw error
-        } catch {
-            throw Failure(.internalError, "cannot sign: \(error)")
         }
+        let payload = JSON.object([
+            .init("version", .number("1")), .init("keyType", .string("P-256")),
+            .init("publicKey", .string(Hex.encode(publicKey))),
+            .init("numbers", .array(numbers)), .init("nonce", .string(nonce ?? Hex.encode(random))),
+            .init("deviceId", .string(endpoint.id)), .init("protection", .string(key.protection.rawValue)),
+        ])
+        return try await SignedText.make(type: "badged-key", payload, key: signer)
     }
 
     // MARK: Enrolment files

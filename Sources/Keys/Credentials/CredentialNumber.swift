@@ -57,6 +57,5 @@ package protocol CredentialKey: Sendable {
     var publicKey: [UInt8] { get }
 
     /// Signs a SHA-256 digest with ECDSA. Returns r and s, 64 bytes.
-    /// - Throws: `Failure` if there is advice for the user.
-    func sign(digest: [UInt8]) async throws -> [UInt8]
+    func sign(digest: [UInt8]) async throws(Failure) -> [UInt8]
 }

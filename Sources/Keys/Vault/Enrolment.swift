@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Credentials
 import Crypto
 package import Text
 
@@ -140,10 +141,12 @@ package enum SignedText {
     package static func make(
         type: String,
         _ payload: JSON,
-        publicKey: [UInt8],
-        sign: (_ digest: [UInt8]) async throws -> [UInt8]
-    ) async throws -> String {
-        let text = unsigned(type: type, payload, publicKey: publicKey)
-        return text + "." + Base64.url.encode(try await sign(try DigestAlgorithm.sha256.hash(Array(text.utf8))))
+        key: any CredentialKey
+    ) async throws(Failure) -> String {
+        let text = unsigned(type: type, payload, publicKey: key.publicKey)
+        let digest = try cryptography { () throws(CryptoError) in
+            try DigestAlgorithm.sha256.hash(Array(text.utf8))
+        }
+        return text + "." + Base64.url.encode(try await key.sign(digest: digest))
     }
 }

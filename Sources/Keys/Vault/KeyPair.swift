@@ -46,12 +46,14 @@ final class SoftwareKey: CredentialKey {
         self.scalar = scalar
     }
 
-    @concurrent func sign(digest: [UInt8]) async throws -> [UInt8] {
-        guard digest.count == DigestAlgorithm.sha256.count else { throw CryptoError.invalidLength }
-        let key = try ECPrivateKey(scalar, on: Curve.secp256r1.group)
-        // If the stored private part belongs to another key, the key must not sign.
-        guard key.publicKey.uncompressed == publicKey else { throw CryptoError.invalidKey }
-        return try ECDSA.sign(digest: digest, with: key)
+    @concurrent func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
+        try cryptography { () throws(CryptoError) in
+            guard digest.count == DigestAlgorithm.sha256.count else { throw .invalidLength }
+            let key = try ECPrivateKey(scalar, on: Curve.secp256r1.group)
+            // If the stored private part belongs to another key, the key must not sign.
+            guard key.publicKey.uncompressed == publicKey else { throw .invalidKey }
+            return try ECDSA.sign(digest: digest, with: key)
+        }
     }
 }
 
@@ -63,9 +65,8 @@ struct TPMKey: CredentialKey {
 
     var publicKey: [UInt8] { key.publicKey }
 
-    func sign(digest: [UInt8]) async throws -> [UInt8] {
-        guard digest.count == DigestAlgorithm.sha256.count else { throw CryptoError.invalidLength }
-        guard let tpm else { throw Failure.tpm(.notAllowed) }
+    func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
+        guard let tpm else { throw .tpm(.notAllowed) }
         return try await tpm.sign(digest: digest, with: key)
     }
 }

@@ -140,11 +140,7 @@ package struct AntelopeNode: Sendable {
         orElse failure: (String) -> NodeFailure = NodeFailure.malformed,
         _ body: (Answer) throws(Malformed) -> Value
     ) throws(NodeFailure) -> Value {
-        do throws(Malformed) {
-            return try body(answer)
-        } catch {
-            throw failure(error.text)
-        }
+        try translating({ failure($0.text) }) { () throws(Malformed) in try body(answer) }
     }
 
     /// Sends a question and returns the body of the answer.

@@ -126,12 +126,10 @@ struct RequestCheck {
         guard let bytes = input.description else {
             throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription)
         }
-        let description: CertificateDescription
-        do throws(Malformed) {
-            description = try CertificateDescription(bytes)
-        } catch {
-            throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: "\(error)")
-        }
+        let description = try translating(
+            { EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: $0.text) },
+            { () throws(Malformed) in try CertificateDescription(bytes) }
+        )
         guard let url = description.subjectURL, !url.isEmpty else {
             throw EServiceFailure(.certificateCheckFailedNoSubjectURLInDescription, .noSubjectURL)
         }

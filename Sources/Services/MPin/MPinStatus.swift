@@ -113,9 +113,5 @@ extension Failure {
 package func serverValues<Value: ~Copyable>(
     _ body: () throws(CryptoError) -> Value
 ) throws(Failure) -> Value {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw .ofServer(error)
-    }
+    try translating(Failure.ofServer, body)
 }

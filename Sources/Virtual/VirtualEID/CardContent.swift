@@ -28,13 +28,9 @@ struct CardContent {
             }
         }
         algorithms = CardAlgorithms(files)
-        do throws(Malformed) {
-            trustPoint =
-                if let given = description.trustPoint { try Authority(trustPoint: given) } else {
-                    try Self.defaultTrustPoint.get()
-                }
-        } catch {
-            throw Malformed("the trust point is not a self-signed CV certificate: \(error)")
+        trustPoint = try Malformed.at("the trust point is not a self-signed CV certificate") { () throws(Malformed) in
+            guard let given = description.trustPoint else { return try Self.defaultTrustPoint.get() }
+            return try Authority(trustPoint: given)
         }
         try Self.check(description)
     }

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of the programs: digits and dots, and what dpkg sorts before or after a release. `make` links that of the
+ * commit in its place (packaging/version). */
+const char *badged_version(void);
+
 /* epoll: events are bits of these constants. Hang-up and error are reported without being requested. */
 extern const uint32_t CLINUX_EPOLLIN, CLINUX_EPOLLOUT, CLINUX_EPOLLHUP, CLINUX_EPOLLERR;
 enum clinux_epoll_operation { CLINUX_EPOLL_ADD, CLINUX_EPOLL_MODIFY, CLINUX_EPOLL_REMOVE };

@@ -23,11 +23,7 @@ public struct Event: Sendable {
     public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
 
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
-        do throws(Malformed) {
-            json = try JSON(line)
-        } catch {
-            throw .malformed(error.text)
-        }
+        json = try translating({ ClientError.malformed($0.text) }) { () throws(Malformed) in try JSON(line) }
         guard json.members != nil else { throw .malformed("a line is not an object") }
         text = String(decoding: line, as: UTF8.self)
         message = MessageTable.read(json)

@@ -392,9 +392,5 @@ enum CardChange: Equatable {
 
 /// Runs a cryptographic step that needs no card.
 func compute<T>(_ name: StaticString, _ body: () throws(CryptoError) -> T) throws(Failure) -> T {
-    do throws(CryptoError) {
-        return try body()
-    } catch {
-        throw Failure(.crypto(error), at: name)
-    }
+    try translating({ (error: CryptoError) in Failure(.crypto(error), at: name) }, body)
 }

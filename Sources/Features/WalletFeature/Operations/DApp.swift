@@ -54,9 +54,5 @@ extension Arguments {
 
 /// Names the member whose value is wrong.
 func valid<T>(_ name: StaticString, _ body: () throws(Malformed) -> T) throws(Failure) -> T {
-    do throws(Malformed) {
-        return try body()
-    } catch {
-        throw Failure(operation: .badField, "\(name): \(error.text)")
-    }
+    try translating({ (error: Malformed) in Failure(operation: .badField, "\(name): \(error.text)") }, body)
 }

@@ -2,6 +2,7 @@
 import HDWallet
 import Keycard
 import Secrets
+import Text
 
 /// The words of a wallet during one workflow. They are wiped with the last reference.
 final class PaperWallet: Sendable {
@@ -15,8 +16,10 @@ final class PaperWallet: Sendable {
     }
 
     /// Derives the keys of words that a user has typed.
-    @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(KeycardError) -> PaperWallet {
-        try PaperWallet(typed.mnemonic.clone())
+    @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(Failure) -> PaperWallet {
+        try translating({ Failure($0, at: "BIP-32") }) { () throws(KeycardError) in
+            try PaperWallet(typed.mnemonic.clone())
+        }
     }
 
     private init(_ mnemonic: consuming Mnemonic) throws(KeycardError) {

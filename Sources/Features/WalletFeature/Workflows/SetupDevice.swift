@@ -140,12 +140,7 @@ struct AuthorizeDevice: WalletWorkflow {
             let typed = try await flow.workflow.ask(
                 WordsPrompt(count: wordCount, userID: flow.request.userID, error: error)
             )
-            let words: PaperWallet
-            do throws(KeycardError) {
-                words = try await PaperWallet.derived(from: typed)
-            } catch {
-                throw Failure(error, at: "BIP-32")
-            }
+            let words = try await PaperWallet.derived(from: typed)
             if keyUID == nil || keyUID == words.wallet.keyUID { return words }
             error = "The words are those of another wallet"
         }

@@ -57,10 +57,8 @@ struct Signing: Sendable, Equatable {
             return Signing(content: .preimage(bytes))
         }
         let json = try arguments.required("typedData", "an object") { $0.members == nil ? nil : $0 }
-        do throws(Malformed) {
-            return Signing(content: .typedData(try TypedData(json)))
-        } catch {
-            throw Failure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)")
+        return try translating({ Failure(.invalidDataDefinition, "typedData cannot be signed: \($0.text)") }) {
+            () throws(Malformed) in Signing(content: .typedData(try TypedData(json)))
         }
     }
 

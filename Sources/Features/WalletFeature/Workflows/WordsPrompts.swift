@@ -88,10 +88,8 @@ struct WordsPrompt: Prompt {
         guard Mnemonic.count(of: typed) == count else {
             throw Failure(.wrongArgument, "You must provide \(count) words")
         }
-        do throws(Malformed) {
-            return Typed(try Mnemonic(words: typed))
-        } catch {
-            throw Failure(.wrongArgument, error.text.prefix(1).uppercased() + error.text.dropFirst())
+        return try translating({ Failure(.wrongArgument, $0.text.prefix(1).uppercased() + $0.text.dropFirst()) }) {
+            () throws(Malformed) in Typed(try Mnemonic(words: typed))
         }
     }
 }

@@ -118,12 +118,10 @@ struct ContractFile {
 
     init(path: String) throws {
         let text = try FileContent.read(path, limit: Self.limit)
-        let json: JSON
-        do throws(Malformed) {
-            json = try JSON(text)
-        } catch {
-            throw CommandFailure(.failed, "\(path) is not JSON: \(error.text)", hint: "correct the file")
-        }
+        let json = try translating(
+            { CommandFailure(.failed, "\(path) is not JSON: \($0.text)", hint: "correct the file") },
+            { () throws(Malformed) in try JSON(text) }
+        )
         try self.init(json, path)
     }
 

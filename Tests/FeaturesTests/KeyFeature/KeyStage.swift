@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Foundation
+import HTTP
+import Host
+import KeyFeature
+import Server
+import ServerDoubles
+import Store
+import Synchronization
+import TPM
+import TestSupport
+import Testing
+import Text
+import Vault
+
+/// A server with the feature, its store and an issuer, and one client.
+@Loop final class KeyStage {
+    let folder: String
+    let store: StateStore
+    let issuer: IssuerDouble
+    /// The TPM in which the keys are; nil: they are in software.
+    let device: SoftwareTPM?
+    let clock = Clock()
+    let server: TestServer
+    let client: TestClient
+
+    /// Seconds since 1970, which the test sets.
+    final class Clock: Sendable {
+        private let time = Mutex(1_800_000_000)
+        var now: Int { time.withLock { $0 } }
+        func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
+    }
+
+    enum Place { case web, secure, folder, none }
+
+    init(
+        issuer place: Place = .web,
+        trusts: Bool = true,
+        store: StateStore? = nil,
+        keys protection: KeyRecord.Protection = .software,
+        permissions: Permissions = .all
+    ) async throws {
+        let folder = NSTemporaryDirectory() + "badged-keys-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        self.folder = folder
+        issuer = try IssuerDouble(isSecure: place == .secure)
+        var settings = IssuerSettings()
+        switch place {
+        case .web: settings.place = .web(try #require(WebAddress(issuer.address)))
+        case .secure:
+            settings.place = .web(try #require(WebAddress(issuer.address)))
+            try issuer.authority.write(toFile: folder + "/ca.pem", atomically: true, encoding: .utf8)
+            settings.authorities = .file(folder + "/ca.pem")
+        case .folder: settings.place = .folder(folder + "/issuer")
+        case .none: break
+        }
+        if trusts { settings.fingerprints = [issuer.fingerprint] }
+        device = protection == .tpm ? try await SoftwareTPM() : nil
+        let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
+        let opened = StateStore { () async throws(Failure) in
+            try await Store.open(folder: folder + "/state", credentials: nil, tpm: tpm)
+        }
+        self.store = store ?? opened
+        let feature = KeyFeature(Vault(self.store, tpm: tpm, now: { [clock] in clock.now }), settings)
+        server = try await TestServer(readers: 0, permissions: permissions, moreFeatures: { _ in [feature] })
+        client = try server.connect(uid: 1000, permissions)
+    }
+
+    func publish() throws { try issuer.publish(in: folder + "/issuer") }
+
+    /// Sends a command and returns its answer.
+    func ask(_ command: String, _ members: String = "", by other: TestClient? = nil) async -> JSON {
+        let client = other ?? client
+        await client.send(#"{"cmd":"\#(command)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
+        while let message = await client.next() {
+            if message["msg"]?.string != "WALLET_PENDING" { return message }
+        }
+        return .null
+    }
+
+    /// The name of the error with which a command ends; "" after success.
+    func error(_ command: String, _ members: String = "", by other: TestClient? = nil) async -> String {
+        await ask(command, members, by: other)["error"]?.string ?? ""
+    }
+
+    /// Makes a key with an endpoint before it, and returns its id.
+    func newKey(_ members: String = "", by other: TestClient? = nil) async throws -> String {
+        #expect(await error("SETUP_ENDPOINT", by: other) == "")
+        let key = await ask("NEW_KEY", members, by: other)
+        return try #require(key["id"]?.string, "\(key)")
+    }
+
+    func keys() async -> [JSON] { await ask("GET_KEYS")["keys"]?.array ?? [] }
+}
