@@ -16,19 +16,19 @@ packaging/container/build "$work/one" >"$work/built" 2>&1 || {
     exit 1
 }
 sed 's/^/  /' "$work/built"
-blob() { echo "$work/$1/image/blobs/sha256/$2"; }
-size=$(du -sb "$work/one/image/blobs" | cut -f1)
+blob() { echo "$work/$1/badged/blobs/sha256/$2"; }
+size=$(du -sb "$work/one/badged/blobs" | cut -f1)
 check "the image has at most 60 MB ($size bytes)" test "$size" -le 60000000
 packaging/container/build "$work/two" >/dev/null 2>&1 || true
-check "a second build makes the same image" diff -r "$work/one/image/blobs" "$work/two/image/blobs"
-umoci unpack --image "$work/one/image:badged" "$work/bundle" >/dev/null 2>&1 || { echo "  FAILED: umoci unpack"; exit 1; }
+check "a second build makes the same image" diff -r "$work/one/badged/blobs" "$work/two/badged/blobs"
+umoci unpack --image "$work/one/badged:latest" "$work/bundle" >/dev/null 2>&1 || { echo "  FAILED: umoci unpack"; exit 1; }
 system=$work/bundle/rootfs
 check "the image starts badged with the virtual card, as its own user" python3 - "$work/bundle/config.json" <<'END'
 import json, sys
 process = json.load(open(sys.argv[1]))["process"]
 assert process["args"] == ["/usr/bin/badged", "--virtual", "--no-nfc", "--no-ble"], process["args"]
 assert (process["user"]["uid"], process["user"]["gid"]) == (990, 990), process["user"]
-assert "STATE_DIRECTORY=/var/lib/badged" in process["env"], process["env"]
+assert {"STATE_DIRECTORY=/var/lib/badged", "PATH=/usr/bin"} <= set(process["env"]), process["env"]
 END
 check "it has no shell" test ! -e "$system/bin/sh"
 check "it has licences of what it links" test -s "$system/usr/share/doc/libssl3/copyright" -a -s "$system/usr/share/doc/badged/copyright"
