@@ -64,6 +64,7 @@ extension DocumentChip {
         var total: Int?
         var reopenings = 0
         partial[file] = nil
+        if !hasChannel { try await reopen(for: file) }
         if abilities.selectsFiles { try await select(file) }
         defer { if total.map({ content.count < $0 }) ?? true { partial[file] = content } }
         while total.map({ content.count < $0 }) ?? true {
@@ -81,12 +82,10 @@ extension DocumentChip {
             do throws(ChipError) {
                 answer = try await protected(command(file, offset: content.count, count: wanted))
             } catch {
-                if content.isEmpty, case .status(let status) = error, Self.deniesShortID(status),
-                    !abilities.selectsFiles
-                {
-                    abilities.selectsFiles = true
+                if content.isEmpty, case .status(let status) = error, mayKnowIdentifier(status) {
                     try await reopen(for: file)
                     try await select(file)
+                    abilities.selectsFiles = true
                     continue
                 }
                 // The chip has ended the channel: it is opened again, and asked for less.
@@ -100,9 +99,9 @@ extension DocumentChip {
                 if !content.isEmpty || abilities.selectsFiles { try await select(file) }
                 continue
             }
-            if content.isEmpty, Self.deniesShortID(answer.status), !abilities.selectsFiles {
-                abilities.selectsFiles = true
+            if content.isEmpty, mayKnowIdentifier(answer.status) {
                 try await select(file)
+                abilities.selectsFiles = true
                 continue
             }
             let data = isOdd ? try Self.unwrap(answer, file) : answer.data
@@ -156,10 +155,21 @@ extension DocumentChip {
         [0x6981, 0x6985, 0x6986, 0x6A81, 0x6A86, 0x6B00].contains(status.value)
     }
 
+    /// Whether the file may be read after SELECT. vicc does not find a file (6A82) by its short identifier.
+    private func mayKnowIdentifier(_ status: StatusWord) -> Bool {
+        !abilities.selectsFiles && (Self.deniesShortID(status) || status.value == 0x6A82)
+    }
+
     /// SELECT by file identifier, which makes the file current again. ICAO 9303-10 3.6.2.
     private func select(_ file: DocumentFile) async throws(DocumentError) {
-        let answer = try await transmit(Self.selection(of: file))
-        guard answer.status == .ok else { throw .refused(file, answer.status) }
+        let status: StatusWord
+        do throws(ChipError) {
+            status = try await protected(Self.selection(of: file)).status
+        } catch {
+            guard case .status(let refusal) = error else { throw DocumentError(error) }
+            status = refusal
+        }
+        guard status == .ok else { throw .refused(file, status) }
     }
 
     static func selection(of file: DocumentFile) -> CommandAPDU {

@@ -174,6 +174,7 @@ package actor DocumentChip {
 
     /// Sends GENERAL AUTHENTICATE with command chaining.
     private func general(_ data: [UInt8]) async throws(ChipError) -> [UInt8] {
+        guard !Task.isCancelled else { throw .card(.cancelled) }
         commands += 1
         let answer = try await base.exchange(CommandAPDU(0x10, 0x86, 0x00, 0x00, data: data, le: 256))
         guard answer.status == .ok else { throw .status(answer.status) }

@@ -140,7 +140,13 @@ struct DocumentRequest {
     /// Reads and checks. What was read before the document has left stays.
     private func run(_ chip: DocumentChip, _ key: AccessKey) async throws(DocumentError) {
         workflow.workBegins()
-        guard let anchors = await currentAnchors() else { throw .card(.cancelled) }
+        // The folder may have hundreds of files.
+        let folder = anchors
+        let anchors = await withTaskCancellationHandler {
+            await folder.value
+        } onCancel: {
+            folder.cancel()
+        }
         // A copy, because the reading is not isolated to the loop; the files are not copied.
         var copy = reading
         reading = DocumentReading(groups: request.groups)
@@ -156,16 +162,5 @@ struct DocumentRequest {
             resets -= 1
             throw .card(.removed)
         }
-    }
-
-    /// Waits for the authorities; nil when the workflow is cancelled meanwhile.
-    private func currentAnchors() async -> DocumentAnchors? {
-        let (stream, continuation) = AsyncStream<DocumentAnchors>.makeStream()
-        Task { [anchors] in
-            continuation.yield(await anchors.value)
-            continuation.finish()
-        }
-        for await anchors in stream { return anchors }
-        return nil
     }
 }

@@ -92,12 +92,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         }
         let answer = run(command)
         if description.quirks.answersInPlain, command.ins & 0xFE == 0xB0 { return answer.bytes }
-        if description.quirks.beyondEnd != nil, answer.status.value == description.quirks.beyondEnd {
-            return refuse(answer.status.value)
-        }
-        if description.quirks.shortIDEndsChannel, answer.status.value == description.quirks.noShortID {
-            return refuse(answer.status.value)
-        }
+        if description.quirks.endsChannel.contains(answer.status.value) { return refuse(answer.status.value) }
         guard let wrapped = try? channel?.wrap(answer) else { return refuse(0x6F00) }
         return wrapped.bytes
     }

@@ -23,8 +23,8 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         package var noCardAccess: UInt16 = 0x6A82
         /// The answer to a short file identifier; nil: it is known.
         package var noShortID: UInt16?
-        /// Whether a short file identifier that is not known ends the channel.
-        package var shortIDEndsChannel = false
+        /// The status words that are answered without protection, which ends the channel.
+        package var endsChannel: Set<UInt16> = []
         /// The most bytes that one READ BINARY gives; more is answered with 6700 without protection.
         package var maximumRead: Int?
         /// Whether commands and answers may have extended lengths.

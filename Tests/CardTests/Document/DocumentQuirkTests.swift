@@ -27,13 +27,19 @@ struct DocumentQuirkTests {
         .init(name: "EF.CardAccess is refused with 6986") { $0.quirks.noCardAccess = 0x6986 },
         .init(name: "short file identifiers are refused with 6985") { $0.quirks.noShortID = 0x6985 },
         .init(name: "a short file identifier ends the channel with 6A86") {
-            ($0.quirks.noShortID, $0.quirks.shortIDEndsChannel) = (0x6A86, true)
+            ($0.quirks.noShortID, $0.quirks.endsChannel) = (0x6A86, [0x6A86])
         },
         .init(name: "a read of more than 160 bytes ends the channel") { $0.quirks.maximumRead = 160 },
         .init(name: "a read of more than 223 bytes ends the channel") { $0.quirks.maximumRead = 223 },
-        .init(name: "a read beyond the end ends the channel with 6B00") { $0.quirks.beyondEnd = 0x6B00 },
-        .init(name: "a read beyond the end ends the channel with 6CE7") { $0.quirks.beyondEnd = 0x6CE7 },
-        .init(name: "a read beyond the end ends the channel with 6282") { $0.quirks.beyondEnd = 0x6282 },
+        .init(name: "a read beyond the end ends the channel with 6B00") {
+            ($0.quirks.beyondEnd, $0.quirks.endsChannel) = (0x6B00, [0x6B00])
+        },
+        .init(name: "a read beyond the end ends the channel with 6CE7") {
+            ($0.quirks.beyondEnd, $0.quirks.endsChannel) = (0x6CE7, [0x6CE7])
+        },
+        .init(name: "a read beyond the end ends the channel with 6282") {
+            ($0.quirks.beyondEnd, $0.quirks.endsChannel) = (0x6282, [0x6282])
+        },
         .init(name: "there is no EF.COM") { $0.files["COM"] = nil },
         .init(name: "there is no EF.DIR and no EF.ATR/INFO") { ($0.files["DIR"], $0.files["ATR"]) = (nil, nil) },
         .init(name: "there are no extended lengths") { $0.quirks.hasExtendedLength = false },
@@ -95,6 +101,35 @@ struct DocumentQuirkTests {
         #expect(last.data == [0x53, 1, 7])
     }
 
+    @Test("a chip that finds no file by its short identifier", arguments: [[], [0x6A82]] as [Set<UInt16>])
+    func identifierNotFound(endsChannel: Set<UInt16>) async throws {
+        let entry = try DocumentCatalogue.shared.document("bac-aa-rsa-sha256")
+        var test = try TestReading(
+            entry,
+            change: { ($0.quirks.noShortID, $0.quirks.endsChannel) = (0x6A82, endsChannel) }
+        )
+        try await test.run()
+        #expect(test.reading.checks.verdict == .genuine)
+        #expect(test.reading.files[.group(2)] == entry.files["DG2"])
+    }
+
+    @Test("a file that is missing ends the channel, and the next files are read in a new one")
+    func missingFile() async throws {
+        for name in ["bac-aa-rsa", "pace-gm-bac"] {
+            let entry = try DocumentCatalogue.shared.document(name)
+            var test = try TestReading(
+                entry,
+                groups: [1, 2, 11],
+                change: { ($0.files["DG1"], $0.quirks.endsChannel) = (nil, [0x6A82]) }
+            )
+            try await test.run()
+            #expect(test.reading.groups[1] == .refused)
+            #expect(test.reading.files[.group(2)] == entry.files["DG2"])
+            #expect(test.reading.checks.hashes == HashCheck(result: .failed, reason: .malformed, groups: [1]))
+            #expect(test.reading.checks.verdict == .suspect)
+        }
+    }
+
     @Test("active authentication accepts the other root of RSA")
     func complement() async throws {
         let entry = try DocumentCatalogue.shared.document("bac-aa-rsa")
@@ -141,7 +176,7 @@ struct DocumentQuirkTests {
         let challenges = Mutex(0)
         var test = try TestReading(
             entry,
-            change: { ($0.quirks.noShortID, $0.quirks.shortIDEndsChannel) = (0x6985, true) },
+            change: { ($0.quirks.noShortID, $0.quirks.endsChannel) = (0x6985, [0x6985]) },
             forge: { _, command, answer in
                 guard command.ins == 0x84 else { return answer }
                 let count = challenges.withLock {

@@ -69,18 +69,37 @@ struct ReadDocumentTests {
             try await state.withLock { $0 }?(command)
         }
 
-        /// Lets the card leave the reader at the command with this number, counted from 0.
-        func leave(_ backend: ScriptedReaders, at number: Int) {
+        /// Runs a body at the command with this number, counted from 0.
+        private func at(_ number: Int, _ body: @escaping @Sendable () async throws(CardError) -> Void) {
             let count = Mutex(0)
             before { _ throws(CardError) in
                 let isNow = count.withLock { count in
                     count += 1
                     return count == number + 1
                 }
-                guard isNow else { return }
+                if isNow { try await body() }
+            }
+        }
+
+        /// Lets the card leave the reader at a command.
+        func leave(_ backend: ScriptedReaders, at number: Int) {
+            at(number) { () throws(CardError) in
                 backend.withdraw(from: "Desk")
                 throw .removed
             }
+        }
+
+        /// Lets a command wait.
+        /// - Returns: what yields when the card has the command, and what lets the card answer.
+        func hold(at number: Int) -> (reached: AsyncStream<Void>, release: AsyncStream<Void>.Continuation) {
+            let (reached, waiter) = AsyncStream<Void>.makeStream()
+            let (goesOn, release) = AsyncStream<Void>.makeStream()
+            at(number) { () throws(CardError) in
+                waiter.yield()
+                // A card does not know that its command is no longer wanted.
+                await Task { for await _ in goesOn { break } }.value
+            }
+            return (reached, release)
         }
     }
 
@@ -408,24 +427,13 @@ struct ReadDocumentTests {
         #expect(groups.contains(2))
     }
 
-    @Test("CANCEL ends a reading during any command, and the reader is free after it", arguments: [0, 5, 12, 18])
+    @Test("CANCEL ends a reading during any command, and the reader is free after it", arguments: 0..<19)
     @Loop func cancelAtCommand(number: Int) async throws {
         let fixture = try await Fixture("pace-gm-bac")
         fixture.backend.insert(into: "Desk")
         _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let count = Mutex(0)
-        let (reached, waiter) = AsyncStream<Void>.makeStream()
-        let (goesOn, release) = AsyncStream<Void>.makeStream()
-        fixture.script.before { _ throws(CardError) in
-            let isNow = count.withLock { count in
-                count += 1
-                return count == number + 1
-            }
-            guard isNow else { return }
-            waiter.yield()
-            // A card does not know that its command is no longer wanted.
-            await Task { for await _ in goesOn { break } }.value
-        }
+        let before = fixture.script.commands.count
+        let (reached, release) = fixture.script.hold(at: number)
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         for await _ in reached { break }
         await fixture.client.send(#"{"cmd":"CANCEL"}"#)
@@ -434,7 +442,40 @@ struct ReadDocumentTests {
         #expect(fixture.server.isLent("Desk"))
         release.yield()
         while fixture.server.isLent("Desk") { await fixture.server.registry.nextChange() }
-        #expect(count.withLock { $0 } == number + 1)
+        #expect(fixture.script.commands.count == before + number + 1)
+    }
+
+    @Test("the end of the daemon waits until the card of a cancelled reading is reset")
+    @Loop func end() async throws {
+        let fixture = try await Fixture("pace-gm-bac")
+        let card = try Self.description("pace-gm-bac").makeCard()
+        let isReset = Mutex(false)
+        let isOver = Mutex(false)
+        let script = fixture.script
+        fixture.backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                try await script.run(command)
+                return try await card.answer(command)
+            } disconnect: { reset in
+                if reset { isReset.withLock { $0 = true } }
+            }
+        }
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        let (reached, release) = script.hold(at: 5)
+        await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+        for await _ in reached { break }
+        _ = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "DOCUMENT")
+        let end = Task { @Loop in
+            await fixture.server.registry.stop()
+            isOver.withLock { $0 = true }
+        }
+        // An end that does not wait would be over after a round trip.
+        _ = await fixture.client.answer(to: #"{"cmd":"GET_STATUS"}"#)
+        #expect(!isOver.withLock { $0 } && !isReset.withLock { $0 })
+        release.yield()
+        await end.value
+        #expect(isReset.withLock { $0 })
     }
 
     @Test("a chip that breaks PACE is not read with BAC")
