@@ -31,7 +31,8 @@ import Transfers
     private static func serveRemoteReaders() -> Never {
         do throws(SystemError) { try Loop.start() } catch { ChildProcess.refuse(name, hint: error.description) }
         Task { @Loop in
-            do throws(SystemError) { job = try RemoteJob(socket: socket) { _exit(0) } } catch { _exit(1) }
+            job = try? RemoteJob(socket: socket) { _exit(0) }
+            if job == nil { _exit(1) }
         }
         Loop.park()
     }

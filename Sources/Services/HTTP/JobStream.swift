@@ -33,19 +33,19 @@ import Text
     ///   - maximum: the largest number of bytes that a message may have now.
     ///   - onMessage: returns whether the message was allowed.
     ///   - onEnd: called once, unless `close` is called first.
-    /// - Throws: `SystemError` if the kernel does not watch the socket.
+    /// - Throws: `HTTPFault.unavailable` if the kernel does not watch the socket.
     package init(
         _ run: Network.Run,
         maximum: @escaping @Loop () -> Int,
         onMessage: @escaping @Loop ([UInt8]) -> Bool,
         onEnd: @escaping @Loop (Ending) -> Void
-    ) throws(SystemError) {
+    ) throws(HTTPFault) {
         (self.run, self.maximum, self.onMessage, self.onEnd) = (run, maximum, onMessage, onEnd)
         do throws(SystemError) {
             registration = try Loop.watch(run.descriptor, .read) { [weak self] in self?.handle($0) }
         } catch {
             run.end()
-            throw error
+            throw .unavailable(error.description)
         }
     }
 

@@ -111,16 +111,12 @@ import Threads
         do throws(HTTPFault) {
             let spare = network.spare?.take()
             let run = if let spare { spare } else { try network.start() }
-            do throws(SystemError) {
-                stream = try JobStream(
-                    run,
-                    maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
-                    onMessage: { [weak self] in self?.take($0) ?? false },
-                    onEnd: { [weak self] in self?.ended($0) }
-                )
-            } catch {
-                throw .unavailable(error.description)
-            }
+            stream = try JobStream(
+                run,
+                maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
+                onMessage: { [weak self] in self?.take($0) ?? false },
+                onEnd: { [weak self] in self?.ended($0) }
+            )
         } catch {
             NetworkSlots.giveBack(for: user)
             throw error

@@ -159,17 +159,12 @@ import Secrets
     private func start() -> Bool {
         guard stream == nil else { return true }
         do throws(HTTPFault) {
-            let run = try network.start()
-            do throws(SystemError) {
-                stream = try JobStream(
-                    run,
-                    maximum: { RemoteMessage.maximumCount },
-                    onMessage: { [weak self] in self?.take($0) ?? false },
-                    onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
-                )
-            } catch {
-                throw .unavailable(error.description)
-            }
+            stream = try JobStream(
+                network.start(),
+                maximum: { RemoteMessage.maximumCount },
+                onMessage: { [weak self] in self?.take($0) ?? false },
+                onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
+            )
             return true
         } catch {
             let words = error.text("the network")

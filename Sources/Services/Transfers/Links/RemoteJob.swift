@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import Glibc
-import HTTP
-package import Host
+package import HTTP
+import Host
 import RemoteIFD
 import Secrets
 
@@ -31,7 +31,7 @@ import Secrets
 
     /// Takes the socket to badged. `onEnd` is called when badged has closed it, or has sent a message that is not as it
     /// must be.
-    package init(socket: Int32, onEnd: @escaping @Loop () -> Void) throws(SystemError) {
+    package init(socket: Int32, onEnd: @escaping @Loop () -> Void) throws(HTTPFault) {
         self.onEnd = onEnd
         stream = try JobStream(
             Network.Run(descriptor: socket, process: nil),
