@@ -167,7 +167,7 @@ let package = Package(
         card.target("ISO7816", ["Text"]),
         card.target("ChipAccess", ["Secrets", "Text", "ISO7816", "Crypto"]),
         card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
-        card.target("EID", ["Secrets", "ISO7816", "Crypto", "ChipAccess"]),
+        card.target("EID", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host"]),
         card.target("AnchorImport", ["CountryAuthorities", "EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
         card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),

@@ -255,7 +255,6 @@ struct BadDaemonTests {
             peer.answer("GET_API_LEVEL", #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#)
             peer.send(#"{"msg":"CHANGE_PIN"}"#)
             peer.send(#"{"msg":"CHANGE_PIN","success":true}"#)
-            peer.untilClosed()
         }
         let badged = try await DaemonConnection.connect(to: peer.path, timeout: Self.longTimeout)
         let user = ObservingUser()
@@ -270,13 +269,12 @@ struct BadDaemonTests {
     func pingInsideLine() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_INFO", #"{"VersionInfo":{},"msg":"INFO"}"#)
-            peer.untilClosed()
         }
         let timeout = Duration.seconds(1)
         let badged = try await DaemonConnection.connect(to: peer.path, keepsEvents: true, timeout: timeout)
         try await badged.send(raw: Secret(#"{"cmd":"GET_"#.utf8))
         // Meanwhile a connection with the same timeout has sent its ping, and has ended because nothing answers it.
-        let silentPeer = try ScriptedPeer(answersPings: false) { $0.untilClosed() }
+        let silentPeer = try ScriptedPeer(answersPings: false) { _ in }
         let other = try await DaemonConnection.connect(to: silentPeer.path, keepsEvents: true, timeout: timeout)
         await #expect(throws: ClientError.noAnswer) { try await other.info() }
         #expect(await silentPeer.commands() == ["GET_INFO", "GET_API_LEVEL"])
@@ -307,7 +305,6 @@ struct BadDaemonTests {
             peer.command("RUN_CHANGE_PIN")
             peer.send(#"{"msg":"CHANGE_PIN"}"#)
             peer.send(raw: text)
-            peer.untilClosed()
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
         let error = await #expect(throws: ClientError.self) { try await badged.changePIN(user: ObservingUser()) }
@@ -325,7 +322,6 @@ struct BadDaemonTests {
         let peer = try ScriptedPeer { peer in
             peer.command("RUN_CHANGE_PIN")
             peer.send(raw: text)
-            peer.untilClosed()
         }
         let app = WrapperApp(DaemonTransport(path: peer.path)) { controller, callback in
             if callback == "started" { controller.startChangePin() }
@@ -355,7 +351,6 @@ struct BadDaemonTests {
             peer.send(message)
             if isCancelled { peer.command("CANCEL") }
             peer.send(#"{"msg":"CHANGE_PIN","reason":"User_Cancelled","success":false}"#)
-            peer.untilClosed()
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
         let user = ObservingUser()
@@ -380,7 +375,6 @@ struct BadDaemonTests {
             peer.answer("GET_CERTIFICATE", #"{"msg":"CERTIFICATE"}"#)
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
-            peer.untilClosed()
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
         let user = EIDClosures { _ in
@@ -398,7 +392,10 @@ struct BadDaemonTests {
 
     @Test("BadgedClient: the error of a daemon that has no place for the client is reported")
     func full() async throws {
-        let peer = try ScriptedPeer { $0.send(#"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#) }
+        let peer = try ScriptedPeer { peer in
+            peer.send(#"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
+            peer.hangUp()
+        }
         let badged = try await DaemonConnection.connect(to: peer.path)
         await #expect(throws: ClientError.refused("Cannot process request")) {
             try await badged.changePIN(user: ObservingUser())

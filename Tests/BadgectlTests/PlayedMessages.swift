@@ -90,7 +90,6 @@ extension ScriptedPeer.Connection {
     func endCancelled() {
         command("CANCEL")
         send(Say.cancelled)
-        untilClosed()
     }
 }
 

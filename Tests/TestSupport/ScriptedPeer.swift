@@ -87,13 +87,11 @@ package final class ScriptedPeer: Sendable {
             }
         }
 
-        /// Waits until the client has closed and returns the lines that it sent before.
-        @discardableResult
-        package func untilClosed() -> [String] {
-            var lines: [String] = []
-            while let line = line() { lines.append(line) }
-            return lines
-        }
+        /// Closes, as the end of badged does.
+        package func hangUp() { shutdown(socket, Int32(SHUT_RDWR)) }
+
+        /// Waits until the client has closed.
+        package func untilClosed() { while line() != nil {} }
     }
 
     package let path: String
@@ -106,7 +104,7 @@ package final class ScriptedPeer: Sendable {
     /// Starts the peer.
     /// - Parameters:
     ///   - answersPings: whether pings of the client library are answered, and hidden from the scripts.
-    ///   - script: the script of the first connection.
+    ///   - script: the script of the first connection, which stays open until the client closes, or `hangUp`.
     ///   - others: the script of each later connection.
     /// - Throws: `PeerError` when the socket cannot be created.
     package init(
@@ -130,6 +128,7 @@ package final class ScriptedPeer: Sendable {
                 let connection = Connection(socket, answersPings: answersPings)
                 serve(socket)
                 play(connection)
+                connection.untilClosed()
                 serve(-1)
                 lines(connection.received)
                 Glibc.close(socket)

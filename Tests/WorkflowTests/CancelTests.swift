@@ -81,17 +81,13 @@ struct CancelTests {
         let next = try await ScriptedClient(server)
         try await next.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {}
             < READER 3
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         await next.isQuiet()
@@ -155,8 +151,7 @@ struct CancelTests {
     @Test("CANCEL during PACE with a wrong PIN costs one try, and no further question comes")
     @Loop func cancelWrongPIN() async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(Question.enterPIN.dialogue)
         let gate = recorder.gate { $1.isToken }
         await user.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
@@ -178,8 +173,7 @@ struct CancelTests {
     @Test("CANCEL after the command for the new PIN has no effect; the answer of the card decides")
     @Loop func cancelDuringChange() async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(Question.enterNewPIN.dialogue)
         let gate = recorder.gate { $1.ins == 0x2C }
         await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)

@@ -15,9 +15,7 @@ struct CardTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"deactivated":true}
             < READER 0 deactivated
             < INSERT_CARD deactivated
@@ -31,9 +29,7 @@ struct CardTests {
             > SET_CARD {}
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
@@ -44,9 +40,7 @@ struct CardTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > \(Self.noEIDCard)
             < READER ?
             < INSERT_CARD noEIDCard
@@ -60,9 +54,7 @@ struct CardTests {
             > SET_CARD {}
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
@@ -103,34 +95,26 @@ struct CardTests {
 
     @Test("a card that is lost during identification is requested again", arguments: 0..<7)
     @Loop func lostWhileIdentified(index: Int) async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started())
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"faults":[{"afterApdu":\(index),"do":"remove"}]}
             < INSERT_CARD
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
 
     @Test("a card that is lost while it is being opened is requested again", arguments: 7..<10)
     @Loop func lostWhileOpened(index: Int) async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started())
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"faults":[{"afterApdu":\(index),"do":"remove"}]}
             < READER 3
             <~ READER -
@@ -138,9 +122,7 @@ struct CardTests {
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
@@ -153,9 +135,7 @@ struct CardTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -187,9 +167,7 @@ struct CardTests {
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         #expect(await server.cardState()?.judgedPINs == 2)
@@ -199,13 +177,10 @@ struct CardTests {
     @Test("another card that is inserted during ENTER_PIN gets its own question")
     @Loop func swappedWhileAsked() async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -227,9 +202,7 @@ struct CardTests {
             > SET_PIN 777777
             < READER 3
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         #expect(await recorder.cardState(in: "Simulator")?.judgedPINs == 1)
@@ -239,13 +212,10 @@ struct CardTests {
     @Test("a PIN for one card is never sent to the card that replaces it", arguments: 0..<5)
     @Loop func swappedDuringPACE(step: Int) async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -279,9 +249,7 @@ struct CardTests {
             """
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
@@ -289,13 +257,10 @@ struct CardTests {
     @Test("a new PIN for one card is never sent to the card that replaces it")
     @Loop func swappedDuringChange() async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -326,17 +291,13 @@ struct CardTests {
         #expect(second.judgedPINs == 0)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
     }
@@ -344,14 +305,11 @@ struct CardTests {
     @Test("CAN and PUK for one card are never sent to the card that replaces it", arguments: [1, 0])
     @Loop func swappedUnlocking(tries: Int) async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         let question = tries == 1 ? "CAN" : "PUK"
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":\(tries)}
             < READER \(tries)
             < ENTER_\(question) \(tries)
@@ -388,9 +346,7 @@ struct CardTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"faults":[{"afterApdu":15,"do":"sw:\(status)"}]}
             < READER 3
             < ENTER_PIN 3

@@ -16,9 +16,7 @@ struct KeypadTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"keypad":true,"transportPin":"98765"}
             < READER -
             < READER 3
@@ -42,9 +40,7 @@ struct KeypadTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"keypad":true,"retryCounter":1}
             < READER -
             < READER 1
@@ -68,9 +64,7 @@ struct KeypadTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"keypad":true,"retryCounter":0}
             < READER -
             < READER 0

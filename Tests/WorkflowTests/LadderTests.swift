@@ -14,17 +14,13 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         await user.isQuiet()
@@ -37,9 +33,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -59,9 +53,7 @@ struct LadderTests {
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         let card = try #require(await server.cardState())
@@ -77,9 +69,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -89,9 +79,7 @@ struct LadderTests {
             > SET_PIN 123456
             < READER 3
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         #expect(await server.cardState()?.retryCounter == 3)
@@ -103,9 +91,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":1}
             < READER 1
             < ENTER_CAN 1
@@ -118,9 +104,7 @@ struct LadderTests {
             > SET_PIN 123456
             < READER 3
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         #expect(await server.cardState()?.judgedPINs == 1)
@@ -132,9 +116,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":0}
             < READER 0
             < ENTER_PUK 0
@@ -145,9 +127,7 @@ struct LadderTests {
             > SET_PUK 9876543210
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
         let card = try #require(await server.cardState())
@@ -159,13 +139,10 @@ struct LadderTests {
     @Test("a suspended card gets the PIN inside the CAN channel, without plain commands in between")
     @Loop func nestedChannel() async throws {
         let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":1}
             < READER 1
             < ENTER_CAN 1
@@ -179,9 +156,7 @@ struct LadderTests {
             > SET_PIN 123456
             < READER 3
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         let log = recorder.recorded.map(\.command.short)
@@ -197,8 +172,7 @@ struct LadderTests {
     @Test("a used-up PUK ends the workflow and marks the card, and the next workflow reports the card and waits")
     @Loop func usedUpPUK() async throws {
         let recorder = try RecordingReaders(plugged: ["Simulator"])
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started(recorder))
         #expect(
             try await recorder.insert(
                 VirtualEIDDescription.card { ($0.retryCounter, $0.pukCounter) = (0, 0) },
@@ -235,13 +209,10 @@ struct LadderTests {
 
     @Test("the last use of the PUK unblocks the PIN, and the next use is refused")
     @Loop func lastUseOfPUK() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started())
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":0,"pukCounter":1}
             < READER 0
             < ENTER_PUK 0
@@ -273,9 +244,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"transportPin":"98765"}
             < READER 3
             < ENTER_PIN 3
@@ -287,9 +256,7 @@ struct LadderTests {
             < ENTER_NEW_PIN 3
             > SET_NEW_PIN 98765
             < ENTER_NEW_PIN 3: You must provide 6 digits
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         #expect(await server.cardState()?.isTransport == false)
@@ -305,9 +272,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
@@ -315,9 +280,7 @@ struct LadderTests {
             < ENTER_PIN 3: You must provide 5 - 6 digits
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
         #expect(await server.cardState()?.judgedPINs == 1)
@@ -329,20 +292,14 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.changed)
+            \(Script.asked)
             > SET_CARD
             < READER 3
             < ENTER_PIN 3

@@ -39,15 +39,11 @@ struct ReaderTests {
         try await first.play("< READER 3")
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD
+            \(Script.asked)
             > SET_CARD {"retryCounter":2}
             < READER 2
             < ENTER_PIN 2
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
         await first.isQuiet()
@@ -82,8 +78,7 @@ struct ReaderTests {
 
     @Test("a reader name that is not a string is refused, and no workflow starts")
     @Loop func invalidName() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+        let user = try await ScriptedClient(.started())
         try await user.play(
             """
             > {"cmd":"RUN_CHANGE_PIN","reader":7}
@@ -102,9 +97,7 @@ struct ReaderTests {
         for user in [first, second] {
             try await user.play(
                 """
-                > RUN_CHANGE_PIN
-                < CHANGE_PIN
-                < INSERT_CARD
+                \(Script.asked)
                 > SET_CARD {}
                 < READER 3
                 < ENTER_PIN 3
@@ -126,16 +119,12 @@ struct ReaderTests {
         )
         try await first.play(
             """
-            > CANCEL
-            < READER -
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelled)
             """
         )
         try await second.play(
             """
-            > SET_NEW_PIN 654321
-            < READER -
-            < CHANGE_PIN true
+            \(Script.changed)
             """
         )
         await first.isQuiet()

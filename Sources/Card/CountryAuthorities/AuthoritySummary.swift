@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 import Glibc
+import Text
 
 /// A summary of the trust anchors for people: GET_HEALTH, `trustAnchors`.
 package struct AuthoritySummary: Sendable, Equatable {
@@ -70,13 +71,10 @@ extension CVDate {
 }
 
 extension CVDate {
-    /// The current day in UTC, the time zone of certificates. The C function is gmtime_r.
+    /// The current day in UTC, the time zone of certificates.
     package static var today: CVDate {
-        var now = time(nil)
-        var fields = tm()
-        gmtime_r(&now, &fields)
-        let date = CVDate(year: Int(fields.tm_year) + 1900, month: Int(fields.tm_mon) + 1, day: Int(fields.tm_mday))
+        let now = CalendarDay(of: time(nil))
         // If the clock is outside the years that certificates can name, this day makes all of them invalid.
-        return date ?? .earliest
+        return CVDate(year: now.year, month: now.month, day: now.day) ?? .earliest
     }
 }

@@ -180,22 +180,7 @@ package struct DocumentCertificate: Sendable, Hashable {
 /// Times of certificates. RFC 5280 4.1.2.5.
 package enum DocumentTime {
     /// The day of a time in seconds since 1970, as YYYY-MM-DD, UTC.
-    package static func text(_ time: Int) -> String {
-        // The inverse of `days`: eras of 400 years that begin in March.
-        let shifted = time / 86_400 - (time % 86_400 < 0 ? 1 : 0) + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let day = shifted - era * 146_097
-        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365
-        let dayOfYear = day - (365 * year + year / 4 - year / 100)
-        let month = (5 * dayOfYear + 2) / 153
-        let number = dayOfYear - (153 * month + 2) / 5 + 1
-        let calendar = (month < 10 ? month + 3 : month - 9, year + era * 400 + (month < 10 ? 0 : 1))
-        func padded(_ value: Int, _ width: Int) -> String {
-            let digits = String(value)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
-        }
-        return "\(padded(calendar.1, 4))-\(padded(calendar.0, 2))-\(padded(number, 2))"
-    }
+    package static func text(_ time: Int) -> String { CalendarDay(of: time).text }
 
     /// Reads UTCTime or GeneralizedTime as seconds since 1970; nil for another form than with seconds and Z.
     static func seconds(_ object: BERTLV) -> Int? {
@@ -217,16 +202,6 @@ package enum DocumentTime {
         let pair = { (index: Int) in rest[index] * 10 + rest[index + 1] }
         let (month, day, hour, minute, second) = (pair(0), pair(2), pair(4), pair(6), pair(8))
         guard (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second < 61 else { return nil }
-        return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
-    }
-
-    /// The days from 1970-01-01 to a date of the Gregorian calendar.
-    static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        // Years begin in March, so that the leap day is the last one.
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted >= 0 ? shifted / 400 : (shifted - 399) / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+        return CalendarDay.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
     }
 }

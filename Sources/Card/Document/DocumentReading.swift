@@ -3,6 +3,7 @@ import ChipAccess
 import Crypto
 import Glibc
 import ISO7816
+import Text
 
 /// Reads a document and checks it. A reading that was interrupted goes on with the files that it has, if the same
 /// document comes back.
@@ -390,6 +391,6 @@ extension MachineReadableZone {
             2000 + digits[0] * 10 + digits[1], digits[2] * 10 + digits[3], digits[4] * 10 + digits[5]
         )
         guard (1...12).contains(month), (1...31).contains(day) else { return nil }
-        return DocumentTime.days(year, month, day) * 86_400 + 86_399
+        return CalendarDay.days(year, month, day) * 86_400 + 86_399
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// A day from 2000 to 2099. CV certificates encode it as six bytes with one digit each, YYMMDD. TR-03110-3 D.2.1.3.
 package struct CVDate: Sendable, Hashable, Comparable {
@@ -11,8 +12,7 @@ package struct CVDate: Sendable, Hashable, Comparable {
 
     /// Makes a day; nil when there is no such day.
     package init?(year: Int, month: Int, day: Int) {
-        guard (2000...2099).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year)
-        else { return nil }
+        guard (2000...2099).contains(year), CalendarDay(year: year, month: month, day: day) != nil else { return nil }
         (self.year, self.month, self.day) = (year, month, day)
     }
 
@@ -37,13 +37,5 @@ package struct CVDate: Sendable, Hashable, Comparable {
 
     package static func < (a: CVDate, b: CVDate) -> Bool {
         (a.year, a.month, a.day) < (b.year, b.month, b.day)
-    }
-
-    private static func days(in month: Int, of year: Int) -> Int {
-        switch month {
-        case 2: year % 4 == 0 ? 29 : 28  // no exception between 2000 and 2099
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
     }
 }

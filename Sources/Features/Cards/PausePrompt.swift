@@ -10,12 +10,7 @@ struct PausePrompt: AcknowledgedPrompt {
 
     var name: String { "PAUSE" }
 
-    func message(_ number: Int, to session: Session, error: String?) -> any Message { PauseMessage(cause: cause) }
-}
-
-struct PauseMessage: Message {
-    static let name: StaticString = "PAUSE"
-    let cause: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("cause", cause) }
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        WrittenMessage("PAUSE") { $0.member("cause", cause) }
+    }
 }

@@ -128,7 +128,7 @@ import Wire
 
     private func runReadDocument(_ call: Call) throws(Failure) -> Reply {
         let request = try DocumentRequest(call)
-        return .workflow("READ_DOCUMENT", announcedBy: ReadDocumentStartedMessage()) {
+        return .workflow("READ_DOCUMENT", announcedBy: WrittenMessage("DOCUMENT")) {
             [self] workflow throws(Failure) in
             try await read(request, workflow)
         }
@@ -153,11 +153,4 @@ import Wire
         )
         return Reply(message)
     }
-}
-
-/// DOCUMENT at the start of the workflow has no members.
-private struct ReadDocumentStartedMessage: Message {
-    static let name: StaticString = "DOCUMENT"
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {}
 }

@@ -181,8 +181,14 @@ extension DoorFeature {
         let alarm = Loop.Alarm { [weak client] in client?.questions[token] = nil }
         alarm.set(after: OpeningClient.questionTime)
         client.questions[token] = .init(reader: reader, openingType: type, key: key, alarm: alarm)
-        let expires = OpeningClient.questionTime
-        session.push(AskOpenMessage(token: token, reader: reader.id, openingType: type, expires: expires))
+        session.push(
+            WrittenMessage("ASK_OPEN") {
+                $0.member("token", token)
+                $0.member("reader", reader.id)
+                $0.member("openingType", type.name)
+                $0.member("expiresMs", OpeningClient.questionTime)
+            }
+        )
     }
 
     private func begin(

@@ -78,13 +78,6 @@ struct DoorReaderMessage: Message {
     }
 }
 
-struct DoorReaderLostMessage: Message {
-    static let name: StaticString = "DOOR_READER_LOST"
-    let id: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("id", id) }
-}
-
 /// ADVERT: one advertisement as received.
 struct AdvertMessage: Message {
     static let name: StaticString = "ADVERT"

@@ -113,20 +113,3 @@ struct AutoOpenMessage: Message {
         object.member("openingType", openingType.name)
     }
 }
-
-/// ASK_OPEN: may this reader be opened?
-struct AskOpenMessage: Message {
-    static let name: StaticString = "ASK_OPEN"
-    let token: Int
-    let reader: String
-    let openingType: OpeningType
-    /// Milliseconds.
-    let expires: Milliseconds
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("token", token)
-        object.member("reader", reader)
-        object.member("openingType", openingType.name)
-        object.member("expiresMs", expires)
-    }
-}

@@ -4,6 +4,7 @@ import DoorReaders
 import Scanners
 import Server
 import Text
+import Wire
 
 /// The scan of one client: its settings, and the readers that were reported to the client.
 ///
@@ -109,7 +110,8 @@ import Text
 
     private func forget(_ reader: DoorReader) {
         guard let entry = entries.removeValue(forKey: reader.number), entry.sentAt != nil else { return }
-        session?.push(DoorReaderLostMessage(id: reader.id), coalescing: "DOOR_READER \(reader.number)")
+        let lost = WrittenMessage("DOOR_READER_LOST") { $0.member("id", reader.id) }
+        session?.push(lost, coalescing: "DOOR_READER \(reader.number)")
     }
 
     // MARK: Time

@@ -61,7 +61,7 @@ extension EIDFeature {
         }
         if let module = call.arguments["showUI"]?.string {
             // Any web page can send this request, at any rate.
-            if mayShow(userInterface) { userInterface.push(ShowUIMessage(module: module)) }
+            if mayShow(userInterface) { userInterface.push(WrittenMessage("SHOW_UI") { $0.member("module", module) }) }
             return Reply(ActivationMessage())
         }
         guard let url = call.arguments["tcTokenURL"]?.string, Self.hasHost(url) else {
@@ -76,7 +76,7 @@ extension EIDFeature {
             let error = end.url == nil ? ActivationError(end.reason).rawValue : nil
             session?.answer(ActivationMessage(url: end.url, error: error), to: request)
         }
-        session.push(ActivationAcceptedMessage())
+        session.push(WrittenMessage("ACTIVATION") { $0.member("accepted", true) })
         return .none
     }
 
@@ -143,21 +143,6 @@ struct ActivationMessage: Message {
         if let error { object.member("error", error) }
         if let url { object.member("url", url) }
     }
-}
-
-/// ACTIVATION at the start of the authentication.
-struct ActivationAcceptedMessage: Message {
-    static let name: StaticString = "ACTIVATION"
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("accepted", true) }
-}
-
-/// SHOW_UI asks the user interface to show its window, and optionally a part of the window.
-struct ShowUIMessage: Message {
-    static let name: StaticString = "SHOW_UI"
-    let module: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("module", module) }
 }
 
 /// USER_INTERFACE: whether the client is the user interface for browsers.

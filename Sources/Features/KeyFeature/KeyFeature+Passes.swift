@@ -63,7 +63,7 @@ extension KeyFeature {
     func savePass(_ call: Call) async throws(Failure) -> Reply {
         let reference = try PassReference(call.arguments)
         let uid = try await owner(call)
-        call.session.push(WrittenMessage("WALLET_PENDING") { _ in })
+        call.session.push(WrittenMessage("WALLET_PENDING"))
         let saved = try await alone(uid) { () throws(Failure) in try await save(reference, uid) }
         let (view, storage) = (view(saved), try await vault.keySource())
         return Reply("WALLET_SAVED") { object in

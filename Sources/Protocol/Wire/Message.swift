@@ -43,7 +43,7 @@ package struct WrittenMessage: Message {
     package let msg: StaticString
     private let body: (inout JSONWriter) -> Void
 
-    package init(_ msg: StaticString, _ body: @escaping (inout JSONWriter) -> Void) {
+    package init(_ msg: StaticString, _ body: @escaping (inout JSONWriter) -> Void = { _ in }) {
         (self.msg, self.body) = (msg, body)
     }
 

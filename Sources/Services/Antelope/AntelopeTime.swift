@@ -17,18 +17,17 @@ package struct AntelopeTime: Sendable, Hashable {
     package init(_ text: String) throws(Malformed) {
         let failure = Malformed("expected a time such as 2018-06-15T19:17:47.000")
         let bytes = Array(text.utf8)
-        func number(_ range: Range<Int>) throws(Malformed) -> Int64 {
+        func number(_ range: Range<Int>) throws(Malformed) -> Int {
             guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) else {
                 throw failure
             }
-            return bytes[range].reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+            return bytes[range].reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
         let (year, month, day) = (try number(0..<4), try number(5..<7), try number(8..<10))
         let (hour, minute, second) = (try number(11..<13), try number(14..<16), try number(17..<19))
         let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")]
-        guard marks.allSatisfy({ bytes[$0.0] == $0.1.utf8.first }), (1970...9999).contains(year),
-            (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day), hour < 24, minute < 60,
-            second < 60
+        guard marks.allSatisfy({ bytes[$0.0] == $0.1.utf8.first }), year >= 1970,
+            let date = CalendarDay(year: year, month: month, day: day), hour < 24, minute < 60, second < 60
         else { throw failure }
         var rest = bytes[19...]
         var fraction: Int64 = 0
@@ -41,8 +40,7 @@ package struct AntelopeTime: Sendable, Hashable {
             rest = rest.dropFirst(1 + digits.count)
         }
         guard rest.isEmpty || rest.elementsEqual("Z".utf8) else { throw failure }
-        let days = Self.days(before: year) + (1..<month).reduce(0) { $0 + Self.days(in: $1, of: year) } + day - 1
-        microseconds = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction
+        microseconds = Int64(date.start + (hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     }
 
     /// Whole seconds.
@@ -66,41 +64,16 @@ package struct AntelopeTime: Sendable, Hashable {
 
     /// The time with 0, 3 or 6 decimals. A time outside the years 1970 to 9999 is written as a number of microseconds.
     package func text(decimals: Int) -> String {
-        var days = microseconds / 86_400_000_000
-        guard microseconds >= 0, days < Self.days(before: 10_000) else { return "\(microseconds) microseconds" }
-        var year: Int64 = 1970 + days / 366
-        while Self.days(before: year + 1) <= days { year += 1 }
-        days -= Self.days(before: year)
-        var month: Int64 = 1
-        while days >= Self.days(in: month, of: year) {
-            days -= Self.days(in: month, of: year)
-            month += 1
-        }
+        let day = CalendarDay(of: Int(microseconds / 1_000_000))
+        guard microseconds >= 0, day.year < 10_000 else { return "\(microseconds) microseconds" }
         let rest = microseconds % 86_400_000_000
         let seconds = rest / 1_000_000
         func digits(_ number: Int64, _ count: Int) -> String {
             let text = String(number)
             return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
         }
-        let day = "\(digits(year, 4))-\(digits(month, 2))-\(digits(days + 1, 2))"
         let time = "\(digits(seconds / 3600, 2)):\(digits(seconds / 60 % 60, 2)):\(digits(seconds % 60, 2))"
         let fraction = digits(rest % 1_000_000, 6).prefix(decimals)
-        return "\(day)T\(time)" + (decimals > 0 ? ".\(fraction)" : "")
-    }
-
-    private static func isLeap(_ year: Int64) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
-
-    private static func days(in month: Int64, of year: Int64) -> Int64 {
-        switch month {
-        case 2: isLeap(year) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// The number of days from 1970 to the start of a year.
-    private static func days(before year: Int64) -> Int64 {
-        let last = year - 1
-        return (year - 1970) * 365 + (last / 4 - 492) - (last / 100 - 19) + (last / 400 - 4)
+        return "\(day.text)T\(time)" + (decimals > 0 ? ".\(fraction)" : "")
     }
 }

@@ -31,12 +31,7 @@ package struct EventJournal {
         for name in names where days == 0 || name < oldest { unlink("\(folder)/\(name)") }
     }
 
-    private static func name(_ time: Int64) -> String {
-        var (seconds, parts) = (time_t(time / 1000), tm())
-        gmtime_r(&seconds, &parts)
-        func two(_ number: Int32) -> String { (number < 10 ? "0" : "") + String(number) }
-        return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)).events"
-    }
+    private static func name(_ time: Int64) -> String { CalendarDay(of: Int(time / 1000)).text + ".events" }
 
     private var names: [String] {
         guard let listing = opendir(folder) else { return [] }

@@ -50,8 +50,6 @@ package final class EventQueue {
         var count: Int { waiting.count - head }
     }
 
-    package static let longestEvent = 4096
-
     private let database: Database
     private let numbers: NumberFile
     /// How many events of each stream may wait. A smaller number counts from the next event on.

@@ -124,7 +124,6 @@ import Text
     func noAuthority() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_HEALTH", Say.noAnchors)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "auth", "https://a.example/token"])
         #expect(await program.exitCode == 1)
@@ -143,7 +142,6 @@ import Text
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_HEALTH", #"{"error":"GET_HEALTH","msg":"ACCESS_DENIED"}"#)
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "auth", "https://a.example/token"])
         #expect(await program.exitCode == 1)
@@ -256,7 +254,6 @@ import Text
     func unknownFolder() async throws {
         let peer = try ScriptedPeer { peer in
             peer.hasAnchors()
-            peer.untilClosed()
         }
         let old = try RunningProgram("badgectl", ["--socket", peer.path, "anchors"])
         _ = await old.exitCode

@@ -77,7 +77,6 @@ private final class Programs: Sendable {
             peer.send(Say.event(Say.reader(left: 2)))
             peer.ask("PIN", Say.reader(left: 2))
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -109,7 +108,6 @@ private final class Programs: Sendable {
             peer.startAuth()
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -136,7 +134,6 @@ private final class Programs: Sendable {
             peer.send(Say.event(Say.reader(left: nil)))
             peer.needCard()
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -158,7 +155,6 @@ private final class Programs: Sendable {
             peer.start()
             peer.ask("PIN")
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -176,7 +172,7 @@ private final class Programs: Sendable {
 
     @Test("Without pinentry --pinentry is an error, as with --pin-stdin")
     func missing() async throws {
-        let peer = try ScriptedPeer { $0.untilClosed() }
+        let peer = try ScriptedPeer { _ in }
         let arguments = ["--socket", peer.path, "auth", Self.url, "--pinentry"]
         let program = try RunningProgram("badgectl", arguments, environment: ["PATH": "/nowhere"])
         #expect(await program.exitCode == 1)
@@ -196,7 +192,6 @@ private final class Programs: Sendable {
         peer.answer("GET_READER_LIST", Say.list(Say.reader(left: nil)))
         peer.ask("PIN")
         peer.send(Say.authenticated)
-        peer.untilClosed()
     }
 
     @Test("On a desktop the agent needs no terminal: notifications say what to do, and pinentry asks")
@@ -229,9 +224,9 @@ private final class Programs: Sendable {
     func restart() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.hangUp()
         } others: { peer in
             peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "agent")
         #expect(await program.prints("Waiting until it runs again.", on: .error))
@@ -263,7 +258,6 @@ private final class Programs: Sendable {
             peer.send(Say.enter("PIN", Say.reader()))
             peer.command("CANCEL")
             peer.send(Say.failed("User_Cancelled"))
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",

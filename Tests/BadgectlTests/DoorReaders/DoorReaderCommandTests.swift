@@ -45,7 +45,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-90.4", inRange: false))}"#)
             peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch", "--code", "0", "--type", "motion")
         #expect(await program.prints("lost seos-A\n", on: .output))
@@ -68,7 +67,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-90.4", inRange: false))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-60.0", inRange: true))}"#)
             peer.send(#"{"id":"seos-B","msg":"DOOR_READER_LOST"}"#)
-            peer.untilClosed()
         }
         // Standard output of a test's program is a pipe. The shell redirects it to the controlling terminal.
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
@@ -100,6 +98,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", scanning)
             peer.send(message)
+            peer.hangUp()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "--json", "scan"] + options)
         #expect(await program.exitCode == 0)
@@ -115,7 +114,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         )
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", bad.replacing(#""radio":true"#, with: #""radio":false"#))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: no scan: off: switch it on\n", on: .error))
@@ -185,7 +183,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", scanning)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
-            peer.untilClosed()
         }
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: environment)
@@ -203,7 +200,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         )
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", bad)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: scan: hci0 is slow: replace it\n", on: .error))
@@ -232,7 +228,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             // Another reader is closer, but cannot be opened by motion.
             let closer = reader("seos-B", "-40.0", inRange: true, type: "enhancedTap")
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(closer),\#(near)]}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "closest", "motion")
         #expect(await program.exitCode == 0)
@@ -255,7 +250,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", scanning)
             peer.answer("GET_DOOR_READER_LIST", list)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "closest", "motion")
         #expect(await program.exitCode == 1)
@@ -277,6 +271,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             peer.send(advert)
             peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
             peer.send(advert.replacing("}", with: #","lost":7}"#))
+            peer.hangUp()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "capture", path] + options)
         // The file is complete when badged closes.
@@ -303,7 +298,6 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             peer.answer("START_SCAN", scanning)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
             peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
-            peer.untilClosed()
         }
         let all = try badgectl(peer, "scan", "--beacons", "--replay", path)
         #expect(await all.exitCode == 0)

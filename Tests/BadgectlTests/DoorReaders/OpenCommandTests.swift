@@ -33,7 +33,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
             // The result of another opening.
             peer.send(result("success", "denied", token: "2"))
             peer.send(result("success", expected.decision))
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
         #expect(await program.exitCode == expected.code)
@@ -51,7 +50,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(entry)]}"#)
             peer.answer("OPEN_READER", begun)
             peer.send(result("success", "granted"))
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["open", "Front door", "--socket", peer.path])
         #expect(await program.exitCode == 0, "\(program.everything)")
@@ -66,7 +64,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
             let entry = String(Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast())
             let both = entry + "," + entry.replacing("pkoc-A", with: "pkoc-B")
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(both)]}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["open", "Front door", "--socket", peer.path])
         #expect(await program.exitCode == 2)
@@ -87,7 +84,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
                 peer.send(near)
                 peer.answer("TRIGGER", begun)
                 peer.send(message)
-                peer.untilClosed()
             }
             let program = try RunningProgram("badgectl", ["open", "--socket", peer.path])
             #expect(await program.exitCode == 1)
@@ -102,7 +98,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
             peer.send(near)
             let missing = result("keyNotFound", "unknown", token: "null", reason: #""badged has no key store""#)
             peer.answer("OPEN_READER", missing)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["open", "pkoc-A", "--socket", peer.path])
         #expect(await program.exitCode == 1)
@@ -113,7 +108,6 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
     func nobody() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_SCAN", scanning)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["open", "pkoc-B", "--socket", peer.path])
         #expect(await program.exitCode == 1)

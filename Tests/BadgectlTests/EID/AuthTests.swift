@@ -16,7 +16,6 @@ import Text
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
         #expect(await program.prints("Agree? [y/N, numbers to tick or untick, t: terms of usage] "))
@@ -72,7 +71,6 @@ import Text
             peer.startAuth()
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
         #expect(await program.prints("Agree? "))
@@ -88,7 +86,6 @@ import Text
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", Self.url, "--yes", "--pin-stdin", "--json", input: "123456\n")
         #expect(await program.exitCode == 0, "\(program.everything)")
@@ -106,7 +103,6 @@ import Text
             peer.startAuth()
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", Self.url, "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 1)
@@ -135,7 +131,6 @@ import Text
                 #"{"msg":"AUTH","result":{"description":"D.","language":"en","major":"x#error","message":"The server could "#
                     + #"not be reached.","minor":"y","reason":"Get_TcToken_Network_Error"},"url":"https://a.example/e"}"#
             )
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", Self.url, "--developer-mode")
         #expect(await program.exitCode == 1)
@@ -155,7 +150,6 @@ import Text
         let peer = try ScriptedPeer { peer in
             peer.hasAnchors()
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", "nonsense")
         #expect(await program.exitCode == 1)

@@ -35,7 +35,6 @@ import Text
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let list = "Address, FamilyName, AgeVerification, Pseudonym"
         let program = try auth(peer, ["--rights", list], credentials: folder.path)
@@ -54,7 +53,6 @@ import Text
             peer.startAuth()
             peer.command("CANCEL")
             peer.send(Self.rejected)
-            peer.untilClosed()
         }
         let program = try auth(peer, ["--rights", "Address,FamilyName", "--pin-file", path])
         #expect(await program.exitCode == 1)
@@ -79,7 +77,6 @@ import Text
             peer.send(Say.enter(kind, reader))
             peer.command("CANCEL")
             peer.send(Self.rejected)
-            peer.untilClosed()
         }
         let program = try auth(peer, ["--rights", "all", "--pin-file", path])
         #expect(await program.exitCode == 1)
@@ -109,7 +106,7 @@ import Text
                 peer.command("CANCEL")
                 peer.send(Self.rejected)
             }
-            if isWrong { peer.untilClosed() }
+            if !isWrong { peer.hangUp() }
         }
         let program = try RunningProgram(
             "badgectl",

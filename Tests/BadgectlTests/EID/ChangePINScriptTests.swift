@@ -12,7 +12,6 @@ import Text
             peer.ask("PIN", Say.reader(left: 1))
             peer.ask("NEW_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let input = ["500540", "123456", "654321", "999999"].joined(separator: end)
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
@@ -28,7 +27,6 @@ import Text
             peer.ask("PIN")
             peer.send(Say.event(Say.reader(left: 2)))
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", "--json", input: "123456\n")
         #expect(await program.exitCode == 1)
@@ -104,7 +102,6 @@ import Text
             if expected != nil { peer.command("SET_CARD") }
             peer.ask("PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let arguments = ["--socket", peer.path, "change-pin", "--pin-stdin"] + (wanted.map { ["--reader", $0] } ?? [])
         let program = try RunningProgram("badgectl", arguments, input: "123456\n")
@@ -121,7 +118,6 @@ import Text
     func denied() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 4)
@@ -132,7 +128,6 @@ import Text
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
             peer.ask("PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
         #expect(await other.exitCode == 0)
@@ -151,7 +146,6 @@ import Text
     func refused(message: String, error: String) async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("RUN_CHANGE_PIN", message)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 1)
@@ -176,7 +170,6 @@ import Text
         let peer = try ScriptedPeer { peer in
             peer.start()
             peer.send(#"{"msg":"CHANGE_PIN","reason":"Change_Pin_Unexpected_Transmit_Status","success":true}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 1)
@@ -223,7 +216,6 @@ import Text
             peer.needCard()
             peer.ask("PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--timeout", "3600", "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 0)

@@ -11,7 +11,6 @@ import Testing
             peer.ask("PIN")
             peer.ask("NEW_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")
@@ -41,7 +40,6 @@ import Testing
             }
             peer.ask("NEW_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         let secrets = [
@@ -84,7 +82,6 @@ import Testing
             peer.ask("PIN")
             peer.ask("NEW_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         for wrong in ["", "1234", "1234567", "12345x", String(repeating: "1", count: 1000)] {
@@ -136,7 +133,6 @@ import Testing
             peer.command("CANCEL")
             // The card has changed the PIN before the CANCEL.
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")
@@ -161,7 +157,6 @@ import Testing
             arrival.continuation.finish()
             peer.command("CANCEL")
             peer.send(Say.failed("Change_Pin_No_SetEidPinCommand_Response"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         for await _ in arrival.stream {}
@@ -177,6 +172,7 @@ import Testing
             peer.start()
             peer.ask("PIN")
             peer.ask("NEW_PIN")
+            peer.hangUp()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await program.exitCode == 3)
@@ -192,7 +188,6 @@ import Testing
             peer.ask("PIN")
             peer.ask("NEW_PIN")
             arrival.continuation.finish()
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         for await _ in arrival.stream {}
@@ -208,7 +203,6 @@ import Testing
         let peer = try ScriptedPeer { peer in
             peer.start()
             peer.send(Say.enter("PIN", Say.reader()))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.prints("PIN: "))
@@ -225,7 +219,6 @@ import Testing
             peer.start()
             peer.ask("PIN")
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.prints("PIN: "))
@@ -259,6 +252,7 @@ import Testing
         let peer = try ScriptedPeer { peer in
             peer.start()
             peer.send(Say.enter("PIN", Say.reader()))
+            peer.hangUp()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.exitCode == 3)
@@ -291,7 +285,6 @@ import Testing
             peer.send(#"{"error":"The online function of this card is switched off","msg":"INSERT_CARD","reader":"A"}"#)
             peer.ask("PIN", Say.reader("B"))
             peer.send(Say.failed("Change_Pin_Unexpected_Transmit_Status"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")
@@ -316,7 +309,6 @@ import Testing
             peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
             peer.command("CONTINUE")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")
@@ -336,7 +328,6 @@ import Testing
             peer.ask("PIN", Say.reader("K", left: 2, keypad: true))
             peer.ask("NEW_PIN", reader)
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin")
         #expect(await program.exitCode == 0)
@@ -362,7 +353,6 @@ import Testing
             peer.send("{\"error\":\"No card inserted\",\"msg\":\"ENTER_PIN\",\"reader\":{\(Say.reader())}}")
             peer.command("SET_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")

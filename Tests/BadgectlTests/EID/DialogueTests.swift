@@ -15,7 +15,6 @@ import Testing
             peer.send(Say.event(Say.reader(left: 2)))
             peer.ask("PIN", Say.reader(left: 2))
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", "https://a.example/token", hasTerminal: true)
         for text in ["website  https://a.example\r\n", "The service asks for:\r\n", "Agree? "] {
@@ -39,7 +38,6 @@ import Testing
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -76,7 +74,6 @@ import Testing
             steps[3].continuation.finish()
             resume[3].wait()
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         for await _ in steps[0].stream {}
@@ -156,7 +153,6 @@ import Testing
             peer.answer("GET_CERTIFICATE", long)
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -182,7 +178,6 @@ import Testing
             peer.answer("GET_CERTIFICATE", Say.certificate)
             hasTyped.wait()
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"Browser_Send_Failed"}}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "agent", hasTerminal: true)
         #expect(await program.prints("Agree? "))

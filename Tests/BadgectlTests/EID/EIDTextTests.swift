@@ -17,7 +17,6 @@ import Testing
                 peer.send(Say.event(Say.reader(left: left)))
                 peer.ask(kind, Say.reader(left: left))
                 peer.send(Say.changed)
-                peer.untilClosed()
             }
             let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "\(digits)\n\(digits)\n")
             #expect(await program.exitCode == 0)
@@ -52,7 +51,6 @@ import Testing
             peer.send("{\"error\":\"No card inserted\",\"msg\":\"ENTER_PIN\",\"reader\":{\(reader)}}")
             peer.command("SET_PIN")
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.prints("Not sent to the card: No card inserted.\r\n"))
@@ -68,7 +66,6 @@ import Testing
             peer.start()
             for _ in 0..<20 { peer.needCard(Say.list(Say.reader("S", left: nil, insertable: true))) }
             peer.send(Say.failed("Card_Removed"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 1)
@@ -84,7 +81,6 @@ import Testing
             peer.start()
             peer.send(#"{"error":"\#(command)","msg":"BAD_STATE"}"#)
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         #expect(await (try badgectl(peer, "change-pin", "--pin-stdin")).exitCode == 0)
     }
@@ -113,7 +109,6 @@ import Testing
             }
             for _ in 0..<2 { peer.needCard() }
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 0)

@@ -45,7 +45,6 @@ import Testing
             peer.send(Self.status(progress))
             peer.command("CANCEL")
             peer.send(Self.failed(members))
-            peer.untilClosed()
         }
         let program = try Self.start(peer)
         #expect(await program.prints("\(progress) %", on: .error))
@@ -69,7 +68,6 @@ import Testing
             peer.ask("PIN")
             peer.send(Self.status(progress))
             peer.command("CANCEL")
-            peer.untilClosed()
         }
         let program = try Self.start(silent)
         #expect(await program.prints("\(progress) %", on: .error))
@@ -84,6 +82,7 @@ import Testing
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Self.status(progress))
+            peer.hangUp()
         }
         let other = try Self.start(closing)
         #expect(await other.exitCode == 3)
@@ -96,6 +95,7 @@ import Testing
             peer.hasAnchors()
             peer.command("RUN_AUTH")
             peer.send(#"{"msg":"AUTH"}"#)
+            peer.hangUp()
         }
         let program = try Self.start(closing)
         #expect(await program.exitCode == 3)
@@ -123,7 +123,6 @@ import Testing
             peer.command("ACCEPT")
             peer.ask("PIN")
             peer.send(Self.failed(members, reason: reason))
-            peer.untilClosed()
         }
         let program = try Self.start(peer)
         #expect(await program.exitCode == 1)
@@ -136,7 +135,6 @@ import Testing
             peer.startAuth()
             peer.command("ACCEPT")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#ok"},"sent":"none","url":"https://a.example/"}"#)
-            peer.untilClosed()
         }
         let program = try Self.start(peer)
         #expect(await program.exitCode == 0)

@@ -38,7 +38,6 @@ import Text
             #expect(run?["tcTokenURL"]?.string == url)
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(Say.authenticated)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", argument)
         #expect(await program.exitCode == 0, "\(program.everything)")
@@ -132,7 +131,6 @@ import Text
             peer.send(
                 #"{"msg":"AUTH","result":{"major":"x#error","message":"\#(message)","reason":"\#(reason)"},"sent":"none"}"#
             )
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", "http://a.example/token")
         #expect(await program.exitCode == 1)

@@ -57,7 +57,6 @@ import Testing
             peer.command("RUN_AUTH")
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send("{\"msg\":\"AUTH\",\"result\":\(result),\"url\":\"\(url)\"}")
-            peer.untilClosed()
         }
     }
 

@@ -66,7 +66,6 @@ import Testing
         let peer = try ScriptedPeer { peer in
             peer.hasAnchors()
             peer.answer("RUN_AUTH", #"{"error":"no \#(Self.name)","msg":"AUTH"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "auth", "x")
         #expect(await program.exitCode == 1)
@@ -81,7 +80,6 @@ import Testing
             peer.needCard(Say.list(Say.reader(Self.name, left: nil, insertable: true)))
             peer.answer("SET_CARD", Say.event(Say.reader(Self.name)))
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         _ = await program.exitCode

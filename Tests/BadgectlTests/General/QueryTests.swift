@@ -184,7 +184,6 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.send(Say.event(Say.reader("A", left: nil)))
             peer.send(Say.event(Say.reader("A", left: 3)))
             peer.send(#"{"attached":false,"msg":"READER","name":"A"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("gone\n", on: .output))
@@ -202,7 +201,6 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.send(#"{"attached":false,"msg":"READER","name":"A"}"#)
             peer.send(Say.event(Say.reader("B", left: nil)))
             peer.send(Say.event(Say.reader("A", left: 3)))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "readers", "--watch", "--names")
         #expect(await program.prints("B\nA\n", on: .output))
@@ -215,9 +213,9 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     func watchGoesOn() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_READER_LIST", Say.list(Say.reader("A"), Say.reader("B", left: nil)))
+            peer.hangUp()
         } others: { peer in
             peer.answer("GET_READER_LIST", Say.list(Say.reader("B", left: 2)))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("B: eID card, 2 PIN tries left\n", on: .output))
@@ -236,7 +234,6 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     func denied(arguments: [String]) async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
         #expect(await program.exitCode == 4)
@@ -247,7 +244,6 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     func malformed(text: String) async throws {
         let peer = try ScriptedPeer { peer in
             peer.send(raw: text)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "status")
         #expect(await program.exitCode == 3)

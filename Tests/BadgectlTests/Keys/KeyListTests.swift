@@ -23,7 +23,6 @@ import Testing
     func waiting() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("START_CREDENTIALS", #"{"issuers":0,"msg":"CREDENTIALS","validated":false,"watching":true}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "credentials")
         #expect(await program.prints("Waiting for a card or phone.", on: .error))

@@ -36,7 +36,6 @@ private let off =
             peer.send(question("The code is wrong: type the digits that the device shows"))
             peer.command("SET_PAIRING_CODE")
             peer.send(#"{"msg":"PAIR_READER","success":true,"fingerprint":"\#(phone)","name":"Phone"}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["remote", "pair", "--socket", peer.path], hasTerminal: true)
         #expect(await program.prints("Pairing code: "))
@@ -65,7 +64,6 @@ private let off =
             peer.send(question())
             peer.command("SET_PAIRING_CODE")
             peer.send(#"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes were entered"}"#)
-            peer.untilClosed()
         }
         let arguments = ["remote", "pair", String(phone.prefix(8)), "--pin-stdin", "--socket", peer.path]
         let program = try RunningProgram("badgectl", arguments, input: "0777\n")
@@ -87,7 +85,6 @@ private let off =
         ] {
             let peer = try ScriptedPeer { peer in
                 peer.answer("GET_REMOTE", state)
-                peer.untilClosed()
             }
             let all = ["remote", "pair", "--pin-stdin", "--socket", peer.path] + arguments
             let program = try RunningProgram("badgectl", all)
@@ -106,7 +103,6 @@ private let off =
                 peer.send(#"{"msg":"OPEN_PAIRING"}"#)
                 peer.send(#"{"msg":"PAIRING_CODE","code":"0777","fingerprint":"\#(desk)","seconds":120}"#)
                 peer.send(#"{"msg":"OPEN_PAIRING","success":true,"fingerprint":"\#(phone)","name":"Phone"}"#)
-                peer.untilClosed()
             }
             let arguments = ["remote", "share", "--pair", "--socket", peer.path] + (isJSON ? ["--json"] : [])
             let program = try RunningProgram("badgectl", arguments, hasTerminal: true)
@@ -131,7 +127,6 @@ private let off =
             peer.send(#"{"msg":"PAIRING_CODE","code":"0777","fingerprint":"\#(desk)","seconds":120}"#)
             peer.command("CANCEL")
             peer.send(#"{"msg":"OPEN_PAIRING","success":false,"error":"Cancelled"}"#)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["remote", "share", "--pair", "--socket", peer.path])
         #expect(await program.prints("0777\n", on: .output))
@@ -148,7 +143,6 @@ private let off =
         )
         let list = try ScriptedPeer { peer in
             for _ in 0..<2 { peer.answer("GET_REMOTE", state) }
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["remote", "list", "--timeout", "0", "--socket", list.path])
         #expect(await program.exitCode == 0)
@@ -157,7 +151,6 @@ private let off =
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", state)
             peer.answer("REMOVE_REMOTE", remote())
-            peer.untilClosed()
         }
         let forget = try RunningProgram("badgectl", ["remote", "forget", "Desk", "--yes", "--socket", peer.path])
         #expect(await forget.exitCode == 0)
@@ -165,7 +158,6 @@ private let off =
 
         let other = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", state)
-            peer.untilClosed()
         }
         let missing = try RunningProgram("badgectl", ["remote", "forget", "Nobody", "--socket", other.path])
         #expect(await missing.exitCode == 1)
@@ -176,7 +168,6 @@ private let off =
     func refusals() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", off)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["remote", "share", "--socket", peer.path])
         #expect(await program.exitCode == 1)
@@ -184,7 +175,6 @@ private let off =
         let denying = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", remote())
             peer.answer("OPEN_PAIRING", #"{"msg":"ACCESS_DENIED","error":"OPEN_PAIRING"}"#)
-            peer.untilClosed()
         }
         let denied = try RunningProgram("badgectl", ["remote", "share", "--pair", "--socket", denying.path])
         #expect(await denied.exitCode == 4)

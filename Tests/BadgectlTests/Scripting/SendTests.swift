@@ -20,7 +20,6 @@ private func running(_ state: String?) -> String {
             peer.command("GET_INFO")
             for message in messages { peer.send(raw: message + "\r\n") }
             peer.answer("GET_STATUS", idle)
-            peer.untilClosed()
         }
         let input = "{ \"cmd\":\"A\" }\nnonsense \u{1}\n\n{\"cmd\":\"GET_INFO\",\"request\":\"mine\"}"
         let program = try badgectl(peer, "send", input: input)
@@ -44,7 +43,6 @@ private func running(_ state: String?) -> String {
             peer.answer("GET_STATUS", running(nil))
             peer.send(Say.event(Say.reader()))
             peer.send(end)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: "{\"cmd\":\"RUN\"}\n")
         #expect(await program.exitCode == 0)
@@ -58,7 +56,6 @@ private func running(_ state: String?) -> String {
             peer.send(Say.started)
             peer.answer("GET_STATUS", #"{"error":"GET_STATUS","msg":"UNKNOWN_COMMAND"}"#)
             peer.send(Say.cancelled)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: "{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
         #expect(await program.exitCode == 0)
@@ -73,7 +70,6 @@ private func running(_ state: String?) -> String {
             if isOpen { peer.send(Say.enter("PIN", Say.reader())) }
             peer.answer("GET_STATUS", running(isOpen ? "ENTER_PIN" : nil))
             if !isOpen { peer.send(Say.enter("PIN", Say.reader())) }
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: "{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
         #expect(await program.exitCode == 1)
@@ -94,7 +90,6 @@ private func running(_ state: String?) -> String {
             peer.command("SET_PIN")
             peer.answer("GET_STATUS", running(nil))
             peer.send(Say.changed)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: nil)
         program.type("{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
@@ -113,7 +108,6 @@ private func running(_ state: String?) -> String {
                 if isEarly { peer.send(Say.enter("PIN", Say.reader())) }
                 peer.answer("GET_STATUS", running("ENTER_PIN"))
                 if !isEarly { peer.send(Say.enter("PIN", Say.reader())) }
-                peer.untilClosed()
             }
             let program = try badgectl(peer, "send", "--wait", "ENTER_PIN", input: "{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
             #expect(await program.exitCode == 0)
@@ -129,7 +123,6 @@ private func running(_ state: String?) -> String {
         let peer = try ScriptedPeer { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_STATUS", idle)
-            peer.untilClosed()
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "send"] + arguments, input: nil)
         #expect(await program.prints(Say.insertCard, on: .output))
@@ -146,7 +139,6 @@ private func running(_ state: String?) -> String {
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_STATUS", idle)
             peer.send(Say.insertCard)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", "--for", "3600")
         #expect(await program.prints(Say.insertCard, on: .output))
@@ -159,6 +151,7 @@ private func running(_ state: String?) -> String {
         let peer = try ScriptedPeer { peer in
             peer.command("X")
             peer.send(Say.insertCard)
+            peer.hangUp()
         }
         let program = try badgectl(peer, "send", input: "{\"cmd\":\"X\"}\n")
         #expect(await program.exitCode == 3)
@@ -176,7 +169,6 @@ private func running(_ state: String?) -> String {
                 peer.send(#"{"msg":"N","n":\#(number),"p":"\#(padding)"}"#)
             }
             peer.answer("GET_STATUS", idle)
-            peer.untilClosed()
         }
         let padding = String(repeating: "q", count: 1000)
         let input = (0..<count).map { "{\"cmd\":\"N\",\"n\":\($0),\"q\":\"\(padding)\"}\n" }.joined()
@@ -191,7 +183,6 @@ private func running(_ state: String?) -> String {
     func interrupted() async throws {
         let peer = try ScriptedPeer { peer in
             peer.send(Say.insertCard)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "send", input: nil)
         #expect(await program.prints("INSERT_CARD", on: .output))

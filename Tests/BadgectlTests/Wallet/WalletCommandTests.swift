@@ -20,7 +20,6 @@ import Text
     func setup() async throws {
         let peer = try ScriptedPeer { peer in
             peer.playSetup()
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
@@ -56,7 +55,6 @@ import Text
     func json() async throws {
         let peer = try ScriptedPeer { peer in
             peer.playSetup()
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "setup", "--json", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
@@ -78,7 +76,6 @@ import Text
             peer.prompt(Played.enter("NEW_PIN", 1), "SET_NEW_PIN")
             peer.prompt(Played.paperWallet(2), "CANCEL")
             peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "setup", "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 1)
@@ -102,7 +99,6 @@ import Text
             peer.prompt(Played.enterWords(1, #""count":12"#), "SET_WORDS")
             peer.prompt(Played.enterWords(1, #""count":12"#, error: "Word 3 is not in the list"), "SET_WORDS")
             peer.send(Played.complete("AUTHORIZE_DEVICE_WITH_MNEMONICS"))
-            peer.untilClosed()
         }
         let program = try badgectl(
             peer,
@@ -140,7 +136,6 @@ import Text
             peer.prompt(Played.enter("NEW_PIN", 6), "SET_NEW_PIN")
             peer.send(Played.validated)
             peer.send(Played.complete("RESET_PIN", Played.card))
-            peer.untilClosed()
         }
         let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
         let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
@@ -164,7 +159,6 @@ import Text
     func unblock() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("RUN_WALLET", Played.interrupted("RESET_PIN", "PIN_NOT_BLOCKED", "The PIN has 3 tries left."))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "unblock")
         #expect(await program.exitCode == 1)
@@ -188,7 +182,6 @@ import Text
             peer.prompt(Played.signRequest(1), "ACCEPT")
             peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
             peer.send(Played.result("sign", 1, #","sign":"\#(Played.signature)""#))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
         #expect(await program.prints("The card is asked to sign:\r\n"))
@@ -210,7 +203,6 @@ import Text
             peer.prompt(Played.request(1), "ACCEPT")
             peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
             peer.send(Played.result("transfer", 1, #","txId":"ab12""#))
-            peer.untilClosed()
         }
         let program = try RunningProgram(
             "badgectl",
@@ -241,7 +233,6 @@ import Text
             peer.command("WALLET_SIGN")
             peer.prompt(Played.signRequest(1), "CANCEL")
             peer.send(Played.result("sign", 0))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
         #expect(await program.prints("Sign? [y/N] "))
@@ -260,7 +251,6 @@ import Text
         let peer = try ScriptedPeer { peer in
             peer.answer("WALLET_INIT", Played.ready())
             peer.answer("WALLET_CONTRACT", Played.result("contract", 10005, #","txId":"ab12""#))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "contract", folder.path + "/actions.json", "--yes")
         #expect(await program.exitCode == 1)
@@ -297,13 +287,9 @@ import Text
     @Test("reset-card destroys nothing before the key UID was typed", arguments: [true, false])
     func reset(isRight: Bool) async throws {
         let peer = try ScriptedPeer { peer in
-            guard isRight else {
-                peer.untilClosed()
-                return
-            }
+            guard isRight else { return }
             peer.command("RUN_WALLET")
             peer.send(Played.complete("RESET_CARD", Played.card))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID, hasTerminal: true)
         #expect(await program.prints("Type the key UID of the card to go on: "))
@@ -323,7 +309,7 @@ import Text
 
     @Test("Without a terminal reset-card needs --yes")
     func resetScript() async throws {
-        let peer = try ScriptedPeer { $0.untilClosed() }
+        let peer = try ScriptedPeer { _ in }
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID)
         #expect(await program.exitCode == 1)
         #expect(program.text(.error).contains("a script that has checked the key UID itself uses --yes"))
@@ -340,6 +326,7 @@ import Text
         )
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_READER_LIST", list)
+            peer.hangUp()
         } others: { peer in
             peer.answer("GET_READER_LIST", list)
         }
@@ -391,7 +378,6 @@ import Text
     func denied() async throws {
         let peer = try ScriptedPeer { peer in
             peer.answer("RUN_WALLET", #"{"msg":"ACCESS_DENIED","error":"RUN_WALLET"}"#)
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "unpair")
         #expect(await program.exitCode == 4)
@@ -404,7 +390,6 @@ import Text
             peer.command("RUN_WALLET")
             peer.prompt(Played.paperWallet(1), "CANCEL")
             peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-            peer.untilClosed()
         }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         #expect(await program.prints("Press Return when you have written it down: "))

@@ -146,6 +146,7 @@ import Testing
                 "SET_TIMEOUTS",
                 #"{"msg":"TIMEOUTS","fragmentMs":50,"apduMs":60000,"connectMs":3200}"#
             )
+            peer.hangUp()
         }
         let app = SampleApp()
         let manager = OrigoKeysManager(delegate: app, options: [:], socketPath: peer.path)

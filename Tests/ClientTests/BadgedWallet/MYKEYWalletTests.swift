@@ -62,6 +62,7 @@ extension Lines {
                 peer.prompt(Played.enter("PIN", 2, left: 3), "SET_PIN")
             }
             peer.send(Played.result(operation, code, more))
+            peer.hangUp()
         }
     }
 

@@ -24,7 +24,6 @@ import Text
             peer.prompt(Played.enter("PIN", 3, left: 1), "SET_PIN")
             peer.send(Played.validated)
             peer.send(Played.result("transfer", 1, #","txId":"ab""#))
-            peer.untilClosed()
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
         #expect(await program.prints("Sign this with the card?\r\n"))
@@ -52,7 +51,6 @@ import Text
             peer.command("WALLET_TRANSFER")
             peer.prompt(Played.request(1), "CANCEL")
             peer.send(Played.result("transfer", 0))
-            peer.untilClosed()
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: hasTerminal)
         if hasTerminal {
@@ -73,7 +71,6 @@ import Text
             peer.send(#"{"msg":"INSERT_CARD"}"#)
             peer.prompt(Played.enter("PIN", 3, left: 3), "SET_PIN")
             peer.send(Played.result("transfer", 1))
-            peer.untilClosed()
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
         #expect(await program.prints("Agree? [y/N] "))

@@ -33,7 +33,6 @@ extension ScriptedPeer.Connection {
         )
         command("SET_NEW_PIN")
         send(#"{"msg":"MPIN_RESULT","operation":"MPIN_FINISH_REGISTRATION",\#(Self.ok)}"#)
-        untilClosed()
     }
 
     private func enterCardPIN(_ question: Int, left: Int) {
@@ -105,7 +104,6 @@ struct CardQuestionTests {
                 #"{"msg":"MPIN_RESULT","operation":"MPIN_FINISH_AUTHENTICATION","status":1,"#
                     + #""statusCodeAsString":"PIN_INPUT_CANCELED","errorMessage":"the operation was cancelled"}"#
             )
-            peer.untilClosed()
         }
         let mpin = MPin(try await DaemonConnection.connect(to: peer.path))
         let result = try await mpin.finishAuthentication(user, pin: Secret("7391".utf8))

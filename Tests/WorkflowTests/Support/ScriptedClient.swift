@@ -9,6 +9,15 @@ import Wire
 @testable import Cards
 @testable import EIDFeature
 
+/// Parts of scripts.
+enum Script {
+    /// A PIN change begins without a card.
+    static let asked = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD"
+    /// The new PIN is the last question, and the card of SET_CARD is taken out.
+    static let changed = "> SET_NEW_PIN 654321\n< READER -\n< CHANGE_PIN true"
+    static let cancelled = "> CANCEL\n< READER -\n< CHANGE_PIN false User_Cancelled"
+}
+
 /// A client at one reader, whose dialogue is a script of lines.
 @Loop final class ScriptedClient {
     let server: TestServer

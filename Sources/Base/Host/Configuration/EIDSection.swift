@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// `[eid]`
 extension Configuration {
@@ -80,11 +81,7 @@ package struct Day: Sendable, Equatable {
 
     /// Makes a day; nil if there is no such day.
     package init?(year: Int, month: Int, day: Int) {
-        // From 2000 to 2099 every fourth year is a leap year.
-        let days = [31, year % 4 == 0 ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard (2000...2099).contains(year), (1...12).contains(month), (1...days[month - 1]).contains(day) else {
-            return nil
-        }
+        guard (2000...2099).contains(year), CalendarDay(year: year, month: month, day: day) != nil else { return nil }
         (self.year, self.month, self.day) = (year, month, day)
     }
 }

@@ -10,6 +10,7 @@ import Secrets
 import Server
 import Store
 import Text
+import Wire
 
 /// The services that all workflows with Keycards use.
 struct KeycardServices: Sendable {
@@ -298,7 +299,11 @@ struct KeycardServices: Sendable {
 
     private func pinHolds() {
         change = nil
-        workflow.session.push(PINValidatedMessage(userID: userID))
+        workflow.session.push(
+            WrittenMessage("PIN_VALIDATED") { [userID] in
+                if let userID { $0.member("userId", userID) }
+            }
+        )
     }
 
     /// Asks for the PUK and a new PIN, and sends both to the card; false if the card refuses the PUK.

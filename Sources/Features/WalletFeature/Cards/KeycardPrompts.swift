@@ -132,13 +132,3 @@ struct InvalidPUKMessage: InvalidValueMessage {
     let userID: String?
     let retryCounter: Int
 }
-
-/// PIN_VALIDATED: the card has accepted the PIN, or the PUK with a new PIN.
-struct PINValidatedMessage: Message {
-    static let name: StaticString = "PIN_VALIDATED"
-    let userID: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let userID { object.member("userId", userID) }
-    }
-}

@@ -104,7 +104,8 @@ extension WalletFeature {
         func refusal(_ failure: Failure) -> Reply {
             Reply(operation?.result(failure) ?? WalletResultMessage(kind, failure))
         }
-        return .workflow(name, announcedBy: WalletStartedMessage(kind: kind), refusal: refusal) {
+        let started = WrittenMessage("WALLET_STARTED") { $0.member("operation", kind.rawValue) }
+        return .workflow(name, announcedBy: started, refusal: refusal) {
             workflow throws(Failure) in
             let new = WalletOperation(workflow, services, antelope, request, bindingKey)
             operation = new

@@ -24,14 +24,6 @@ struct WalletReadyMessage: Message {
     }
 }
 
-/// The first message of each operation.
-struct WalletStartedMessage: Message {
-    static let name: StaticString = "WALLET_STARTED"
-    let kind: OperationRequest.Kind
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("operation", kind.rawValue) }
-}
-
 /// The last message of each operation, and the answer to a refused command.
 struct WalletResultMessage: Message {
     static let name: StaticString = "WALLET_RESULT"

@@ -66,7 +66,10 @@ extension WalletFeature {
             throw error
         }
         let context = WorkflowContext(id: UUIDText.random(), type: request.type)
-        let started = FlowStartedMessage(context: context, userID: request.userID)
+        let started = WrittenMessage("FLOW_STARTED") {
+            context.write(to: &$0)
+            $0.member("userId", request.userID)
+        }
         let services = services
         func refusal(_ failure: Failure) -> Reply {
             // A workflow that has not started has no id.

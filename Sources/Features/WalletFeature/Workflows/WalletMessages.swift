@@ -35,17 +35,6 @@ struct ContextEntity: Sendable, Equatable {
     func adding(_ more: [JSON.Member]) -> ContextEntity { ContextEntity(type: type, members: members + more) }
 }
 
-struct FlowStartedMessage: Message {
-    static let name: StaticString = "FLOW_STARTED"
-    let context: WorkflowContext
-    let userID: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        context.write(to: &object)
-        object.member("userId", userID)
-    }
-}
-
 /// A message with the entity of its workflow.
 protocol FlowEntityMessage: Message {
     var context: WorkflowContext { get }

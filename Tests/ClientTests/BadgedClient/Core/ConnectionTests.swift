@@ -45,7 +45,7 @@ private enum Message {
 
     @Test("A socket file on which no program listens any more gives the same error")
     func abandonedSocket() async throws {
-        var peer: ScriptedPeer? = try ScriptedPeer { _ in }
+        var peer: ScriptedPeer? = try ScriptedPeer { $0.hangUp() }
         let path = try #require(peer?.path)
         let first = try await DaemonConnection.connect(to: path)
         _ = await peer?.received()
@@ -67,6 +67,7 @@ private enum Message {
             peer.send(#"{"msg":"READER","name":"other","attached":false}"#)
             peer.answer("GET_INFO", Message.info)
             peer.answer("GET_READER", #"{"msg":"READER","name":"R","attached":true,"card":{}}"#)
+            peer.hangUp()
         } body: { connection in
             let info = try await connection.info()
             #expect(info == DaemonInfo(name: "badged", version: "9"))
@@ -135,8 +136,7 @@ private enum Message {
 
     @Test("Commands have the members of the protocol")
     func members() async throws {
-        let received = try await withPeer { peer in
-            peer.untilClosed()
+        let received = try await withPeer { _ in
         } body: { connection in
             try await connection.startChangePIN()
             try await connection.startChangePIN(reader: "R 1", status: false)
@@ -193,8 +193,7 @@ private enum Message {
     @Test("More bytes than the socket takes at once arrive complete and in order")
     func large() async throws {
         let text = String(repeating: "y", count: 500_000)
-        let received = try await withPeer { peer in
-            peer.untilClosed()
+        let received = try await withPeer { _ in
         } body: { connection in
             for number in 0..<4 {
                 try await connection.send("X", [.init("n", .string("\(number)")), .init("t", .string(text))])
@@ -211,6 +210,7 @@ private enum Message {
         try await withPeer { peer in
             peer.command("GET_INFO")
             peer.send(Message.insertCard)
+            peer.hangUp()
         } body: { connection in
             await #expect(throws: ClientError.closed) { try await connection.info() }
             var names: [String] = []
@@ -227,7 +227,6 @@ private enum Message {
         try await withPeer { peer in
             peer.command("GET_INFO")
             peer.send(Message.insertCard)
-            peer.untilClosed()
         } body: { connection in
             let request = Task { try await connection.info() }
             var events = connection.events.makeAsyncIterator()
@@ -240,7 +239,7 @@ private enum Message {
 
     @Test("A connection that nothing refers to is closed")
     func released() async throws {
-        let peer = try ScriptedPeer { $0.untilClosed() }
+        let peer = try ScriptedPeer { _ in }
         do {
             let connection = try await DaemonConnection.connect(to: peer.path)
             try await connection.cancel()
@@ -262,6 +261,7 @@ private enum Message {
         try await withPeer { peer in
             peer.answer("GET_INFO", Message.info)
             peer.send(Message.fault)
+            peer.hangUp()
         } body: { connection in
             _ = try await connection.info()
             for await _ in connection.events {}
@@ -282,7 +282,6 @@ private enum Message {
         try await withPeer { peer in
             peer.command("GET_INFO")
             peer.send(raw: text)
-            peer.untilClosed()
         } body: { connection in
             await #expect(throws: ClientError.malformed(cause)) { try await connection.info() }
             for await event in connection.events { Issue.record("an event: \(event)") }
@@ -316,6 +315,7 @@ private enum Message {
         try await withPeer { peer in
             peer.command("CANCEL")
             for number in 1...3 { peer.send(#"{"msg":"UNKNOWN_COMMAND","error":"\#(number)"}"#) }
+            peer.hangUp()
         } body: { connection in
             let reader = Task {
                 for await event in connection.events { Issue.record("an event: \(event)") }
@@ -341,6 +341,7 @@ private enum Message {
         try await withPeer { peer in
             for number in 0..<count { peer.send(#"{"msg":"N","n":\#(number),"x":"\#(Self.padding)"}"#) }
             peer.answer("GET_INFO", Message.info)
+            peer.hangUp()
         } body: { connection in
             await #expect(throws: ClientError.unreadEvents) { try await connection.info() }
             var numbers: [Int] = []
@@ -366,7 +367,7 @@ private enum Message {
 @Suite("Connections that follow each other", .timeLimit(.minutes(5))) struct ConnectionsTests {
     @Test("After the end of a connection the sequence gives the next one")
     func reconnect() async throws {
-        let peer = try ScriptedPeer({ _ in }, others: { $0.untilClosed() })
+        let peer = try ScriptedPeer({ $0.hangUp() }, others: { _ in })
         var iterator = DaemonConnection.connections(to: peer.path).makeAsyncIterator()
         let first = try #require(try await iterator.next())
         for await _ in first.events {}

@@ -163,7 +163,6 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
                 #"{"msg":"CHANGE_PIN"}"# + "\n" + #"{"msg":"CHANGE_PIN","success":true}"# + "\n" + #"{"msg":"LATER"}"#
             )
             peer.answer("GET_READER_LIST", #"{"msg":"READER_LIST","readers":[]}"#)
-            peer.untilClosed()
         } body: { connection in
             #expect(try await connection.changePIN(user: ScriptedUser([])).success)
             _ = try await connection.readers()
@@ -178,7 +177,6 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
             peer.command("RUN_CHANGE_PIN")
             let text = String(repeating: "x", count: 100_000)
             for _ in 0..<15 { peer.send(#"{"msg":"LONG","text":"\#(text)"}"#) }
-            peer.untilClosed()
         } body: { connection in
             let events = connection.events.makeAsyncIterator()
             await #expect(throws: ClientError.unreadEvents) {
@@ -190,8 +188,7 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
 
     @Test("Serving browsers beside a loop over the events is refused at once: the loop could take a start")
     func browsersBesideEvents() async throws {
-        try await withPeer {
-            $0.untilClosed()
+        try await withPeer { _ in
         } body: { connection in
             let events = connection.events.makeAsyncIterator()
             await #expect(throws: ClientError.eventsAreRead) {
