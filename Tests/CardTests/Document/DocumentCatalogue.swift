@@ -144,8 +144,8 @@ struct TestReading {
 
     let key: AccessKey
 
-    mutating func run(_ anchors: DocumentAnchors? = nil) async throws {
+    mutating func run(_ anchors: DocumentAnchors? = nil, at time: Int = DocumentCatalogue.time) async throws {
         let anchors = try anchors ?? DocumentCatalogue.shared.anchors()
-        try await reading.run(chip, key: key, anchors: anchors, at: DocumentCatalogue.time)
+        try await reading.run(chip, key: key, anchors: anchors, at: time)
     }
 }

@@ -161,23 +161,42 @@ struct DocumentCatalogueTests {
         #expect(short.reading.files == long.reading.files)
     }
 
-    @Test("every combination of a chip that clones and a fault of the data is suspect")
-    func combinations() async throws {
-        let chips = ["aa-wrong-key", "ca-wrong-key", "cam-wrong-key"]
-        for name in chips {
-            let entry = try DocumentCatalogue.shared.document(name)
-            for fault in ["DG1", "DG2", "SOD"] {
-                var test = try TestReading(
-                    entry,
-                    change: { description in
-                        guard var file = description.files[fault] else { return }
-                        file[file.count - 1] ^= 1
-                        description.files[fault] = file
+    @Test(
+        "every combination of a clone, a fault of the data and one of the authority is suspect",
+        arguments: ["aa-wrong-key", "ca-wrong-key", "cam-wrong-key"],
+        [nil, "DG1", "DG2", "SOD", "end of SOD"]
+    )
+    func combinations(name: String, fault: String?) async throws {
+        let entry = try DocumentCatalogue.shared.document(name)
+        let anchors = try DocumentCatalogue.shared.anchors()
+        var strangers = DocumentAnchors()
+        try strangers.trust(try DocumentCatalogue.shared.certificate("csca-0-sha1"))
+        let later = DocumentCatalogue.time + 40 * 365 * 86_400
+        let now = DocumentCatalogue.time
+        for (anchors, time, reason) in [
+            (anchors, now, nil), (strangers, now, .unknownAuthority), (anchors, later, .signerExpired),
+        ] as [(DocumentAnchors, Int, AuthorityCheck.Reason?)] {
+            var test = try TestReading(
+                entry,
+                change: { description in
+                    switch fault {
+                    case "end of SOD": description.files["SOD"]?.removeLast(40)
+                    case let file?: description.files[file]?[entry.files[file, default: [0]].count - 1] ^= 1
+                    case nil: break
                     }
-                )
-                try await test.run()
-                #expect(test.reading.checks.verdict == .suspect, "\(name) \(fault)")
-                #expect(test.reading.checks.chip.result == .failed)
+                }
+            )
+            try await test.run(anchors, at: time)
+            let checks = test.reading.checks
+            #expect(checks.verdict == .suspect)
+            // Nothing is known of an EF.SOD that is cut: neither the keys of the chip nor the signer.
+            if fault == "end of SOD" {
+                #expect(checks.signature.reason == .malformed)
+            } else {
+                #expect(checks.chip.result == .failed)
+                #expect(checks.authority.reason == reason)
+                #expect((checks.signature.result == .failed) == (fault == "SOD"))
+                #expect((checks.hashes.result == .failed) == (fault == "DG1" || fault == "DG2"))
             }
         }
     }
