@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 import Glibc
-package import Host
+import Host
 import Text
 
 /// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes. In
