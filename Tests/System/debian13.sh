@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The packages, which were built on Debian 12, in a fresh Debian 13 without systemd: apt installs them, their programs find
 # every library, and `make demo` works with them: a PIN change, and an authentication through badged-network.
+# Only `make test-all` runs it, since it needs a mirror of Debian 13 and some minutes.
 # shares: packages
 . "$(dirname "$0")/lib.sh"
+[ "${BADGED_TEST_ALL:-}" = 1 ] || cannot "only make test-all runs it"
 needs mmdebstrap dpkg-buildpackage unshare ip
 needs_programs badged badgectl badged-eidserver
 [ "$(id -u)" = 0 ] || cannot "needs root"
