@@ -4,8 +4,8 @@ import Glibc
 import Host
 import Text
 
-/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes. In
-/// badged it ends with its run.
+/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes.
+/// The end of the stream ends the process behind it, if that is a child of this one.
 @Loop package final class JobStream {
     package enum Ending { case closed, violation }
 

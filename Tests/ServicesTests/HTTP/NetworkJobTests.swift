@@ -3,6 +3,7 @@ import Concurrency
 import Crypto
 import Glibc
 import Host
+import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -188,7 +189,9 @@ import Text
     )
     func spare(lives: Bool) async throws {
         let (started, start) = AsyncStream.makeStream(of: Int.self)
+        let count = Mutex(0)
         let standIn = try StandIn(onStart: { number in
+            count.withLock { $0 = number }
             start.yield(number)
             return lives || number != 2
         }) { request in
@@ -199,14 +202,16 @@ import Text
         var network = standIn.network
         let spare = SpareRun()
         network.spare = spare
-        func dialogue() async throws {
+        /// - Returns: how many runs there were when the server had answered.
+        func dialogue() async throws -> Int {
             let job = NetworkJob(network)
             let session = HTTPSession(job, preSharedKey: nil, isDeveloperMode: true, Self.limits, nil, log: { _ in })
+            defer { job.close() }
             #expect(try await fault(session) == nil)
-            job.close()
+            return count.withLock { $0 }
         }
         #expect(spare.run == nil, "no run waits before the first dialogue")
-        try await dialogue()
+        #expect(try await dialogue() == 1)
         #expect(await starts.next() == 1)
         #expect(await starts.next() == 2, "a run waits after it")
         let run = try #require(spare.run)
@@ -214,7 +219,7 @@ import Text
             var end = pollfd(fd: run.descriptor, events: Int16(POLLIN), revents: 0)
             #expect(poll(&end, 1, -1) == 1)
         }
-        try await dialogue()
+        #expect(try await dialogue() == (lives ? 2 : 3))
         #expect(await starts.next() == 3, lives ? "the next run for a dialogue to come" : "a run instead of that one")
         if !lives { #expect(await starts.next() == 4) }
         #expect(spare.run != nil)
