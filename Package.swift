@@ -404,7 +404,13 @@ let package = Package(
         ),
         testProgram("badged-eidserver", ["EIDServer", "EID", "Text", "Wire"], in: "EIDServerProgram"),
         // Fake servers over real HTTP: a node of a chain, a dapp, and an issuer of keys for doors
-        testLibrary("ServerDoubles", ["EIDServer", "Vault", "Crypto", "Secrets", "Text", "Antelope", "Secp256k1"]),
+        testLibrary(
+            "ServerDoubles",
+            [
+                "EIDServer", "Vault", "Crypto", "Secrets", "Text", "Antelope", "Secp256k1", "Concurrency", "RemoteIFD",
+                "Transfers",
+            ]
+        ),
         testProgram("badged-issuer", ["ServerDoubles", "Text"], in: "IssuerProgram"),
         // Writes into a vault until it is killed
         testProgram("badged-vault-writer", ["Vault", "TPM", "Store", "Secrets", "Text"], in: "VaultWriter"),

@@ -9,6 +9,7 @@ import ReadersVirtual
 import RemoteFeature
 import RemoteIFD
 import Secrets
+import ServerDoubles
 import Store
 import TestSupport
 import Testing
@@ -184,7 +185,7 @@ import VirtualEID
         await cable.nextAnnouncement()
         let desk = RemoteAddress(host: .loopback, port: cable.desk)
         let security = LinkSecurity.pairing(code: SecretBox(Secret(code.utf8)))
-        let pairing = LinkThread.connect(to: desk, interface: nil, other, security, times: RemoteStage.patient)
+        let pairing = LinkPeer.connect(to: desk, other, security, times: RemoteStage.patient)
         for await event in pairing.events {
             switch event {
             case .opened:
@@ -199,7 +200,7 @@ import VirtualEID
         try await stage.pair()
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
         let trusted = LinkSecurity.paired(trusted: [try await stage.deskStore.identity().fingerprint])
-        let second = LinkThread.connect(to: desk, interface: nil, other, trusted, times: RemoteStage.patient)
+        let second = LinkPeer.connect(to: desk, other, trusted, times: RemoteStage.patient)
         var events: [RemoteLink.Event] = []
         for await event in second.events { events.append(event) }
         #expect(events.last == .ended(.closed(1008)))

@@ -5,6 +5,7 @@ import Host
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
+import ServerDoubles
 import TestSupport
 import Testing
 import Text

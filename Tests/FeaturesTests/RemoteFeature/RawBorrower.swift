@@ -2,20 +2,20 @@
 import Concurrency
 import ReadersRemote
 import RemoteIFD
+import ServerDoubles
 import Transfers
 
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {
-    let link: LinkThread
+    let link: LinkPeer
     /// The context and the card after `hold`.
     private(set) var (context, handle) = ("", "")
     private var events: AsyncStream<RemoteLink.Event>.Iterator
 
     /// Connects to the desk, past the cable.
     init(_ stage: RemoteStage, _ cable: Cable) async throws {
-        link = LinkThread.connect(
+        link = LinkPeer.connect(
             to: RemoteAddress(host: .loopback, port: cable.desk),
-            interface: nil,
             try await stage.laptopStore.identity(),
             .paired(trusted: [try await stage.deskStore.identity().fingerprint]),
             times: RemoteStage.patient

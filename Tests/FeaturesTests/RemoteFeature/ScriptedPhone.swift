@@ -4,6 +4,7 @@ import Readers
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
+import ServerDoubles
 import TestSupport
 import Transfers
 import VirtualEID
@@ -21,7 +22,7 @@ import VirtualEID
     private let server: PortSocket
     private let identity: RemoteIdentity
     private var alarm: Loop.Alarm?
-    private(set) var link: LinkThread?
+    private(set) var link: LinkPeer?
 
     /// Announces itself to the laptop of a stage, with these hosts in its announcements.
     init(_ stage: RemoteStage, hosts: [RemoteAddress.Host] = []) async throws {
@@ -52,7 +53,7 @@ import VirtualEID
 
     private func accept() {
         while let (socket, _) = server.accept() {
-            let link = LinkThread.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
+            let link = LinkPeer.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
             Task { @Loop [weak self] in
                 for await event in link.events {
                     switch event {

@@ -5,6 +5,7 @@ import Glibc
 import ReadersRemote
 import RemoteFeature
 import RemoteIFD
+import ServerDoubles
 import TestSupport
 import Testing
 import Text

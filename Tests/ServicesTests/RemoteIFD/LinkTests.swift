@@ -4,6 +4,7 @@ import Crypto
 import Glibc
 import RemoteIFD
 import Secrets
+import ServerDoubles
 import Testing
 import Transfers
 
@@ -27,11 +28,10 @@ import Transfers
         _ client: LinkSecurity,
         times: RemoteLink.Times = patient,
         host: RemoteAddress.Host = .loopback
-    ) async throws -> (server: LinkThread, client: LinkThread) {
+    ) async throws -> (server: LinkPeer, client: LinkPeer) {
         let socket = try PortSocket(.connections, port: 0, interface: nil)
-        let client = LinkThread.connect(
+        let client = LinkPeer.connect(
             to: RemoteAddress(host: host, port: socket.port),
-            interface: nil,
             try await Self.borrower.value,
             client,
             times: times
@@ -47,10 +47,10 @@ import Transfers
             } catch { continuation.resume(throwing: error) }
         }
         socket.close()
-        return (LinkThread.serve(accepted, try await Self.lender.value, server, times: times), client)
+        return (LinkPeer.serve(accepted, try await Self.lender.value, server, times: times), client)
     }
 
-    private func events(_ link: LinkThread) async -> [RemoteLink.Event] {
+    private func events(_ link: LinkPeer) async -> [RemoteLink.Event] {
         var all: [RemoteLink.Event] = []
         for await event in link.events { all.append(event) }
         return all

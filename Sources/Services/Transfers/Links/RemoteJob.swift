@@ -12,7 +12,7 @@ import Secrets
     private let onEnd: @Loop () -> Void
     private var identity: RemoteIdentity?
     private var sockets: [UInt32: Port] = [:]
-    private var links: [UInt32: LinkThread] = [:]
+    private var links: [UInt32: Link] = [:]
     /// The connections without a link.
     private var connections: [UInt32: Connection] = [:]
     private var lastConnection: UInt32 = 0
@@ -63,23 +63,19 @@ import Secrets
             for address in addresses { socket.send(datagram, to: address) }
             socket.close()
         case .connect(let number, let address, let interface, let order):
-            guard let identity else { return false }
-            let link = LinkThread.connect(
-                to: address,
-                interface: interface,
-                identity,
-                order.security,
-                times: order.times
-            )
-            follow(link, number)
+            guard let link = link(number, order) else { return false }
+            link.connect(to: address, interface: interface)
         case .serve(let number, let connection, let order):
-            guard let identity else { return false }
             guard let waiting = connections.removeValue(forKey: connection) else {
                 report(.event(link: number, .ended(.refused)))
                 break
             }
             waiting.registration?.cancel()
-            follow(LinkThread.serve(waiting.socket, identity, order.security, times: order.times), number)
+            guard let link = link(number, order) else {
+                Glibc.close(waiting.socket)
+                return false
+            }
+            link.serve(waiting.socket)
         case .drop(let connection): drop(connection)
         case .message(let number, let bytes): links[number]?.send(bytes)
         case .closeLink(let number, let code): links[number]?.close(code)
@@ -147,17 +143,14 @@ import Secrets
 
     // MARK: Links
 
-    private func follow(_ link: LinkThread, _ number: UInt32) {
-        links[number] = link
-        Task { @Loop [weak self] in
-            var hasEnded = false
-            for await event in link.events {
-                if case .ended = event { hasEnded = true }
-                self?.report(.event(link: number, event))
-            }
-            // The last event is missing if too many messages were waiting.
-            if !hasEnded { self?.report(.event(link: number, .ended(.violation))) }
-            self?.links[number] = nil
+    /// Makes a link that has no connection yet; nil if the key of this host is missing.
+    private func link(_ number: UInt32, _ order: LinkOrder) -> Link? {
+        guard let identity else { return nil }
+        let link = Link(identity, order.security, order.times) { [weak self] event in
+            if case .ended = event { self?.links[number] = nil }
+            self?.report(.event(link: number, event))
         }
+        links[number] = link
+        return link
     }
 }

@@ -6,6 +6,7 @@ import Readers
 import ReadersRemote
 import RemoteFeature
 import RemoteIFD
+import ServerDoubles
 import Synchronization
 import TestSupport
 import Testing

@@ -7,6 +7,7 @@ import Readers
 import ReadersRemote
 import ReadersVirtual
 import RemoteIFD
+import ServerDoubles
 import TestSupport
 import Testing
 import Text
@@ -75,7 +76,7 @@ import VirtualEID
     private let identity: RemoteIdentity
     private let trusted: String
     private let announcer: Loop.Alarm
-    private var link: LinkThread?
+    private var link: LinkPeer?
     private var position: Int?
     /// The members of version 2 that badged does not send.
     private static let unused: Set<String> = ["ExpectedPINLength", "PreferredPinLength", "DisplayText"]
@@ -114,7 +115,7 @@ import VirtualEID
 
     private func accept() {
         guard let (socket, _) = server.accept() else { return }
-        let link = LinkThread.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
+        let link = LinkPeer.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
         self.link = link
         Task { @Loop [weak self] in
             for await event in link.events {
@@ -123,7 +124,7 @@ import VirtualEID
         }
     }
 
-    private func send(_ json: JSON, _ link: LinkThread, handle: String = "{s}") {
+    private func send(_ json: JSON, _ link: LinkPeer, handle: String = "{s}") {
         let members = (json.members ?? []).map { member in
             switch member.key {
             case "ContextHandle": JSON.Member(member.key, .string("{c}"))
@@ -134,11 +135,11 @@ import VirtualEID
         link.send(JSON.object(members).bytes)
     }
 
-    private func send(_ message: IFDMessage, _ link: LinkThread) {
+    private func send(_ message: IFDMessage, _ link: LinkPeer) {
         link.send(IFDEnvelope(context: "{c}", message).encode(.two))
     }
 
-    private func answer(_ bytes: [UInt8], _ link: LinkThread) async {
+    private func answer(_ bytes: [UInt8], _ link: LinkPeer) async {
         guard let message = try? IFDEnvelope(bytes).message, let json = try? JSON(bytes) else { return }
         switch message {
         case .establishContext: send(.establishContextResponse(deviceName: "vm", .ok), link)

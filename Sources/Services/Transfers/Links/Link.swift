@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CLinux
+package import Concurrency
+import Crypto
+import Glibc
+import Host
+package import RemoteIFD
+import WebSocket
+
+/// One connection between two devices: TCP, TLS and a WebSocket.
+///
+/// The link sends pings, and ends when the other side does not answer them. It never connects again by itself.
+@Loop package final class Link {
+    private enum Phase {
+        case connecting
+        case handshake(TLSConnection)
+        /// The HTTP exchange that opens the WebSocket. A client has sent a key.
+        case upgrade(TLSConnection, key: String?)
+        case open(TLSConnection)
+        /// The last frames wait to be sent.
+        case leaving(TLSConnection, RemoteLink.Ending)
+        case over
+    }
+
+    /// The maximum number of bytes that wait to be sent.
+    private static let maximumBacklog = 1 << 20
+    /// The maximum number of records that are received before others on the loop have their turn.
+    private static let maximumTurn = 64
+
+    private let identity: RemoteIdentity
+    private let security: LinkSecurity
+    private let times: RemoteLink.Times
+    private let onEvent: @Loop (RemoteLink.Event) -> Void
+    private var phase = Phase.connecting
+    private var socket: Int32 = -1
+    private var isServer = false
+    /// What the other side of a client has as its host.
+    private var host = ""
+    private var registration: Loop.Registration?
+    /// The messages that have no frame yet.
+    private var messages: [[UInt8]] = []
+    private var backlog = 0
+    /// The code with which this side closes the WebSocket after the messages.
+    private var closeCode: UInt16?
+    /// The bytes that wait to be sent.
+    private var unsent: [UInt8] = []
+    /// Whether the socket takes no more bytes.
+    private var isBlocked = false
+    private var head: [UInt8] = []
+    private lazy var reader = WebSocketReader(isMasked: isServer, limit: IFDMessage.maximumCount)
+    private lazy var writer = WebSocketWriter(isMasked: !isServer)
+    /// When the last message was received, in microseconds.
+    private var lastMessage: Int64 = 0
+    private var isPongExpected = false
+    /// Ends what takes too long: the connection, the handshakes together, or a write.
+    private lazy var limit = Loop.Alarm { [weak self] in self?.exceedLimit() }
+    private lazy var ping = Loop.Alarm { [weak self] in self?.sendPing() }
+    private lazy var delay = Loop.Alarm { [weak self] in self?.sendMessages() }
+
+    /// `onEvent` gets all events. The last one is `ended`.
+    package init(
+        _ identity: RemoteIdentity,
+        _ security: LinkSecurity,
+        _ times: RemoteLink.Times,
+        onEvent: @escaping @Loop (RemoteLink.Event) -> Void
+    ) {
+        (self.identity, self.security, self.times, self.onEvent) = (identity, security, times, onEvent)
+    }
+
+    isolated deinit { release() }
+
+    // MARK: Calls of the owner
+
+    /// Connects to a device.
+    package func connect(to address: RemoteAddress, interface: String?) {
+        host = address.description
+        socket = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard socket >= 0 else { return end(.failed("socket: \(errno)")) }
+        configure(.write)
+        if let interface { bindToInterface(socket, interface) }
+        limit.set(after: times.setUp)
+        let result = address.withSocketAddress(for: address.family) { Glibc.connect(socket, $0, $1) }
+        if result != 0, errno != EINPROGRESS { end(.unreachable) }
+    }
+
+    /// Serves an accepted connection, and closes its socket at the end.
+    package func serve(_ accepted: Int32) {
+        (socket, isServer) = (accepted, true)
+        configure(.read)
+        beginHandshake()
+    }
+
+    /// Queues a text message.
+    package func send(_ message: [UInt8]) {
+        guard closeCode == nil else { return }
+        messages.append(message)
+        backlog += message.count
+        sendMessages()
+        if backlog + unsent.count > Self.maximumBacklog { close(1011) }
+    }
+
+    /// Closes the WebSocket after the queued messages, or ends a link that is not open yet. 1000 is the normal end.
+    package func close(_ code: UInt16 = 1000) {
+        guard closeCode == nil else { return }
+        closeCode = code
+        switch phase {
+        case .connecting, .handshake, .upgrade: end(.closed(code))
+        case .open: sendMessages()
+        case .leaving, .over: break
+        }
+    }
+
+    // MARK: The socket
+
+    private func configure(_ interest: Loop.Interest) {
+        clinux_set_nonblocking(socket)
+        clinux_tcp_nodelay(socket)
+        do throws(SystemError) {
+            registration = try Loop.watch(socket, interest) { [weak self] _ in self?.handle() }
+        } catch {
+            end(.failed(error.description))
+        }
+    }
+
+    private func handle() {
+        switch phase {
+        case .connecting: finishConnection()
+        case .handshake(let tls): handshake(tls)
+        case .upgrade(let tls, _), .open(let tls), .leaving(let tls, _):
+            write(tls)
+            receive()
+        case .over: break
+        }
+    }
+
+    private func exceedLimit() {
+        if case .leaving(_, let ending) = phase { end(ending) } else { end(.unreachable) }
+    }
+
+    private func end(_ ending: RemoteLink.Ending) {
+        if case .over = phase { return }
+        release()
+        onEvent(.ended(ending))
+    }
+
+    private func release() {
+        phase = .over
+        for alarm in [limit, ping, delay] { alarm.cancel() }
+        registration?.cancel()
+        if socket >= 0 { Glibc.close(socket) }
+        (socket, registration, messages, unsent) = (-1, nil, [], [])
+    }
+
+    // MARK: Handshakes
+
+    private func finishConnection() {
+        var (code, count) = (Int32(0), socklen_t(4))
+        getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &count)
+        if code == 0 { beginHandshake() } else { end(.unreachable) }
+    }
+
+    private func beginHandshake() {
+        if case .over = phase { return }
+        limit.set(after: times.setUp)
+        do throws(CryptoError) {
+            let tls = try TLSConnection(socket: socket, identity, security, isServer: isServer)
+            phase = .handshake(tls)
+            handshake(tls)
+        } catch {
+            end(.failed("TLS: \(error)"))
+        }
+    }
+
+    private func handshake(_ tls: TLSConnection) {
+        switch tls.handshake() {
+        case .waits(let interest): registration?.change(interest)
+        case .lost: end(tls.refusal)
+        case .done:
+            do throws(CryptoError) {
+                let key = isServer ? nil : try WebSocketHandshake.makeKey()
+                phase = .upgrade(tls, key: key)
+                registration?.change(.read)
+                if let key { send(WebSocketHandshake.request(host: host, key: key), tls) }
+                receive()
+            } catch {
+                end(.failed("no random bytes"))
+            }
+        }
+    }
+
+    /// Reads the head of the HTTP request or response that opens the WebSocket.
+    private func upgrade(_ tls: TLSConnection, key: String?) {
+        guard let count = WebSocketHandshake.headCount(head) else {
+            if head.count > WebSocketHandshake.maximumCount { end(.violation) }
+            return
+        }
+        let rest = head[count...]
+        head.removeLast(rest.count)
+        if let key {
+            guard WebSocketHandshake.isAccepted(head, key: key) else { return end(.violation) }
+        } else {
+            guard let answer = WebSocketHandshake.answer(to: head) else { return end(.violation) }
+            send(answer, tls)
+        }
+        if case .over = phase { return }
+        phase = .open(tls)
+        limit.cancel()
+        ping.set(after: times.ping)
+        onEvent(.opened(device: tls.device))
+        reader.append(rest)
+        takeFrames()
+        sendMessages()
+    }
+
+    // MARK: Bytes
+
+    private func send(_ bytes: [UInt8], _ tls: TLSConnection) {
+        unsent += bytes
+        write(tls)
+    }
+
+    private func write(_ tls: TLSConnection) {
+        switch unsent.isEmpty ? .done : tls.write(unsent) {
+        case .done:
+            unsent = []
+            registration?.change(.read)
+            switch phase {
+            case .open:
+                if isBlocked { limit.cancel() }
+                isBlocked = false
+            case .leaving(_, let ending):
+                tls.shutDown()
+                end(ending)
+            default: break
+            }
+        case .waits(let interest):
+            registration?.change(interest)
+            guard case .open = phase, !isBlocked else { return }
+            isBlocked = true
+            limit.set(after: times.setUp)
+        case .lost: endLost(tls)
+        }
+    }
+
+    /// Receives until nothing is left. While this side cannot send it does not receive either, so that the answers to pings
+    /// do not pile up.
+    private func receive() {
+        for _ in 0..<Self.maximumTurn {
+            guard unsent.isEmpty else { return }
+            switch phase {
+            case .upgrade(let tls, let key):
+                guard let bytes = receive(tls) else { return }
+                head += bytes
+                upgrade(tls, key: key)
+            case .open(let tls):
+                guard let bytes = receive(tls) else { return }
+                reader.append(bytes)
+                takeFrames()
+            default: return
+            }
+        }
+        Task { @Loop [weak self] in self?.receive() }
+    }
+
+    private func receive(_ tls: TLSConnection) -> [UInt8]? {
+        switch tls.receive() {
+        case .bytes(let bytes): return bytes
+        case .nothing: break
+        case .lost: endLost(tls)
+        }
+        return nil
+    }
+
+    private func endLost(_ tls: TLSConnection) {
+        switch phase {
+        case .open: end(.closed(1006))
+        case .leaving(_, let ending): end(ending)
+        default: end(tls.refusal)
+        }
+    }
+
+    // MARK: Frames
+
+    private func takeFrames() {
+        while case .open(let tls) = phase, let event = reader.next() {
+            switch event {
+            case .text(let message):
+                lastMessage = Loop.turn
+                onEvent(.message(message))
+            case .binary: break
+            case .ping(let payload): send(frame(.pong, payload), tls)
+            case .pong:
+                isPongExpected = false
+                ping.set(after: times.ping)
+            case .close(let code): leave(code == 1005 ? 1000 : code, .closed(code), tls)
+            case .violation(let code): leave(code, .violation, tls)
+            }
+        }
+    }
+
+    private func sendMessages() {
+        guard case .open(let tls) = phase else { return }
+        if !messages.isEmpty {
+            if isServer, Loop.clock - lastMessage < times.answer * 1000 { return delay.set(after: times.answer) }
+            for message in messages { unsent += frame(.text, message) }
+            (messages, backlog) = ([], 0)
+        }
+        if let closeCode { leave(closeCode, .closed(closeCode), tls) } else { write(tls) }
+    }
+
+    private func sendPing() {
+        guard case .open(let tls) = phase else { return }
+        if isPongExpected { return leave(1000, .silent, tls) }
+        isPongExpected = true
+        ping.set(after: times.pong)
+        send(frame(.ping, []), tls)
+    }
+
+    /// Closes the WebSocket with a code, and then the connection.
+    private func leave(_ code: UInt16, _ ending: RemoteLink.Ending, _ tls: TLSConnection) {
+        phase = .leaving(tls, ending)
+        ping.cancel()
+        limit.set(after: times.setUp)
+        send((try? writer.close(code)) ?? [], tls)
+    }
+
+    private func frame(_ opcode: WebSocketWriter.Opcode, _ payload: [UInt8]) -> [UInt8] {
+        (try? writer.frame(opcode, payload)) ?? []
+    }
+}
