@@ -1,10 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # swift.sh [OPTION...]: runs the Swift tests with these options of `swift test`, and prints the
-# failures again at the end.
+# failures again at the end. swift.sh --only-build [OPTION...] builds with these options of `swift build`.
 set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no
+# The index is for editors; without it a build needs a fourth less time.
+flags="--explicit-target-dependency-import-check error --disable-index-store"
+if [ "${1:-}" = --only-build ]; then
+    shift
+    # shellcheck disable=SC2086  # a list of words
+    exec ${SWIFT:-swift} build $flags "$@"
+fi
 # All tests at once would keep the tasks of each one waiting for half a minute on a busy machine.
 width=24
 output=$(mktemp) memory=
@@ -13,8 +20,9 @@ trap 'rm -rf "$output" "$memory"' EXIT
 # machine, so memory is as good.
 holds_programs() { cp /bin/true "$1" && "$1/true" && [ "$(df --output=avail --block-size=1M "$1" | tail -n 1)" -ge 1024 ]; }
 if memory=$(mktemp -d /dev/shm/badged-tests.XXXXXX) && holds_programs "$memory"; then export TMPDIR="$memory"; fi 2>/dev/null
-{ ${SWIFT:-swift} test --explicit-target-dependency-import-check error \
-    --experimental-maximum-parallelization-width "$width" "$@" 2>&1 || echo "swift test: exit status $?"; } | tee "$output"
+# shellcheck disable=SC2086  # a list of words
+{ ${SWIFT:-swift} test $flags --experimental-maximum-parallelization-width "$width" "$@" 2>&1 ||
+    echo "swift test: exit status $?"; } | tee "$output"
 grep -q '^swift test: exit status' "$output" || exit 0
 echo
 echo "swift.sh: the failures:"

@@ -6,12 +6,12 @@ import Transfers
 /// A device on the other side of a link, whose events a test reads one after the other.
 @Loop package final class LinkPeer {
     package nonisolated let events: AsyncStream<RemoteLink.Event>
-    private let link: Link
+    private let link: DeviceLink
 
     private init(_ identity: RemoteIdentity, _ security: LinkSecurity, _ times: RemoteLink.Times) {
         let (events, continuation) = AsyncStream.makeStream(of: RemoteLink.Event.self)
         self.events = events
-        link = Link(identity, security, times) { event in
+        link = DeviceLink(identity, security, times) { event in
             continuation.yield(event)
             if case .ended = event { continuation.finish() }
         }

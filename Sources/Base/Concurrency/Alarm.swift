@@ -15,7 +15,11 @@ extension Loop {
         /// Sets the alarm to a time from now. This replaces an earlier setting.
         package func set(after milliseconds: Int64) {
             let limited = min(max(milliseconds, 0), 1 << 40)
-            let time = shared.executor.microseconds + limited * 1000
+            set(at: shared.executor.microseconds + limited * 1000)
+        }
+
+        /// Sets the alarm to a time of CLOCK_MONOTONIC in microseconds. This replaces an earlier setting.
+        package func set(at time: Int64) {
             settings[ObjectIdentifier(self)] = Setting(time: time, alarm: self)
             updateDeadline()
         }

@@ -78,21 +78,19 @@ final class EpollExecutor: SerialExecutor, @unchecked Sendable {
         for job in pending { job.runSynchronously(on: asUnownedSerialExecutor()) }
         let hasMore = jobs.withLock { !$0.isEmpty }
 
-        let events = wait(milliseconds: hasMore ? 0 : timeout)
+        let events = wait(microseconds: hasMore ? 0 : timeout)
         readClock()
         let isAlarmDue = deadline.map { $0 <= microseconds } ?? false
         guard !events.isEmpty || isAlarmDue else { return }
         Task { @Loop in Loop.handle(events) }
     }
 
-    /// Milliseconds until the next alarm, rounded up; -1 for none.
-    private var timeout: Int32 {
-        deadline.map { Int32(clamping: max(0, ($0 - microseconds + 999) / 1000)) } ?? -1
-    }
+    /// Microseconds until the next alarm; -1 for none.
+    private var timeout: Int64 { deadline.map { max(0, $0 - microseconds) } ?? -1 }
 
-    private func wait(milliseconds: Int32) -> [clinux_epoll_event] {
+    private func wait(microseconds: Int64) -> [clinux_epoll_event] {
         var events = [clinux_epoll_event](repeating: clinux_epoll_event(), count: Self.mostEvents)
-        let count = clinux_epoll_wait(epoll, &events, Int32(Self.mostEvents), milliseconds)
+        let count = clinux_epoll_wait(epoll, &events, Int32(Self.mostEvents), microseconds)
         events.removeLast(events.count - Int(max(count, 0)))
         events.removeAll { event in
             guard event.token == Self.wakeToken else { return false }

@@ -109,7 +109,8 @@ extension Confinement {
             "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getrandom",
             "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "uname", "sysinfo",
             "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
-            "eventfd2", "pipe2", "recvfrom", "recvmsg", "getsockname", "getpeername", "getsockopt", "exit",
+            "epoll_pwait2", "eventfd2", "pipe2", "recvfrom", "recvmsg", "getsockname", "getpeername", "getsockopt",
+            "exit",
             "exit_group",
         ]
         // No F_SETOWN, which lets the kernel send signals to other processes.

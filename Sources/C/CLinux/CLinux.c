@@ -5,6 +5,7 @@
 #include <sys/timex.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <malloc.h>
@@ -36,9 +37,16 @@ int clinux_epoll_control(int epoll, enum clinux_epoll_operation operation, int f
     return epoll_ctl(epoll, operations[operation], fd, &e);
 }
 
-int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int timeout_ms) {
+int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int64_t timeout_us) {
     struct epoll_event raw[64];
-    int n = epoll_wait(epoll, raw, capacity < 64 ? capacity : 64, timeout_ms);
+    struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
+    if (capacity > 64) capacity = 64;
+    int n = epoll_pwait2(epoll, raw, capacity, timeout_us < 0 ? NULL : &timeout, NULL);
+    /* Kernels before 5.11 do not know the call, and filters of that time refuse it. */
+    if (n < 0 && (errno == ENOSYS || errno == EPERM)) {
+        int64_t timeout_ms = timeout_us < 0 ? -1 : (timeout_us + 999) / 1000;
+        n = epoll_wait(epoll, raw, capacity, timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms);
+    }
     for (int i = 0; i < n; i++) events[i] = (struct clinux_epoll_event){raw[i].events, raw[i].data.u64};
     return n;
 }

@@ -161,6 +161,32 @@ import Transfers
         #expect(await events(client).last == .ended(.closed(1001)))
     }
 
+    @Test("Messages that fill the sockets of both directions at once arrive")
+    func bothWays() async throws {
+        let (lender, borrower) = (try await Self.lender.value, try await Self.borrower.value)
+        let (server, client) = try await pair(
+            .paired(trusted: [borrower.fingerprint]),
+            .paired(trusted: [lender.fingerprint])
+        )
+        let long = [UInt8](repeating: 0x61, count: IFDMessage.maximumCount)
+        let count = (1 << 20) / long.count
+        func exchange(_ peer: LinkPeer) async -> [RemoteLink.Event] {
+            for _ in 0..<count { peer.send(long) }
+            var received: [RemoteLink.Event] = []
+            for await event in peer.events {
+                if case .opened = event { continue }
+                received.append(event)
+                if received.count == count { break }
+            }
+            return received
+        }
+        async let (atServer, atClient) = (exchange(server), exchange(client))
+        let expected = [RemoteLink.Event](repeating: .message(long), count: count)
+        #expect(await atServer == expected)
+        #expect(await atClient == expected)
+        client.close()
+    }
+
     @Test("A key and its certificate are the same after they were stored")
     func identity() async throws {
         let borrower = try await Self.borrower.value

@@ -19,7 +19,7 @@ if [ "${BADGED_PEER_INNER:-}" != 1 ]; then
     case " ${*:-keycard} " in *" keycard "*)
         if [ -n "${KEYCARD_LAB:-}" ] && [ -n "${KEYCARD_APPLET:-}" ]; then
             "$here/../../../.ci/setup" build keycard
-            (cd "$here/../../.." && ${SWIFT:-swift} build --build-tests --explicit-target-dependency-import-check error)
+            (cd "$here/../../.." && Tests/swift.sh --only-build --build-tests)
         fi ;;
     esac
     BADGED_PEER_INNER=1 exec "$here/../in-namespace.sh" "$0" "$@"

@@ -17,8 +17,9 @@ enum clinux_epoll_operation { CLINUX_EPOLL_ADD, CLINUX_EPOLL_MODIFY, CLINUX_EPOL
 struct clinux_epoll_event { uint32_t events; uint64_t token; };
 int clinux_epoll_create(void);
 int clinux_epoll_control(int epoll, enum clinux_epoll_operation operation, int fd, uint32_t events, uint64_t token);
-/* Returns at most 64 events. Waits without a limit if timeout is -1. */
-int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int timeout_ms);
+/* Returns at most 64 events. Waits without a limit if the timeout is -1. epoll_pwait2(2), or epoll_wait(2) with whole
+ * milliseconds. */
+int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity, int64_t timeout_us);
 
 /* Whether the kernel says that the clock is synchronised. adjtimex(2) */
 int clinux_clock_is_synchronised(void);

@@ -12,7 +12,7 @@ import Secrets
     private let onEnd: @Loop () -> Void
     private var identity: RemoteIdentity?
     private var sockets: [UInt32: Port] = [:]
-    private var links: [UInt32: Link] = [:]
+    private var links: [UInt32: DeviceLink] = [:]
     /// The connections without a link.
     private var connections: [UInt32: Connection] = [:]
     private var lastConnection: UInt32 = 0
@@ -144,9 +144,9 @@ import Secrets
     // MARK: Links
 
     /// Makes a link that has no connection yet; nil if the key of this host is missing.
-    private func link(_ number: UInt32, _ order: LinkOrder) -> Link? {
+    private func link(_ number: UInt32, _ order: LinkOrder) -> DeviceLink? {
         guard let identity else { return nil }
-        let link = Link(identity, order.security, order.times) { [weak self] event in
+        let link = DeviceLink(identity, order.security, order.times) { [weak self] event in
             if case .ended = event { self?.links[number] = nil }
             self?.report(.event(link: number, event))
         }

@@ -10,15 +10,15 @@ import WebSocket
 /// One connection between two devices: TCP, TLS and a WebSocket.
 ///
 /// The link sends pings, and ends when the other side does not answer them. It never connects again by itself.
-@Loop package final class Link {
+@Loop package final class DeviceLink {
     private enum Phase {
         case connecting
-        case handshake(TLSConnection)
+        case handshake(TLSEndpoint)
         /// The HTTP exchange that opens the WebSocket. A client has sent a key.
-        case upgrade(TLSConnection, key: String?)
-        case open(TLSConnection)
+        case upgrade(TLSEndpoint, key: String?)
+        case open(TLSEndpoint)
         /// The last frames wait to be sent.
-        case leaving(TLSConnection, RemoteLink.Ending)
+        case leaving(TLSEndpoint, RemoteLink.Ending)
         case over
     }
 
@@ -67,7 +67,10 @@ import WebSocket
         (self.identity, self.security, self.times, self.onEvent) = (identity, security, times, onEvent)
     }
 
-    isolated deinit { release() }
+    isolated deinit {
+        registration?.cancel()
+        if socket >= 0 { Glibc.close(socket) }
+    }
 
     // MARK: Calls of the owner
 
@@ -92,6 +95,7 @@ import WebSocket
 
     /// Queues a text message.
     package func send(_ message: [UInt8]) {
+        if case .over = phase { return }
         guard closeCode == nil else { return }
         messages.append(message)
         backlog += message.count
@@ -139,16 +143,12 @@ import WebSocket
 
     private func end(_ ending: RemoteLink.Ending) {
         if case .over = phase { return }
-        release()
-        onEvent(.ended(ending))
-    }
-
-    private func release() {
         phase = .over
         for alarm in [limit, ping, delay] { alarm.cancel() }
         registration?.cancel()
         if socket >= 0 { Glibc.close(socket) }
         (socket, registration, messages, unsent) = (-1, nil, [], [])
+        onEvent(.ended(ending))
     }
 
     // MARK: Handshakes
@@ -163,7 +163,7 @@ import WebSocket
         if case .over = phase { return }
         limit.set(after: times.setUp)
         do throws(CryptoError) {
-            let tls = try TLSConnection(socket: socket, identity, security, isServer: isServer)
+            let tls = try TLSEndpoint(socket: socket, identity, security, isServer: isServer)
             phase = .handshake(tls)
             handshake(tls)
         } catch {
@@ -171,7 +171,7 @@ import WebSocket
         }
     }
 
-    private func handshake(_ tls: TLSConnection) {
+    private func handshake(_ tls: TLSEndpoint) {
         switch tls.handshake() {
         case .waits(let interest): registration?.change(interest)
         case .lost: end(tls.refusal)
@@ -189,7 +189,7 @@ import WebSocket
     }
 
     /// Reads the head of the HTTP request or response that opens the WebSocket.
-    private func upgrade(_ tls: TLSConnection, key: String?) {
+    private func upgrade(_ tls: TLSEndpoint, key: String?) {
         guard let count = WebSocketHandshake.headCount(head) else {
             if head.count > WebSocketHandshake.maximumCount { end(.violation) }
             return
@@ -214,12 +214,12 @@ import WebSocket
 
     // MARK: Bytes
 
-    private func send(_ bytes: [UInt8], _ tls: TLSConnection) {
+    private func send(_ bytes: [UInt8], _ tls: TLSEndpoint) {
         unsent += bytes
         write(tls)
     }
 
-    private func write(_ tls: TLSConnection) {
+    private func write(_ tls: TLSEndpoint) {
         switch unsent.isEmpty ? .done : tls.write(unsent) {
         case .done:
             unsent = []
@@ -234,19 +234,25 @@ import WebSocket
             default: break
             }
         case .waits(let interest):
-            registration?.change(interest)
+            if case .leaving = phase {
+                registration?.change(interest)
+            } else {
+                registration?.change([.read, interest])
+            }
             guard case .open = phase, !isBlocked else { return }
             isBlocked = true
             limit.set(after: times.setUp)
-        case .lost: endLost(tls)
+        case .lost:
+            // What the other side has sent before it left may say why.
+            unsent = []
+            receive()
+            endLost(tls)
         }
     }
 
-    /// Receives until nothing is left. While this side cannot send it does not receive either, so that the answers to pings
-    /// do not pile up.
+    /// Receives until nothing is left.
     private func receive() {
         for _ in 0..<Self.maximumTurn {
-            guard unsent.isEmpty else { return }
             switch phase {
             case .upgrade(let tls, let key):
                 guard let bytes = receive(tls) else { return }
@@ -262,7 +268,7 @@ import WebSocket
         Task { @Loop [weak self] in self?.receive() }
     }
 
-    private func receive(_ tls: TLSConnection) -> [UInt8]? {
+    private func receive(_ tls: TLSEndpoint) -> [UInt8]? {
         switch tls.receive() {
         case .bytes(let bytes): return bytes
         case .nothing: break
@@ -271,7 +277,7 @@ import WebSocket
         return nil
     }
 
-    private func endLost(_ tls: TLSConnection) {
+    private func endLost(_ tls: TLSEndpoint) {
         switch phase {
         case .open: end(.closed(1006))
         case .leaving(_, let ending): end(ending)
@@ -288,7 +294,10 @@ import WebSocket
                 lastMessage = Loop.turn
                 onEvent(.message(message))
             case .binary: break
-            case .ping(let payload): send(frame(.pong, payload), tls)
+            case .ping(let payload):
+                // Pings whose answers nobody reads.
+                guard unsent.count <= Self.maximumBacklog else { return end(.violation) }
+                send(frame(.pong, payload), tls)
             case .pong:
                 isPongExpected = false
                 ping.set(after: times.ping)
@@ -301,7 +310,8 @@ import WebSocket
     private func sendMessages() {
         guard case .open(let tls) = phase else { return }
         if !messages.isEmpty {
-            if isServer, Loop.clock - lastMessage < times.answer * 1000 { return delay.set(after: times.answer) }
+            let time = lastMessage + times.answer * 1000
+            if isServer, Loop.clock < time { return delay.set(at: time) }
             for message in messages { unsent += frame(.text, message) }
             (messages, backlog) = ([], 0)
         }
@@ -317,7 +327,7 @@ import WebSocket
     }
 
     /// Closes the WebSocket with a code, and then the connection.
-    private func leave(_ code: UInt16, _ ending: RemoteLink.Ending, _ tls: TLSConnection) {
+    private func leave(_ code: UInt16, _ ending: RemoteLink.Ending, _ tls: TLSEndpoint) {
         phase = .leaving(tls, ending)
         ping.cancel()
         limit.set(after: times.setUp)

@@ -6,7 +6,7 @@ import Crypto
 import RemoteIFD
 
 /// TLS over one connected socket. No function waits for the other side.
-final class TLSConnection {
+final class TLSEndpoint {
     enum Progress {
         case done
         case waits(Loop.Interest)
