@@ -31,10 +31,10 @@ import Wire
     }
 
     /// Runs `body` with one card after another until `body` ends without the loss of its card: any failure but
-    /// `.cardLost` is the end. Then the reader is free.
-    package func run(
-        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Void
-    ) async throws(Failure) {
+    /// `.cardLost` is the end. Then the reader is free. Returns what `body` has returned.
+    package func run<Value: Sendable>(
+        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         while true {
             do throws(Failure) {
                 return try await runWithOneCard(body)
@@ -44,16 +44,17 @@ import Wire
         }
     }
 
-    private func runWithOneCard(
-        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Void
-    ) async throws(Failure) {
+    private func runWithOneCard<Value: Sendable>(
+        _ body: @escaping @Loop (Requirements.Card) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         let (lease, card) = try await selection.acquire()
-        let end = OneShot<Result<Void, Failure>>()
+        let end = OneShot<Result<Value, Failure>>()
         let work = Task.immediate { @Loop in
             _ = end.fill(await Result { () async throws(Failure) in try await body(card) })
         }
+        let value: Value
         do throws(Failure) {
-            try await wait(for: work, end).get()
+            value = try await wait(for: work, end).get()
         } catch {
             let isLost = error.code == .cardLost
             await release(lease, after: work, removingVirtualCard: !isLost)
@@ -64,13 +65,14 @@ import Wire
             throw error
         }
         await lease.release(removingVirtualCard: true)
+        return value
     }
 
     /// Waits for the end of the work with a card; with a limit only until the task is cancelled.
-    private func wait(
+    private func wait<Value: Sendable>(
         for work: Task<Void, Never>,
-        _ end: OneShot<Result<Void, Failure>>
-    ) async -> Result<Void, Failure> {
+        _ end: OneShot<Result<Value, Failure>>
+    ) async -> Result<Value, Failure> {
         await withTaskCancellationHandler {
             if cancelLimit == nil { await work.value }
             return await end.value(whenCancelled: .failure(.cancelled))

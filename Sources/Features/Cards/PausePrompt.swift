@@ -8,9 +8,9 @@ struct PausePrompt: AcknowledgedPrompt {
     static let acknowledgement = "CONTINUE"
     let cause: String
 
-    var name: String { "PAUSE" }
+    var name: StaticString { "PAUSE" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        WrittenMessage("PAUSE") { $0.member("cause", cause) }
+        WrittenMessage(name) { $0.member("cause", cause) }
     }
 }

@@ -10,7 +10,7 @@ import Wire
 /// The last owner wipes the files.
 final class DocumentMessage: Message {
     static let name: StaticString = "DOCUMENT"
-    static let isSecret = true
+    let isSecret = true
     /// The most bytes of a message that a client gets. docs/protocol.md, Transport.
     static let maximumLength = 1_000_000
     private let reader: String

@@ -9,7 +9,7 @@ import Wire
 
 /// Asks for what is printed on the document: ENTER_MRZ or, after a CAN that was refused, ENTER_CAN. SET_MRZ and SET_CAN
 /// answer both.
-struct DocumentPrompt: Prompt {
+struct DocumentPrompt: CardPrompt {
     typealias Answer = AccessKey
 
     let lease: CardLease
@@ -18,20 +18,16 @@ struct DocumentPrompt: Prompt {
     /// What the chip has refused before.
     let refused: AccessKey.Kind?
 
-    var name: String { message.description }
-    var isCurrent: Bool { lease.isCurrent }
-
-    private var message: StaticString { refused == .can ? "ENTER_CAN" : EnterDocumentKeyMessage.name }
+    var name: StaticString { refused == .can ? "ENTER_CAN" : "ENTER_MRZ" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        EnterDocumentKeyMessage(
-            msg: message,
-            reader: lease.readerState(for: session),
-            question: number,
-            acceptsCAN: acceptsCAN,
-            error: error.map(EnterDocumentKeyMessage.Fault.malformed)
-                ?? refused.map(EnterDocumentKeyMessage.Fault.refused)
-        )
+        let words =
+            error ?? refused.map { "The document refuses this \($0.rawValue): compare it with the document" }
+        let code = error != nil ? "malformed" : refused.map { _ in "wrongPassword" }
+        return question(number, to: session, error: code) { object in
+            if let words { object.member("message", words) }
+            object.member("passwords", ["mrz"] + (acceptsCAN ? ["can"] : []))
+        }
     }
 
     func answer(in call: Call) throws(Failure) -> AccessKey {
@@ -108,37 +104,5 @@ struct DocumentPrompt: Prompt {
             (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || $0 == UInt8(ascii: "<")
         }
         return counts.contains(upper.count) && isPlain ? upper : nil
-    }
-}
-
-/// ENTER_MRZ or ENTER_CAN about a document. docs/protocol/documents.md.
-struct EnterDocumentKeyMessage: Message {
-    enum Fault {
-        /// The chip has refused the value.
-        case refused(AccessKey.Kind)
-        /// The value was not sent to the chip; the words say why.
-        case malformed(String)
-    }
-
-    static let name: StaticString = "ENTER_MRZ"
-    let msg: StaticString
-    let reader: ReaderState
-    let question: Int
-    let acceptsCAN: Bool
-    let error: Fault?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        switch error {
-        case .refused(let kind):
-            object.member("error", "wrongPassword")
-            object.member("message", "The document refuses this \(kind.rawValue): compare it with the document")
-        case .malformed(let words):
-            object.member("error", "malformed")
-            object.member("message", words)
-        case nil: break
-        }
-        object.member("question", question)
-        object.member("passwords", ["mrz"] + (acceptsCAN ? ["can"] : []))
-        object.object("reader") { reader.write(to: &$0, level) }
     }
 }

@@ -247,7 +247,7 @@ extension DoorFeature {
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self else { return }
             let duration = Loop.now - begun
-            report(OpeningReport(reader: id, openingType: type, result: result, duration: duration, user: uid))
+            report(result, of: id, by: type, uid, duration)
             guard let session else { return }
             client.openings[token] = nil
             // Only the loss of the permission cancels an opening whose client is still there.
@@ -267,11 +267,28 @@ extension DoorFeature {
     }
 
     /// Tells the clients that watch openings of one that has ended.
-    private func report(_ opening: OpeningReport) {
+    private func report(
+        _ result: OpeningResult,
+        of reader: String,
+        by type: OpeningType,
+        _ uid: UInt32,
+        _ duration: Milliseconds
+    ) {
         openingCount += 1
-        countedOpenings.add(opening.result.status.rawValue, opening.result.decision.rawValue)
-        openingTimes.add(Double(opening.duration) / 1000)
-        let message = OpeningReportMessage(number: openingCount, time: Loop.wallClock, opening: opening)
+        countedOpenings.add(result.status.rawValue, result.decision.rawValue)
+        openingTimes.add(Double(duration) / 1000)
+        let (number, time) = (openingCount, Loop.wallClock)
+        let message = WrittenMessage("OPENING_REPORT") { object in
+            object.member("number", number)
+            object.member("time", time)
+            object.member("reader", reader)
+            object.member("openingType", type.name)
+            object.member("status", result.status.rawValue)
+            object.member("accessDecision", result.decision.rawValue)
+            object.member("durationMs", duration)
+            object.member("key", result.key)
+            object.member("user", uid)
+        }
         for watcher in openingWatchers.values { watcher.push(message) }
     }
 

@@ -67,34 +67,3 @@ enum ClosestDoorReaderMessage: Message {
         }
     }
 }
-
-/// DOOR_READER: a reader has appeared or changed.
-struct DoorReaderMessage: Message {
-    static let name: StaticString = "DOOR_READER"
-    let reader: DoorReaderState
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.object("reader") { reader.write(to: &$0) }
-    }
-}
-
-/// ADVERT: one advertisement as received.
-struct AdvertMessage: Message {
-    static let name: StaticString = "ADVERT"
-    let adapter: Int
-    let address: DeviceAddress
-    let report: AdvertisingReport
-    let data: [UInt8]
-    /// Advertisements before this one that were not sent, because the client was slow to read.
-    let lost: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("adapter", "hci\(adapter)")
-        object.member("address", address.description)
-        object.member("addressType", address.kind.rawValue)
-        object.member("data", Hex.encode(data))
-        if lost > 0 { object.member("lost", lost) }
-        object.member("rssi", report.rssi)
-        object.member("scanResponse", report.isScanResponse)
-    }
-}

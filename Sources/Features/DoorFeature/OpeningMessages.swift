@@ -54,38 +54,6 @@ struct OpeningsMessage: Message {
     }
 }
 
-/// An opening of any client that has ended.
-struct OpeningReport {
-    let reader: String
-    let openingType: OpeningType
-    let result: OpeningResult
-    let duration: Milliseconds
-    /// The user id of the client.
-    let user: UInt32
-}
-
-/// OPENING_REPORT.
-struct OpeningReportMessage: Message {
-    static let name: StaticString = "OPENING_REPORT"
-    /// The number of the opening since badged started: 1, 2, ...
-    let number: Int
-    /// Milliseconds since 1970.
-    let time: Int64
-    let opening: OpeningReport
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("number", number)
-        object.member("time", time)
-        object.member("reader", opening.reader)
-        object.member("openingType", opening.openingType.name)
-        object.member("status", opening.result.status.rawValue)
-        object.member("accessDecision", opening.result.decision.rawValue)
-        object.member("durationMs", opening.duration)
-        object.member("key", opening.result.key)
-        object.member("user", opening.user)
-    }
-}
-
 /// TIMEOUTS.
 struct TimeoutsMessage: Message {
     static let name: StaticString = "TIMEOUTS"

@@ -73,7 +73,16 @@ import Wire
         let address = adverts == .raw ? report.address : AddressPseudonym.of(report.address)
         var bytes: [UInt8] = []
         for index in data.indices { bytes.append(data[index]) }
-        let message = AdvertMessage(adapter: adapter, address: address, report: report, data: bytes, lost: lostAdverts)
+        let message = WrittenMessage("ADVERT") { [bytes, lostAdverts] object in
+            object.member("adapter", "hci\(adapter)")
+            object.member("address", address.description)
+            object.member("addressType", address.kind.rawValue)
+            object.member("data", Hex.encode(bytes))
+            // Advertisements before this one that were not sent, because the client was slow to read.
+            if lostAdverts > 0 { object.member("lost", lostAdverts) }
+            object.member("rssi", report.rssi)
+            object.member("scanResponse", report.isScanResponse)
+        }
         lostAdverts = session.offer(message) ? 0 : lostAdverts + 1
     }
 
@@ -102,10 +111,9 @@ import Wire
     private func send(_ entry: inout Entry, _ now: Milliseconds) {
         (entry.sentAt, entry.sentInRange) = (now, entry.reader.inRange)
         guard let session else { return }
-        session.push(
-            DoorReaderMessage(reader: DoorReaderState(entry.reader, at: now, withHistory: false)),
-            coalescing: "DOOR_READER \(entry.reader.number)"
-        )
+        let state = DoorReaderState(entry.reader, at: now, withHistory: false)
+        let message = WrittenMessage("DOOR_READER") { object in object.object("reader") { state.write(to: &$0) } }
+        session.push(message, coalescing: "DOOR_READER \(entry.reader.number)")
     }
 
     private func forget(_ reader: DoorReader) {

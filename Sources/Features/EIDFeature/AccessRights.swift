@@ -11,7 +11,7 @@ struct AccessRightsPrompt: Prompt {
 
     var consent: Consent
 
-    var name: String { AccessRightsMessage.name.description }
+    var name: StaticString { AccessRightsMessage.name }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         AccessRightsMessage(consent: consent, error: error)

@@ -4,13 +4,6 @@ import Server
 import Text
 import Wire
 
-/// AUTH at the start of the workflow.
-struct AuthStartedMessage: Message {
-    static let name: StaticString = "AUTH"
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {}
-}
-
 /// AUTH at the end.
 struct AuthEndedMessage: Message {
     static let name: StaticString = "AUTH"

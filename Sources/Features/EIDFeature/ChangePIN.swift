@@ -59,13 +59,6 @@ import Wire
 
 // MARK: Messages
 
-/// CHANGE_PIN at the start of the workflow.
-struct ChangePINStartedMessage: Message {
-    static let name: StaticString = "CHANGE_PIN"
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {}
-}
-
 /// CHANGE_PIN at the end. A reason means that the workflow failed.
 struct ChangePINEndedMessage: Message {
     static let name: StaticString = "CHANGE_PIN"

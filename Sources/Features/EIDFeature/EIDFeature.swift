@@ -40,12 +40,12 @@ import Wire
         [
             CommandSpec(
                 "RUN_CHANGE_PIN",
-                ChangePINStartedMessage.name,
+                ChangePINEndedMessage.name,
                 permission: .cards,
                 isForIdle: true,
                 runChangePIN
             ),
-            CommandSpec("RUN_AUTH", AuthStartedMessage.name, permission: .cards, isForIdle: true, runAuth),
+            CommandSpec("RUN_AUTH", AuthEndedMessage.name, permission: .cards, isForIdle: true, runAuth),
             CommandSpec(answering: "SET_CAN"),
         ] + AccessRightsPrompt.commands + browserCommands
     }
@@ -81,7 +81,7 @@ import Wire
 
     private func runChangePIN(_ call: Call) throws(Failure) -> Reply {
         let readerName = try call.arguments.sdk("reader", .reader, \.string)
-        return .workflow("CHANGE_PIN", announcedBy: ChangePINStartedMessage()) {
+        return .workflow("CHANGE_PIN", announcedBy: WrittenMessage(ChangePINEndedMessage.name)) {
             [registry, now] workflow throws(Failure) in
             try await ChangePIN(registry, workflow, readerName: readerName, now: now).run()
             workflow.session.log(.info, "\(workflow.session.name): RUN_CHANGE_PIN ended, success")

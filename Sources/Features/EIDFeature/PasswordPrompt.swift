@@ -11,7 +11,7 @@ import Wire
 /// Asks for a password of the card in a reader: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN and ENTER_PUK.
 ///
 /// The answer is nil if the user types the password on the keypad of the reader.
-struct PasswordPrompt: Prompt {
+struct PasswordPrompt: CardPrompt {
     enum Kind: Sendable {
         case pin, can, puk, newPIN
 
@@ -42,26 +42,19 @@ struct PasswordPrompt: Prompt {
     /// Whether a program may give the value without a person, if `AutomaticPINs` agrees.
     var takesAutomatic = false
 
-    var name: String {
+    var name: StaticString {
         switch kind {
-        case .pin: EnterPINMessage.name.description
-        case .can: EnterCANMessage.name.description
-        case .newPIN: EnterNewPINMessage.name.description
-        case .puk: EnterPUKMessage.name.description
+        case .pin: "ENTER_PIN"
+        case .can: "ENTER_CAN"
+        case .newPIN: "ENTER_NEW_PIN"
+        case .puk: "ENTER_PUK"
         }
     }
 
-    /// The insertion for which the password is typed.
-    var isCurrent: Bool { card.lease.isCurrent }
+    var lease: CardLease { card.lease }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = SecretQuestion(number: number, reader: card.lease.readerState(for: session), error: error)
-        return switch kind {
-        case .pin: EnterPINMessage(question: question)
-        case .can: EnterCANMessage(question: question)
-        case .newPIN: EnterNewPINMessage(question: question)
-        case .puk: EnterPUKMessage(question: question)
-        }
+        question(number, to: session, error: error)
     }
 
     // MARK: The answer
@@ -87,9 +80,4 @@ struct PasswordPrompt: Prompt {
         }
         session.log(.notice, "\(session.name): the card in \(card.lease.reader.name) gets an automatic PIN")
     }
-}
-
-struct EnterCANMessage: EnterMessage {
-    static let name: StaticString = "ENTER_CAN"
-    let question: SecretQuestion
 }

@@ -34,7 +34,7 @@ extension EIDFeature {
             )
         }
         let authenticate = authentication(at: url, readerName: readerName, developerMode: developerMode)
-        return .workflow("AUTH", announcedBy: AuthStartedMessage()) { workflow in
+        return .workflow("AUTH", announcedBy: WrittenMessage(AuthEndedMessage.name)) { workflow in
             Reply(AuthEndedMessage(end: await authenticate(workflow, nil)))
         }
     }
@@ -49,7 +49,8 @@ extension EIDFeature {
         let visit = BrowserVisit()
         let authenticate = authentication(at: url)
         let permission: Permissions = [.cards, .agent]
-        visit.workflow = session.start("AUTH", needs: permission, announcedBy: AuthStartedMessage()) { workflow in
+        visit.workflow = session.start("AUTH", needs: permission, announcedBy: WrittenMessage(AuthEndedMessage.name)) {
+            workflow in
             let end = await authenticate(workflow, visit)
             ended(end)
             return Reply(AuthEndedMessage(end: end))

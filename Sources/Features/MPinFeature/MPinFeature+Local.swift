@@ -36,13 +36,13 @@ extension MPinFeature {
         let flavour = try call.arguments.optionalWord("flavour", [("MPIN", Flavour.mpin), ("MFA", .mfa)])
         let client = MPinClient(flavour ?? .mpin)
         try Self.add(try call.arguments.headers("headers") ?? [], to: client)
-        begin(client, of: call.session)
+        clients[ObjectIdentifier(call.session)] = client
         return done(call)
     }
 
     private func destroy(_ call: Call) throws(Failure) -> Reply {
         _ = try client(of: call.session)
-        end(call.session)
+        clients[ObjectIdentifier(call.session)] = nil
         return done(call)
     }
 

@@ -46,7 +46,7 @@ extension MPinFeature {
     private func logOut(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
         return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
-            guard let logout = logout(of: dialogue.name) else {
+            guard let logout = logouts[dialogue.name] else {
                 throw Failure(
                     .flowError,
                     "badged knows no browser session of this user",
@@ -54,7 +54,7 @@ extension MPinFeature {
                 )
             }
             try await connection(for: dialogue.client).logOut(logout, dialogue.settings.backend)
-            setLogout(nil, of: dialogue.name)
+            logouts[dialogue.name] = nil
             return .user(user)
         }
     }
@@ -112,7 +112,7 @@ extension MPinFeature {
                 permit: held.permit,
                 dialogue.settings
             )
-            setLogout(result.logout, of: dialogue.name)
+            logouts[dialogue.name] = result.logout
             return .login(result)
         } catch {
             if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, workflow.session) }

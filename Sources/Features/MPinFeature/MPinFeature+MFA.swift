@@ -54,7 +54,7 @@ extension MPinFeature {
     }
 
     private func serviceDetails(_ call: Call) throws(Failure) -> Reply {
-        let client = hasClient(call.session) ? try mfaClient(call) : MPinClient(.mfa)
+        let client = clients[ObjectIdentifier(call.session)] != nil ? try mfaClient(call) : MPinClient(.mfa)
         let (connection, url) = (connection(for: client), try call.arguments.text("url", 1...1024))
         return workflow(call) { _ throws(Failure) in .service(try await connection.serviceDetails(of: url)) }
     }

@@ -92,7 +92,7 @@ extension MPinFeature {
             )
             user.take(registration)
             try await users.change(user, dialogue.name)
-            dropPending(dialogue.name)
+            pending[dialogue.name] = nil
             return .user(user)
         }
     }
@@ -136,7 +136,7 @@ extension MPinFeature {
                         try await IdentityKeys.make(),
                         dialogue.settings
                     )
-                    keep(secret, of: dialogue.name)
+                    pending[dialogue.name] = secret
                 }
                 try await completeKeyed(secret, dialogue)
             } else {
@@ -146,14 +146,14 @@ extension MPinFeature {
                         push: push,
                         dialogue.settings
                     )
-                    keep(secret, of: dialogue.name)
+                    pending[dialogue.name] = secret
                 }
                 try await complete(secret, dialogue)
             }
         } catch {
             // After a refusal the first share cannot be used, and the server does not send it again.
             guard (400...499).contains(error.http ?? 0) || error.status == .cryptoError else { throw error }
-            dropPending(dialogue.name)
+            pending[dialogue.name] = nil
             throw error.advising("confirm the identity first, or send MPIN_RESTART_REGISTRATION if it was confirmed")
         }
         var user = user
@@ -186,21 +186,21 @@ extension MPinFeature {
         _ options: TokenOptions
     ) async throws(Failure) -> Content {
         try Self.check(user, [.startedRegistration, .activated])
-        let pending = pendingSecret(of: user, dialogue.name)
-        guard let id = user.id, let secret = pending?.copy else {
+        let begun = pendingSecret(of: user, dialogue.name)
+        guard let id = user.id, let secret = begun?.copy else {
             let advice = "send MPIN_CONFIRM_REGISTRATION first, or MPIN_RESTART_REGISTRATION if it was confirmed"
             throw Failure(.flowError, "there is no client secret: \(advice)")
         }
         let seal =
             options.usesCard ? try await borrowSeal(workflow, keyUID: nil, reader: options.reader) : nil
         let factors = try await ask(workflow, user, isNew: true, options.hasSecond ? .set : .none).typed
-        let token = try await ClientKeys.token(from: secret, factors, pending?.identity?.signingID ?? id)
+        let token = try await ClientKeys.token(from: secret, factors, begun?.identity?.signingID ?? id)
         var user = user
-        user.account?.login = pending?.identity
+        user.account?.login = begun?.identity
         user.account?.loginHasSecond = options.hasSecond
         (user.state, user.regOTT, user.expiration, user.cardUID) = (.registered, nil, nil, seal?.keyUID)
         try await keep(user, dialogue, token: token, seal)
-        dropPending(dialogue.name)
+        pending[dialogue.name] = nil
         return .user(user)
     }
 

@@ -21,7 +21,7 @@ extension MPinFeature {
         let token = try call.arguments.text("token", 1...8192)
         return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
             try Self.check(user, [.registered])
-            keepSigner(try await keyedSecret(dialogue, user, token), of: dialogue.name)
+            pendingSigners[dialogue.name] = try await keyedSecret(dialogue, user, token)
             return .user(user)
         }
     }
@@ -68,7 +68,7 @@ extension MPinFeature {
         hasSecond: Bool
     ) async throws(Failure) -> Content {
         try Self.check(user, [.registered])
-        let pending = pendingSigner(dialogue.name)
+        let pending = pendingSigners[dialogue.name]
         guard let identity = pending?.identity, let secret = pending?.copy else {
             throw Failure(.flowError, "there is no client secret: send MPIN_START_DVS with a new token")
         }
@@ -79,7 +79,7 @@ extension MPinFeature {
         user.account?.signer = identity
         user.account?.signerHasSecond = hasSecond
         try await keep(user, dialogue, token: token, for: .signing, seal)
-        keepSigner(nil, of: dialogue.name)
+        pendingSigners[dialogue.name] = nil
         return .user(user)
     }
 

@@ -15,13 +15,13 @@ import Wire
     private let configuration: MPinConfiguration
     /// nil: no token can be sealed under a card.
     let cards: (any SealingKeySource)?
-    private var clients: [ObjectIdentifier: MPinClient] = [:]
+    var clients: [ObjectIdentifier: MPinClient] = [:]
     /// By the name of a user in the store.
-    private var pending: [String: PendingSecret] = [:]
+    var pending: [String: PendingSecret] = [:]
     /// Registrations for signing, by the name of a user in the store.
-    private var pendingSigners: [String: PendingSecret] = [:]
+    var pendingSigners: [String: PendingSecret] = [:]
     /// The sessions of browsers that can be ended, by the name of a user in the store.
-    private var logouts: [String: LoginResult.Logout] = [:]
+    var logouts: [String: LoginResult.Logout] = [:]
     /// The users with whom a dialogue runs.
     private var busy: Set<String> = []
 
@@ -40,13 +40,6 @@ import Wire
     }
 
     // MARK: Clients
-
-    func begin(_ client: MPinClient, of session: Session) { clients[ObjectIdentifier(session)] = client }
-
-    func end(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
-
-    /// Whether the session has sent MPIN_INIT.
-    func hasClient(_ session: Session) -> Bool { clients[ObjectIdentifier(session)] != nil }
 
     func client(of session: Session) throws(Failure) -> MPinClient {
         guard let client = clients[ObjectIdentifier(session)] else {
@@ -71,12 +64,6 @@ import Wire
         for client in clients.values { client.permits[name] = nil }
     }
 
-    // MARK: Sessions of browsers
-
-    func logout(of name: String) -> LoginResult.Logout? { logouts[name] }
-
-    func setLogout(_ logout: LoginResult.Logout?, of name: String) { logouts[name] = logout }
-
     /// The records of the store, for GET_HEALTH.
     package nonisolated static let recordKinds = StoredUsers.recordKinds
 
@@ -86,14 +73,6 @@ import Wire
         guard let found = pending[name], found.regOTT == user.regOTT else { return nil }
         return found
     }
-
-    func keep(_ secret: PendingSecret, of name: String) { pending[name] = secret }
-
-    func dropPending(_ name: String) { pending[name] = nil }
-
-    func pendingSigner(_ name: String) -> PendingSecret? { pendingSigners[name] }
-
-    func keepSigner(_ secret: PendingSecret?, of name: String) { pendingSigners[name] = secret }
 
     // MARK: Commands
 
@@ -110,9 +89,13 @@ import Wire
     /// Starts a workflow, which may wait for servers.
     func workflow(_ call: Call, _ body: @escaping @Loop (Workflow) async throws(Failure) -> Content) -> Reply {
         let name = call.name
-        return .workflow("MPIN", announcedBy: MPinStartedMessage(operation: name)) { workflow throws(Failure) in
+        return .workflow("MPIN", announcedBy: Self.started(name)) { workflow throws(Failure) in
             Reply(MPinResultMessage(name, try await body(workflow)))
         }
+    }
+
+    private static func started(_ name: String) -> WrittenMessage {
+        WrittenMessage("MPIN_STARTED") { $0.member("operation", name) }
     }
 
     // MARK: Dialogues with a user
@@ -145,8 +128,7 @@ import Wire
         func refusal(_ failure: Failure) -> Reply {
             Reply(MPinResultMessage(name, failure, known.map { .user($0) } ?? .none))
         }
-        let started = MPinStartedMessage(operation: name)
-        return .workflow("MPIN", announcedBy: started, refusal: refusal) { [self] workflow throws(Failure) in
+        return .workflow("MPIN", announcedBy: Self.started(name), refusal: refusal) { [self] workflow throws(Failure) in
             guard busy.insert(dialogue.name).inserted else { throw Self.isBusy }
             defer { busy.remove(dialogue.name) }
             do throws(Failure) {
@@ -177,10 +159,8 @@ import Wire
             throw Failure(.flowError, "there is no such user")
         }
         try await users.remove(name)
-        dropPending(name)
-        keepSigner(nil, of: name)
+        (pending[name], pendingSigners[name], logouts[name]) = (nil, nil, nil)
         forgetPermits(of: name)
-        setLogout(nil, of: name)
     }
 
     private static let isBusy = Failure(

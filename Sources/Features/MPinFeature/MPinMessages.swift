@@ -3,14 +3,6 @@ import MPin
 import Text
 import Wire
 
-/// The first message of a workflow.
-struct MPinStartedMessage: Message {
-    static let name: StaticString = "MPIN_STARTED"
-    let operation: String
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { object.member("operation", operation) }
-}
-
 /// The answer to a command, and the final message of a workflow.
 struct MPinResultMessage: Message {
     static let name: StaticString = "MPIN_RESULT"

@@ -22,13 +22,16 @@ struct MPinPrompt: Prompt {
     let user: StoredUser
     let factor: Factor
 
-    var name: String {
-        isNew ? EnterNewMPinPINMessage.name.description : EnterMPinPINMessage.name.description
-    }
+    var name: StaticString { isNew ? "ENTER_NEW_PIN" : "ENTER_PIN" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = MPinQuestion(user: user, factor: factor, number: number, error: error)
-        return isNew ? EnterNewMPinPINMessage(question: question) : EnterMPinPINMessage(question: question)
+        question(number, error: error) { object in
+            object.member("userId", user.identity)
+            object.member("backend", user.backend.text)
+            object.member("pinLength", factor == .pin ? PIN.length : nil)
+            object.member("factor", factor == .pin ? 0 : 1)
+            if case .second(true) = factor { object.member("optional", true) }
+        }
     }
 
     func answer(in call: Call) throws(Failure) -> SecretBox {
@@ -38,36 +41,4 @@ struct MPinPrompt: Prompt {
         case .second(let isOptional): try call.secret(.text((isOptional ? 0 : 1)...64))
         }
     }
-}
-
-/// The members of an ENTER message.
-struct MPinQuestion {
-    let user: StoredUser
-    let factor: MPinPrompt.Factor
-    let number: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter) {
-        if let error { object.member("error", error) }
-        object.member("question", number)
-        object.member("userId", user.identity)
-        object.member("backend", user.backend.text)
-        object.member("pinLength", factor == .pin ? PIN.length : nil)
-        object.member("factor", factor == .pin ? 0 : 1)
-        if case .second(true) = factor { object.member("optional", true) }
-    }
-}
-
-struct EnterMPinPINMessage: Message {
-    static let name: StaticString = "ENTER_PIN"
-    let question: MPinQuestion
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { question.write(to: &object) }
-}
-
-struct EnterNewMPinPINMessage: Message {
-    static let name: StaticString = "ENTER_NEW_PIN"
-    let question: MPinQuestion
-
-    func write(to object: inout JSONWriter, _ level: APILevel) { question.write(to: &object) }
 }

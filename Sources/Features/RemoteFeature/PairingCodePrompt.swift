@@ -17,30 +17,18 @@ struct PairingCodePrompt: Prompt {
     /// What was wrong with the last code.
     let error: String?
 
-    var name: String { EnterPairingCodeMessage.name.description }
+    var name: StaticString { "ENTER_PAIRING_CODE" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        EnterPairingCodeMessage(device: device, own: ownFingerprint, number: number, error: error ?? self.error)
+        question(number, error: error ?? self.error) { object in
+            object.member("name", device.name)
+            object.member("fingerprint", device.fingerprint)
+            object.member("ownFingerprint", ownFingerprint)
+        }
     }
 
     func answer(in call: Call) throws(Failure) -> SecretBox {
         guard call.name == "SET_PAIRING_CODE" else { throw .badState }
         return try call.secret(.digits(4...4))
-    }
-}
-
-struct EnterPairingCodeMessage: Message {
-    static let name: StaticString = "ENTER_PAIRING_CODE"
-    let device: RemoteDevice
-    let own: String
-    let number: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("question", number)
-        object.member("name", device.name)
-        object.member("fingerprint", device.fingerprint)
-        object.member("ownFingerprint", own)
     }
 }

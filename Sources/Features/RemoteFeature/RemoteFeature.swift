@@ -48,7 +48,7 @@ import Wire
             },
             CommandSpec(
                 "PAIR_READER",
-                PairReaderMessage.name,
+                PairingMessage.name,
                 level: .two,
                 permission: pairing,
                 isForIdle: true,
@@ -57,7 +57,7 @@ import Wire
             CommandSpec(answering: "SET_PAIRING_CODE", permission: pairing),
             CommandSpec(
                 "OPEN_PAIRING",
-                OpenPairingMessage.name,
+                "OPEN_PAIRING",
                 level: .two,
                 permission: pairing,
                 isForIdle: true,
@@ -69,8 +69,8 @@ import Wire
 
     package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
         switch spec.name {
-        case "PAIR_READER": return Reply(PairReaderMessage(success: false, error: failure.message))
-        case "OPEN_PAIRING": return Reply(OpenPairingMessage(success: false, error: failure.message))
+        case "PAIR_READER": return Reply(PairingMessage(success: false, error: failure.message))
+        case "OPEN_PAIRING": return Reply(PairingMessage(msg: "OPEN_PAIRING", success: false, error: failure.message))
         default:
             var message = state
             message.error = failure.message
@@ -192,9 +192,9 @@ import Wire
         }
         let device = RemoteDevice(fingerprint: offer.fingerprint, name: offer.name)
         func refusal(_ failure: Failure) -> Reply {
-            Reply(PairReaderMessage(success: false, device: device, error: failure.message))
+            Reply(PairingMessage(success: false, device: device, error: failure.message))
         }
-        let started = PairReaderMessage(device: device)
+        let started = PairingMessage(device: device)
         return .workflow("PAIR_READER", announcedBy: started, refusal: refusal) { workflow throws(Failure) in
             Reply(try await Self.pair(workflow, device, lenders, store))
         }
@@ -205,7 +205,7 @@ import Wire
         _ device: RemoteDevice,
         _ lenders: RemoteLenders,
         _ store: RemoteStore
-    ) async throws(Failure) -> PairReaderMessage {
+    ) async throws(Failure) -> PairingMessage {
         let own = try await store.identity().fingerprint
         var error: String?
         for _ in 0..<maximumTries {
@@ -213,7 +213,7 @@ import Wire
             switch await lenders.pair(device.fingerprint, code: code) {
             case .paired(let paired):
                 workflow.session.log(.notice, "paired with '\(paired.name)', \(paired.fingerprint)")
-                return PairReaderMessage(success: true, device: paired)
+                return PairingMessage(success: true, device: paired)
             case .wrongCode: error = "The code is wrong: type the digits that the device shows"
             case .absent: throw Failure(.remote, "The device does not announce itself any more")
             case .otherDevice:
@@ -234,15 +234,14 @@ import Wire
         guard let sharing else {
             throw Failure(.remote, "No reader is shared", advice: "set [remote] share = yes")
         }
-        return .workflow("OPEN_PAIRING", announcedBy: OpenPairingMessage()) { workflow throws(Failure) in
+        return .workflow("OPEN_PAIRING", announcedBy: PairingMessage(msg: "OPEN_PAIRING")) { workflow throws(Failure) in
             // The first start generates the own key.
             await sharing.waitForStart()
             return Reply(try await Self.open(workflow, sharing))
         }
     }
 
-    private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async throws(Failure) -> OpenPairingMessage
-    {
+    private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async throws(Failure) -> PairingMessage {
         guard !workflow.isCancelled else { throw .cancelled }
         guard let fingerprint = sharing.fingerprint,
             let opened = try cryptography({ () throws(CryptoError) in try sharing.openPairing() }),
@@ -254,12 +253,18 @@ import Wire
             )
         }
         let seconds = Int(sharing.settings.pairingTime / 1000)
-        let code = PairingCodeMessage.Shown(opened)
-        workflow.session.push(PairingCodeMessage(code: code, fingerprint: fingerprint, seconds: seconds))
+        workflow.session.push(
+            WrittenMessage("PAIRING_CODE", isSecret: true) { object in
+                object.key("code")
+                opened.withBytes { object.ascii($0) }
+                object.member("fingerprint", fingerprint)
+                object.member("seconds", seconds)
+            }
+        )
         switch await sharing.wait(for: end) {
         case .paired(let device):
             workflow.session.log(.notice, "'\(device.name)' may use the shared readers, \(device.fingerprint)")
-            return OpenPairingMessage(success: true, device: device)
+            return PairingMessage(msg: "OPEN_PAIRING", success: true, device: device)
         case .wrongCodes: throw Failure(.remote, "Three wrong codes were entered")
         case .timedOut: throw Failure(.timedOut, "No device has paired in time")
         case .cancelled: throw .cancelled

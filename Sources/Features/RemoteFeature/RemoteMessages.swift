@@ -56,60 +56,21 @@ struct RemoteMessage: Message, Equatable {
     }
 }
 
-/// The start or the end of a pairing.
-protocol PairingMessage: Message {
+/// PAIR_READER, OPEN_PAIRING: the start or the end of a pairing.
+struct PairingMessage: Message {
+    static let name: StaticString = "PAIR_READER"
+    var msg = Self.name
     /// nil at the start.
-    var success: Bool? { get }
-    var error: String? { get }
+    var success: Bool?
     /// The other device, as far as it is known.
-    var device: RemoteDevice? { get }
-}
+    var device: RemoteDevice?
+    var error: String?
 
-extension PairingMessage {
     func write(to object: inout JSONWriter, _ level: APILevel) {
         if let success { object.member("success", success) }
         if let error { object.member("error", error) }
         guard let device else { return }
         object.member("fingerprint", device.fingerprint)
         object.member("name", device.name)
-    }
-}
-
-/// PAIR_READER: a pairing with a device that lends readers.
-struct PairReaderMessage: PairingMessage {
-    static let name: StaticString = "PAIR_READER"
-    var success: Bool?
-    var device: RemoteDevice?
-    var error: String?
-}
-
-/// OPEN_PAIRING: the pairing mode of this host.
-struct OpenPairingMessage: PairingMessage {
-    static let name: StaticString = "OPEN_PAIRING"
-    var success: Bool?
-    var device: RemoteDevice?
-    var error: String?
-}
-
-/// PAIRING_CODE: the digits that the user types at the other device.
-struct PairingCodeMessage: Message {
-    static let name: StaticString = "PAIRING_CODE"
-    static let isSecret = true
-    let code: Shown
-    let fingerprint: String
-    let seconds: Int
-
-    /// Keeps the digits until the message is written.
-    final class Shown {
-        let digits: Secret
-
-        init(_ digits: consuming Secret) { self.digits = digits }
-    }
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.key("code")
-        code.digits.withBytes { object.ascii($0) }
-        object.member("fingerprint", fingerprint)
-        object.member("seconds", seconds)
     }
 }

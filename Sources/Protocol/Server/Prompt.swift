@@ -9,9 +9,9 @@ package protocol Prompt: Sendable {
     associatedtype Answer: Sendable
 
     /// The name of the message that asks, which is also the `state` of GET_STATUS, such as `ENTER_PIN`.
-    var name: String { get }
+    var name: StaticString { get }
 
-    /// Returns the message that asks. `error` says what was wrong with the last value.
+    /// Returns the message that asks, usually a `question`. `error` says what was wrong with the last value.
     @Loop func message(_ number: Int, to session: Session, error: String?) -> any Message
 
     /// Whether the subject of the prompt, such as a card in its reader, still exists.
@@ -27,6 +27,20 @@ extension Prompt {
     package var isCurrent: Bool { true }
 
     @Loop package func answer(in call: Call) throws(Failure) -> Answer { throw .badState }
+
+    /// The message of a question: what was wrong with the last value, the number, and the members that `body` writes.
+    package func question(
+        _ number: Int,
+        error: String? = nil,
+        isSecret: Bool = false,
+        _ body: @escaping (inout JSONWriter) -> Void
+    ) -> WrittenMessage {
+        WrittenMessage(name, isSecret: isSecret) { object in
+            if let error { object.member("error", error) }
+            object.member("question", number)
+            body(&object)
+        }
+    }
 }
 
 /// A prompt that shows something, and waits for a command without a value.
@@ -108,7 +122,7 @@ extension Failure {
 }
 
 extension OpenPrompt: AnyOpenPrompt {
-    var name: String { prompt.name }
+    var name: String { prompt.name.description }
     var isCurrent: Bool { prompt.isCurrent }
     func interrupt(_ failure: Failure) { close(.failure(failure)) }
 }

@@ -422,8 +422,8 @@ package import Wire
         return true
     }
 
-    private func append<M: Message>(_ message: M, coalescing key: String?) -> Bool {
-        guard M.isSecret else {
+    private func append(_ message: some Message, coalescing key: String?) -> Bool {
+        guard message.isSecret else {
             encode(message, nil)
             defer { writer.removeAll() }
             return outbox.append(event: writer.bytes, coalescing: key)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Text
 
-/// One message to a client. A message has a type of its own where it is sent from two places or has a secret; the others
-/// are written in place, as a `WrittenMessage`.
+/// One message to a client. A message that is sent from two places has a type of its own; the others are written in
+/// place, as a `WrittenMessage`.
 package protocol Message {
     /// The name of the messages of this type.
     static var name: StaticString { get }
     /// The name of the message, `msg`.
     var msg: StaticString { get }
     /// Whether the message contains a secret, such as words. Its bytes are wiped when they are sent.
-    static var isSecret: Bool { get }
+    var isSecret: Bool { get }
     /// The most bytes that a message with a secret has; memory for them is reserved.
     var secretCapacity: Int { get }
     /// Writes the members other than `msg` and `request`, in an order that is easy to read.
@@ -17,7 +17,7 @@ package protocol Message {
 }
 
 extension Message {
-    package static var isSecret: Bool { false }
+    package var isSecret: Bool { false }
     /// A text of 256 bytes with escapes, and 24 words.
     package var secretCapacity: Int { 4096 }
     package var msg: StaticString { Self.name }
@@ -41,10 +41,15 @@ extension Message {
 package struct WrittenMessage: Message {
     package static var name: StaticString { "" }
     package let msg: StaticString
+    package let isSecret: Bool
     private let body: (inout JSONWriter) -> Void
 
-    package init(_ msg: StaticString, _ body: @escaping (inout JSONWriter) -> Void = { _ in }) {
-        (self.msg, self.body) = (msg, body)
+    package init(
+        _ msg: StaticString,
+        isSecret: Bool = false,
+        _ body: @escaping (inout JSONWriter) -> Void = { _ in }
+    ) {
+        (self.msg, self.isSecret, self.body) = (msg, isSecret, body)
     }
 
     package func write(to object: inout JSONWriter, _ level: APILevel) { body(&object) }

@@ -45,31 +45,19 @@ struct LibraryRequirements: CardRequirements {
 }
 
 /// The card's PIN, which SET_LIBRARY_PIN answers.
-struct LibraryPINPrompt: Prompt {
+struct LibraryPINPrompt: CardPrompt {
     typealias Answer = SecretBox
 
     let lease: CardLease
-    let name = "ENTER_LIBRARY_PIN"
-    var isCurrent: Bool { lease.isCurrent }
+    var name: StaticString { "ENTER_LIBRARY_PIN" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        EnterLibraryPINMessage(question: number, error: error)
+        question(number, error: error) { _ in }
     }
 
     func answer(in call: Call) throws(Failure) -> SecretBox {
         guard call.name == "SET_LIBRARY_PIN" else { throw .badState }
         return try call.secret(.text(0...64))
-    }
-}
-
-struct EnterLibraryPINMessage: Message {
-    static let name: StaticString = "ENTER_LIBRARY_PIN"
-    let question: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("question", question)
     }
 }
 

@@ -112,8 +112,6 @@ public struct TrustAnchorReport: Sendable, Equatable {
     public var lastDay: String?
     /// The number of link certificates that badged has learnt from services.
     public var linksLearnt = 0
-    /// The folder of the trust anchors; nil: badged does not tell, because it is older.
-    public var folder: String?
 }
 
 extension TrustAnchorReport {
@@ -121,8 +119,7 @@ extension TrustAnchorReport {
         self.init(
             newest: json["newest"]?.string,
             lastDay: json["lastDay"]?.string,
-            linksLearnt: json["linksLearnt"]?.int ?? 0,
-            folder: json["folder"]?.string
+            linksLearnt: json["linksLearnt"]?.int ?? 0
         )
     }
 }

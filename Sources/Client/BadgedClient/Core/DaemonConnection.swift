@@ -86,9 +86,14 @@ public final class DaemonConnection: Sendable {
     /// When the calling task is cancelled, the answer becomes an event.
     public func request(_ command: String, _ members: [JSON.Member] = []) async throws(ClientError) -> Event {
         let id = nextRequest()
+        return try await exchange(CommandText.line(command, id, members), id)
+    }
+
+    /// Sends a line and waits for its direct answer.
+    private func exchange(_ line: consuming Secret, _ id: RequestID) async throws(ClientError) -> Event {
         let answer = link.inbox.expectAnswer(to: id)
         do throws(ClientError) {
-            try await link.send(CommandText.line(command, id, members), id)
+            try await link.send(line, id)
             return try await answer.value(whenCancelled: .failure(.cancelled)).get()
         } catch {
             link.inbox.forgetAnswer(to: id)
@@ -123,14 +128,7 @@ public final class DaemonConnection: Sendable {
         value: consuming Secret
     ) async throws(ClientError) -> Event {
         let id = nextRequest()
-        let answer = link.inbox.expectAnswer(to: id)
-        do throws(ClientError) {
-            try await link.send(CommandText.line(command, id, members, value: value), id)
-            return try await answer.value(whenCancelled: .failure(.cancelled)).get()
-        } catch {
-            link.inbox.forgetAnswer(to: id)
-            throw error
-        }
+        return try await exchange(CommandText.line(command, id, members, value: value), id)
     }
 
     /// Sends bytes unchanged: lines that the application has made itself, each with its `\n`.

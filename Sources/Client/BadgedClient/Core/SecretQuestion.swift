@@ -99,31 +99,17 @@ extension DaemonConnection {
     }
 }
 
-extension SecretQuestion: Prompt {
-    func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any CardUser else {
-            return await open.cancel(because: .unexpectedAnswer(kind.question))
-        }
-        var question = self
-        if error == nil { question.last = open.previous.flatMap(outcome) }
-        if reader.hasKeypad {
-            let isTyped = await user.typeOnKeypad(question)
-            await send(isTyped, nil, open)
-        } else {
-            let box = await user.answer(question)
-            await send(box != nil, box, open)
-        }
-    }
+extension SecretQuestion: Question {
+    var cardReader: String? { reader.name }
 
-    /// Sends the value, unless the question has become void: a value typed for one card must not reach the next one.
-    private func send(_ isAnswered: Bool, _ box: SecretBox?, _ open: OpenQuestion) async {
-        guard isAnswered else {
-            if open.isOpen { await open.cancel() }
-            return
+    func answer(by user: any CardUser, after previous: Submission?) async -> Answer? {
+        var question = self
+        if error == nil { question.last = previous.flatMap(outcome) }
+        let members: [JSON.Member] = user.isAutomatic ? [.init("automatic", .bool(true))] : []
+        if reader.hasKeypad {
+            return await user.typeOnKeypad(question) ? Answer(command: kind.command, members: members) : nil
         }
-        guard open.submit(self, reader: reader.name) else { return }
-        let isAutomatic = (open.user as? any CardUser)?.isAutomatic ?? false
-        _ = try? await open.connection.answer(self, box?.take(), isAutomatic: isAutomatic)
+        return await user.answer(question).map { Answer(command: kind.command, members: members, value: $0) }
     }
 
     /// What happened to the value that was sent before this question.

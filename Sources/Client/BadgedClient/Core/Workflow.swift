@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import Secrets
 import Synchronization
+import Text
 
 /// A message that asks the user something. A feature's questions are its message types that conform to this.
 protocol Prompt: NamedMessage {
@@ -7,15 +9,64 @@ protocol Prompt: NamedMessage {
     func ask(_ question: OpenQuestion) async
 }
 
+/// A prompt that one command answers.
+protocol Question: Prompt {
+    /// Who can answer, such as `any WalletUser`.
+    associatedtype User
+    /// The number of the question. badged accepts an answer only for the open question. nil: the server has no numbers.
+    var number: Int? { get }
+    /// The name of the reader whose card gets the value; nil: no card gets one.
+    var cardReader: String? { get }
+    /// Asks the user; nil cancels the workflow. `previous` is the value that was sent before this question.
+    func answer(by user: User, after previous: Submission?) async -> Answer?
+}
+
+/// The command that answers a question.
+struct Answer {
+    let command: String
+    var members: [JSON.Member] = []
+    /// The secret `value`; nil: the command has none.
+    var value: SecretBox?
+}
+
+extension Question {
+    var cardReader: String? { nil }
+
+    func ask(_ open: OpenQuestion) async {
+        guard let user = await open.user(as: User.self) else { return }
+        guard let answer = await answer(by: user, after: open.previous) else {
+            if open.isOpen { await open.cancel() }
+            return
+        }
+        // A value typed for one card must not reach the next one.
+        guard cardReader.map({ open.submit(self, reader: $0) }) ?? open.isOpen else { return }
+        let members = JSON.question(number) + answer.members
+        guard let box = answer.value else {
+            _ = try? await open.connection.send(answer.command, members)
+            return
+        }
+        guard let value = box.take() else { return await open.cancel() }
+        _ = try? await open.connection.send(answer.command, members, value: value)
+    }
+}
+
 /// A question while the user is asked.
 struct OpenQuestion: Sendable {
     fileprivate let workflow: Workflow
     fileprivate let number: Int
+    /// The name of the message that asks.
+    fileprivate let name: String
     /// The value that was sent before this question; nil when there was none.
     let previous: Submission?
 
     var connection: DaemonConnection { workflow.connection }
-    var user: any WorkflowUser { workflow.user }
+
+    /// The user, who must be able to answer. Otherwise the workflow is cancelled.
+    func user<User>(as type: User.Type) async -> User? {
+        if let user = workflow.user as? User { return user }
+        await cancel(because: .unexpectedAnswer(name))
+        return nil
+    }
 
     /// Whether the answer may still be sent.
     var isOpen: Bool { workflow.isOpen(number) }
@@ -119,7 +170,7 @@ final class Workflow: Sendable {
                 closeQuestion()
                 state.withLock { $0.submission?.cardLeft = true }
                 await user.insertCard(error: message.error, reader: message.reader)
-            case let prompt as any Prompt: open(prompt)
+            case let prompt as any Prompt: open(prompt, event.name)
             case let message as any Verdict:
                 state.withLock { $0.submission?.verdict = message.verdict }
                 await user.other(event)
@@ -160,14 +211,14 @@ final class Workflow: Sendable {
 
     // MARK: Questions
 
-    private func open(_ prompt: any Prompt) {
+    private func open(_ prompt: any Prompt, _ name: String) {
         closeQuestion()
         state.withLock { state in
             guard !state.isCancelled else { return }
             state.number += 1
             // After PAUSE the card still works on the value.
             let previous = prompt is Pause ? nil : state.submission.take()
-            let question = OpenQuestion(workflow: self, number: state.number, previous: previous)
+            let question = OpenQuestion(workflow: self, number: state.number, name: name, previous: previous)
             state.question = Task { await prompt.ask(question) }
         }
     }

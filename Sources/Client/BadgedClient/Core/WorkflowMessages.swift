@@ -49,7 +49,7 @@ public struct InsertCard: ServerMessage, NamedMessage {
 }
 
 /// The workflow waits because the card has slipped: PAUSE. `continueWorkflow` resumes it.
-public struct Pause: ServerMessage, Prompt {
+public struct Pause: ServerMessage, Question {
     static let names = ["PAUSE"]
 
     /// `BadCardPosition`.
@@ -59,9 +59,9 @@ public struct Pause: ServerMessage, Prompt {
 
     init(_ json: JSON) throws(Malformed) { self.init(cause: try json.required("cause", as: \.string)) }
 
-    func ask(_ question: OpenQuestion) async {
-        let goesOn = await question.user.repositionCard()
-        guard question.isOpen else { return }
-        if goesOn { _ = try? await question.connection.continueWorkflow() } else { await question.cancel() }
+    var number: Int? { nil }
+
+    func answer(by user: any WorkflowUser, after _: Submission?) async -> Answer? {
+        await user.repositionCard() ? Answer(command: "CONTINUE") : nil
     }
 }

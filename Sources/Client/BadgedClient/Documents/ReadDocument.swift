@@ -68,22 +68,15 @@ public protocol DocumentUser: WorkflowUser {
     func key(for question: DocumentQuestion) async -> DocumentKey?
 }
 
-extension DocumentQuestion: Prompt {
-    func ask(_ question: OpenQuestion) async {
-        guard let user = question.user as? any DocumentUser else {
-            return await question.cancel(because: .unexpectedAnswer("ENTER_MRZ"))
+extension DocumentQuestion: Question {
+    var cardReader: String? { reader.name }
+
+    func answer(by user: any DocumentUser, after _: Submission?) async -> Answer? {
+        switch await user.key(for: self) {
+        case .mrz(let box)?: Answer(command: "SET_MRZ", value: box)
+        case .can(let box)?: Answer(command: "SET_CAN", value: box)
+        case nil: nil
         }
-        let key = await user.key(for: self)
-        guard question.isOpen else { return }
-        let (command, box): (String, SecretBox) =
-            switch key {
-            case .mrz(let box)?: ("SET_MRZ", box)
-            case .can(let box)?: ("SET_CAN", box)
-            case nil: ("CANCEL", SecretBox(Secret([])))
-            }
-        guard command != "CANCEL", let secret = box.take() else { return await question.cancel() }
-        guard question.submit(self, reader: reader.name) else { return }
-        _ = try? await question.connection.send(command, JSON.question(number), value: secret)
     }
 }
 

@@ -78,9 +78,7 @@ extension ServiceCertificate {
 
 extension AccessRights: Prompt {
     func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any EIDUser else {
-            return await open.cancel(because: .unexpectedAnswer("ACCESS_RIGHTS"))
-        }
+        guard let user = await open.user(as: (any EIDUser).self) else { return }
         let connection = open.connection
         do throws(ClientError) {
             let request = ConsentRequest(rights: self, service: try await connection.certificate())

@@ -67,16 +67,9 @@ public protocol MPinUser: CardUser {
     func answer(_ question: MPinQuestion) async -> SecretBox?
 }
 
-extension MPinQuestion: Prompt {
-    func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any MPinUser else {
-            return await open.cancel(because: .unexpectedAnswer(isNew ? "ENTER_NEW_PIN" : "ENTER_PIN"))
-        }
-        let secret = await user.answer(self)?.take()
-        guard open.isOpen else { return }
-        guard let secret else { return await open.cancel() }
-        let command = isNew ? "SET_NEW_PIN" : "SET_PIN"
-        _ = try? await open.connection.send(command, JSON.question(number), value: secret)
+extension MPinQuestion: Question {
+    func answer(by user: any MPinUser, after _: Submission?) async -> Answer? {
+        await user.answer(self).map { Answer(command: isNew ? "SET_NEW_PIN" : "SET_PIN", value: $0) }
     }
 }
 

@@ -25,25 +25,12 @@ extension PairingResult {
     }
 }
 
-/// The pairing with a device that lends readers has begun or ended: PAIR_READER.
-public struct PairReaderMessage: ServerMessage, WorkflowMessage {
-    static let names = ["PAIR_READER"]
+/// A pairing has begun or ended: PAIR_READER with a device that lends readers, OPEN_PAIRING with one that borrows them.
+public struct PairingMessage: ServerMessage, WorkflowMessage {
+    static let names = ["PAIR_READER", "OPEN_PAIRING"]
     static let errorIsRefusal = false
 
     /// How the pairing ended; nil when it has just begun.
-    public var outcome: PairingResult?
-
-    public init(outcome: PairingResult?) { self.outcome = outcome }
-
-    init(_ json: JSON) throws(Malformed) { outcome = try PairingResult(json) }
-}
-
-/// The pairing mode of this host has begun or ended: OPEN_PAIRING.
-public struct OpenPairingMessage: ServerMessage, WorkflowMessage {
-    static let names = ["OPEN_PAIRING"]
-    static let errorIsRefusal = false
-
-    /// How the pairing mode ended; nil when it has just begun.
     public var outcome: PairingResult?
 
     public init(outcome: PairingResult?) { self.outcome = outcome }
@@ -104,20 +91,14 @@ extension PairingCodeQuestion {
     }
 }
 
-extension PairingCodeQuestion: Prompt {
-    func ask(_ question: OpenQuestion) async {
-        guard let user = question.user as? PairingUser else {
-            return await question.cancel(because: .unexpectedAnswer("ENTER_PAIRING_CODE"))
-        }
-        let box = await user.code(self)
-        guard question.isOpen else { return }
-        guard let code = box?.take() else { return await question.cancel() }
-        _ = try? await question.connection.send("SET_PAIRING_CODE", JSON.question(number), value: code)
+extension PairingCodeQuestion: Question {
+    func answer(by user: PairingUser, after _: Submission?) async -> Answer? {
+        await user.code(self).map { Answer(command: "SET_PAIRING_CODE", value: $0) }
     }
 }
 
 /// The user of `pairReader`.
-private struct PairingUser: WorkflowUser {
+struct PairingUser: WorkflowUser {
     let code: @Sendable (PairingCodeQuestion) async -> SecretBox?
 }
 
@@ -143,7 +124,7 @@ extension DaemonConnection {
         _ fingerprint: String,
         code: @escaping @Sendable (PairingCodeQuestion) async -> SecretBox?
     ) async throws(ClientError) -> PairingResult {
-        try await runWorkflow(until: PairReaderMessage.self, PairingUser(code: code)) { () throws(ClientError) in
+        try await runWorkflow(until: PairingMessage.self, PairingUser(code: code)) { () throws(ClientError) in
             try await self.send("PAIR_READER", [.init("fingerprint", .string(fingerprint))])
         }
     }
@@ -157,7 +138,7 @@ extension DaemonConnection {
     public func openPairing(
         show: @escaping @Sendable (PairingCode) async -> Void
     ) async throws(ClientError) -> PairingResult {
-        try await runWorkflow(until: OpenPairingMessage.self, CodeReader(show: show)) { () throws(ClientError) in
+        try await runWorkflow(until: PairingMessage.self, CodeReader(show: show)) { () throws(ClientError) in
             try await self.send("OPEN_PAIRING")
         }
     }

@@ -67,7 +67,7 @@ extension RemoteReaders {
 
 /// The messages about readers over the network.
 let remoteMessages: [any NamedMessage.Type] = [
-    RemoteReaders.self, PairReaderMessage.self, OpenPairingMessage.self, PairingCode.self, PairingCodeQuestion.self,
+    RemoteReaders.self, PairingMessage.self, PairingCode.self, PairingCodeQuestion.self,
 ]
 
 /// The commands for readers over the network. docs/protocol/remote.md.

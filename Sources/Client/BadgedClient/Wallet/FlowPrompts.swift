@@ -31,16 +31,9 @@ extension DeviceRegistration {
     }
 }
 
-extension DeviceRegistration: Prompt {
-    func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any WalletUser else {
-            return await open.cancel(because: .unexpectedAnswer("REGISTER_DEVICE"))
-        }
-        let answer = await user.register(self)
-        guard open.isOpen else { return }
-        guard let answer else { return await open.cancel() }
-        let members = JSON.question(number) + [.init("apiResponse", answer)]
-        _ = try? await open.connection.send("DEVICE_REGISTERED", members)
+extension DeviceRegistration: Question {
+    func answer(by user: any WalletUser, after _: Submission?) async -> Answer? {
+        await user.register(self).map { Answer(command: "DEVICE_REGISTERED", members: [.init("apiResponse", $0)]) }
     }
 }
 
@@ -168,18 +161,9 @@ extension WordsQuestion {
     }
 }
 
-extension WordsQuestion: Prompt {
-    func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any WalletUser else {
-            return await open.cancel(because: .unexpectedAnswer("ENTER_WORDS"))
-        }
-        guard let words = await user.words(self)?.take() else {
-            if open.isOpen { await open.cancel() }
-            return
-        }
-        // The words belong to no reader.
-        guard open.submit(self, reader: "") else { return }
-        _ = try? await open.connection.send("SET_WORDS", JSON.question(number), value: words)
+extension WordsQuestion: Question {
+    func answer(by user: any WalletUser, after _: Submission?) async -> Answer? {
+        await user.words(self).map { Answer(command: "SET_WORDS", value: $0) }
     }
 }
 

@@ -72,9 +72,7 @@ public struct WalletClosures: WalletUser {
 }
 
 /// A question to a `WalletUser` that is answered with yes or no.
-protocol WalletPrompt: Prompt {
-    /// The number of the prompt; nil when the server has no numbers.
-    var number: Int? { get }
+protocol WalletPrompt: Question where User == any WalletUser {
     /// The command that means yes. No cancels the workflow.
     static var consent: String { get }
     func isAccepted(by user: any WalletUser) async -> Bool
@@ -83,13 +81,7 @@ protocol WalletPrompt: Prompt {
 extension WalletPrompt {
     static var consent: String { "ACCEPT" }
 
-    func ask(_ open: OpenQuestion) async {
-        guard let user = open.user as? any WalletUser else {
-            return await open.cancel(because: .unexpectedAnswer(Self.names.joined()))
-        }
-        let isAccepted = await isAccepted(by: user)
-        guard open.isOpen else { return }
-        guard isAccepted else { return await open.cancel() }
-        _ = try? await open.connection.send(Self.consent, JSON.question(number))
+    func answer(by user: any WalletUser, after _: Submission?) async -> Answer? {
+        await isAccepted(by: user) ? Answer(command: Self.consent) : nil
     }
 }

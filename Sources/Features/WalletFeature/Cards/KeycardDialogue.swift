@@ -82,13 +82,13 @@ struct KeycardServices: Sendable {
 
     /// Runs `body` with one card after another until `body` ends without the loss of its card. At the end the reader is
     /// free.
-    func run(
-        _ body: @escaping @Loop (HeldKeycard) async throws(Failure) -> Void
-    ) async throws(Failure) {
+    func run<Value: Sendable>(
+        _ body: @escaping @Loop (HeldKeycard) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         do throws(Failure) {
-            try await base.run { card throws(Failure) in
+            return try await base.run { card throws(Failure) in
                 guard card.info.isSupported else { throw .otherVersion(card.info) }
-                try await body(card)
+                return try await body(card)
             }
         } catch {
             var failure = error
@@ -292,7 +292,7 @@ struct KeycardServices: Sendable {
             return true
         case .wrong(let triesLeft):
             card.profile.status?.pinTries = triesLeft
-            workflow.session.push(InvalidPINMessage(userID: userID, retryCounter: triesLeft))
+            refused("INVALID_PIN", triesLeft)
             return false
         }
     }
@@ -302,6 +302,16 @@ struct KeycardServices: Sendable {
         workflow.session.push(
             WrittenMessage("PIN_VALIDATED") { [userID] in
                 if let userID { $0.member("userId", userID) }
+            }
+        )
+    }
+
+    /// Reports a value that the card has refused.
+    private func refused(_ message: StaticString, _ triesLeft: Int) {
+        workflow.session.push(
+            WrittenMessage(message) { [userID] in
+                if let userID { $0.member("userId", userID) }
+                $0.member("retryCounter", triesLeft)
             }
         )
     }
@@ -343,7 +353,7 @@ struct KeycardServices: Sendable {
         case .wrong(let triesLeft):
             change = nil
             card.profile.status?.pukTries = triesLeft
-            workflow.session.push(InvalidPUKMessage(userID: userID, retryCounter: triesLeft))
+            refused("INVALID_PUK", triesLeft)
             return false
         }
     }

@@ -9,7 +9,7 @@ import Wire
 
 /// Asks for a secret of the Keycard in a reader: ENTER_PIN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK and
 /// ENTER_PAIRING_PASSWORD. Wallet cards have a channel of their own, so a keypad of the reader is not used.
-struct KeycardPrompt: Prompt {
+struct KeycardPrompt: CardPrompt {
     typealias Answer = SecretBox
 
     enum Kind: Sendable {
@@ -56,32 +56,20 @@ struct KeycardPrompt: Prompt {
         CommandSpec(answering: "SET_NEW_PUK"), CommandSpec(answering: "SET_PAIRING_PASSWORD"),
     ]
 
-    var name: String {
+    var name: StaticString {
         switch kind {
-        case .pin: EnterPINMessage.name.description
-        case .puk: EnterPUKMessage.name.description
-        case .newPIN: EnterNewPINMessage.name.description
-        case .newPUK: EnterNewPUKMessage.name.description
-        case .pairingPassword: EnterPairingPasswordMessage.name.description
+        case .pin: "ENTER_PIN"
+        case .puk: "ENTER_PUK"
+        case .newPIN: "ENTER_NEW_PIN"
+        case .newPUK: "ENTER_NEW_PUK"
+        case .pairingPassword: "ENTER_PAIRING_PASSWORD"
         }
     }
 
-    var isCurrent: Bool { lease.isCurrent }
-
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        let question = SecretQuestion(
-            number: number,
-            reader: lease.readerState(for: session),
-            userID: userID,
-            retryCounter: kind.retryCounter,
-            error: error ?? self.error
-        )
-        return switch kind {
-        case .pin: EnterPINMessage(question: question)
-        case .puk: EnterPUKMessage(question: question)
-        case .newPIN: EnterNewPINMessage(question: question)
-        case .newPUK: EnterNewPUKMessage(question: question)
-        case .pairingPassword: EnterPairingPasswordMessage(question: question)
+        question(number, to: session, error: error ?? self.error) { object in
+            if let userID { object.member("userId", userID) }
+            if let retryCounter = kind.retryCounter { object.member("retryCounter", retryCounter) }
         }
     }
 
@@ -95,40 +83,4 @@ struct KeycardPrompt: Prompt {
         }
         return try call.secret(kind.form)
     }
-}
-
-struct EnterNewPUKMessage: EnterMessage {
-    static let name: StaticString = "ENTER_NEW_PUK"
-    let question: SecretQuestion
-}
-
-struct EnterPairingPasswordMessage: EnterMessage {
-    static let name: StaticString = "ENTER_PAIRING_PASSWORD"
-    let question: SecretQuestion
-}
-
-/// A message that reports a value that the card has refused.
-protocol InvalidValueMessage: Message {
-    var userID: String? { get }
-    /// The tries that are left.
-    var retryCounter: Int { get }
-}
-
-extension InvalidValueMessage {
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let userID { object.member("userId", userID) }
-        object.member("retryCounter", retryCounter)
-    }
-}
-
-struct InvalidPINMessage: InvalidValueMessage {
-    static let name: StaticString = "INVALID_PIN"
-    let userID: String?
-    let retryCounter: Int
-}
-
-struct InvalidPUKMessage: InvalidValueMessage {
-    static let name: StaticString = "INVALID_PUK"
-    let userID: String?
-    let retryCounter: Int
 }

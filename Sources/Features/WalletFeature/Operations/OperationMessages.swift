@@ -97,50 +97,39 @@ struct WalletRequestPrompt: AcknowledgedPrompt {
     /// The card that waits for the answer; nil while there is none.
     var lease: CardLease?
 
-    var name: String { WalletRequestMessage.name.description }
+    var name: StaticString { "WALLET_REQUEST" }
     var isCurrent: Bool { lease?.isCurrent ?? true }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        WalletRequestMessage(shown: shown, question: number, error: error ?? self.error)
-    }
-}
-
-struct WalletRequestMessage: Message {
-    static let name: StaticString = "WALLET_REQUEST"
-    let shown: ShownRequest
-    let question: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("question", question)
-        object.member("operation", shown.kind.rawValue)
-        object.object("dapp") { dapp in
-            dapp.member("name", shown.dapp.name)
-            dapp.member("icon", shown.dapp.icon)
-        }
-        object.member("info", shown.info)
-        object.member("userName", shown.userName)
-        object.member("callback", shown.callback)
-        object.member("chainId", shown.chain?.description)
-        object.member("account", shown.account?.description)
-        object.member("permission", shown.permission?.description)
-        object.member("text", shown.text)
-        object.array("actions", shown.actions) { array, item in
-            array.object { object in
-                object.member("account", "\(item.action.account)")
-                object.member("name", "\(item.action.name)")
-                object.array("authorization", item.action.authorization) { array, level in
-                    array.object { object in
-                        object.member("actor", "\(level.actor)")
-                        object.member("permission", "\(level.permission)")
-                    }
-                }
-                object.member("data", item.data)
-                object.member("info", item.info)
+        question(number, error: error ?? self.error) { object in
+            object.member("operation", shown.kind.rawValue)
+            object.object("dapp") { dapp in
+                dapp.member("name", shown.dapp.name)
+                dapp.member("icon", shown.dapp.icon)
             }
+            object.member("info", shown.info)
+            object.member("userName", shown.userName)
+            object.member("callback", shown.callback)
+            object.member("chainId", shown.chain?.description)
+            object.member("account", shown.account?.description)
+            object.member("permission", shown.permission?.description)
+            object.member("text", shown.text)
+            object.array("actions", shown.actions) { array, item in
+                array.object { object in
+                    object.member("account", "\(item.action.account)")
+                    object.member("name", "\(item.action.name)")
+                    object.array("authorization", item.action.authorization) { array, level in
+                        array.object { object in
+                            object.member("actor", "\(level.actor)")
+                            object.member("permission", "\(level.permission)")
+                        }
+                    }
+                    object.member("data", item.data)
+                    object.member("info", item.info)
+                }
+            }
+            object.member("expiration", shown.expiration?.text(decimals: 0))
+            object.member("digest", Hex.encode(shown.digest))
         }
-        object.member("expiration", shown.expiration?.text(decimals: 0))
-        object.member("digest", Hex.encode(shown.digest))
     }
 }

@@ -22,12 +22,9 @@ extension WalletOperation {
         _ known: NodeAccount?
     ) async throws(Failure) -> CompactSignature {
         try await approve(shown)
-        var made: CompactSignature?
-        try await withCard(permission, known) { dialogue, card throws(Failure) in
-            made = try await self.signature(of: shown, dialogue, card)
+        return try await withCard(permission, known) { dialogue, card throws(Failure) in
+            try await self.signature(of: shown, dialogue, card)
         }
-        guard let made else { throw Failure(operation: .cardFailed, "The card made no signature: start again") }
-        return made
     }
 
     func approve(_ shown: ShownRequest) async throws(Failure) {
@@ -35,18 +32,18 @@ extension WalletOperation {
     }
 
     /// Runs `body` with a card that belongs to the binding, is unlocked, and has a key that the account knows.
-    func withCard(
+    func withCard<Value: Sendable>(
         _ permission: AccountName?,
         _ known: NodeAccount?,
-        _ body: @escaping @Loop (KeycardDialogue, HeldKeycard) async throws(Failure) -> Void
-    ) async throws(Failure) {
+        _ body: @escaping @Loop (KeycardDialogue, HeldKeycard) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         let dialogue = KeycardDialogue(services, workflow, readerName: request.readerName, userID: nil)
         do throws(Failure) {
-            try await dialogue.run { card throws(Failure) in
+            return try await dialogue.run { card throws(Failure) in
                 try await self.open(card, dialogue)
                 try await self.readKey(of: card, dialogue, permission, known)
                 self.workflow.progress(60)
-                try await body(dialogue, card)
+                return try await body(dialogue, card)
             }
         } catch {
             var failure = error

@@ -195,16 +195,14 @@ extension WalletOperation {
     ) async throws(Failure) -> (packed: [UInt8], signature: CompactSignature) {
         try await approve(first.shown)
         var plan = first
-        var made: CompactSignature?
-        try await withCard(permission, known) { dialogue, card throws(Failure) in
+        let signature = try await withCard(permission, known) { dialogue, card throws(Failure) in
             while self.services.now() > plan.lastMoment {
                 plan = try await self.dated(plan.actions, permission, node)
                 let error = "The transaction was too old to sign, and has a new time: check it again"
                 _ = try await dialogue.ask(WalletRequestPrompt(shown: plan.shown, error: error, lease: card.lease))
             }
-            made = try await self.signature(of: plan.shown, dialogue, card)
+            return try await self.signature(of: plan.shown, dialogue, card)
         }
-        guard let made else { throw Failure(operation: .cardFailed, "The card made no signature") }
-        return (plan.packed, made)
+        return (plan.packed, signature)
     }
 }

@@ -15,8 +15,7 @@ struct ResetPIN: WalletWorkflow {
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
-        let result = CardResult()
-        try await dialogue.run { card throws(Failure) in
+        return try await dialogue.run { card throws(Failure) in
             try await dialogue.openChannel(card)
             if byPUK, let tries = card.status?.pinTries, tries > 0, !dialogue.hasNewPIN(card) {
                 let count = tries == 1 ? "1 try" : "\(tries) tries"
@@ -27,9 +26,8 @@ struct ResetPIN: WalletWorkflow {
                 )
             }
             if try await dialogue.unlock(card) == .byPIN { try await change(dialogue, card) }
-            result.profile = card.profile
+            return card.entity
         }
-        return result.entity
     }
 
     @Loop private func change(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(Failure) {
@@ -57,13 +55,11 @@ struct ResetPIN: WalletWorkflow {
 struct Pair: WalletWorkflow {
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
-        let result = CardResult()
-        try await dialogue.run { card throws(Failure) in
+        return try await dialogue.run { card throws(Failure) in
             guard card.info.generation == .pairing else { throw .noPairings }
             try await dialogue.openChannel(card)
-            result.profile = card.profile
+            return card.entity
         }
-        return result.entity
     }
 }
 
@@ -71,8 +67,7 @@ struct Pair: WalletWorkflow {
 struct Unpair: WalletWorkflow {
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
-        let result = CardResult()
-        try await dialogue.run { card throws(Failure) in
+        return try await dialogue.run { card throws(Failure) in
             guard card.info.generation == .pairing else { throw .noPairings }
             guard let uid = card.info.instanceUID else { throw .notInitialised }
             let pairings = flow.services.pairings
@@ -99,9 +94,8 @@ struct Unpair: WalletWorkflow {
             }
             try await pairings.remove(uid)
             (card.profile.isPaired, card.profile.status) = (false, nil)
-            result.profile = card.profile
+            return card.entity
         }
-        return result.entity
     }
 }
 
@@ -112,8 +106,7 @@ struct ResetCard: WalletWorkflow {
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue(keyUID: .reset(keyUID))
-        let result = CardResult()
-        try await dialogue.run { card throws(Failure) in
+        return try await dialogue.run { card throws(Failure) in
             let uid = card.info.instanceUID
             do throws(KeycardError) {
                 try await card.applet.factoryReset(keyUID: keyUID)
@@ -128,19 +121,14 @@ struct ResetCard: WalletWorkflow {
                 }
             }
             card.profile = KeycardProfile(info: await card.applet.info, isTrusted: card.profile.isTrusted)
-            result.profile = card.profile
+            return card.entity
         }
-        return result.entity
     }
 }
 
-/// The card at the end of a workflow.
-@Loop private final class CardResult {
-    var profile: KeycardProfile?
-
-    nonisolated init() {}
-
-    var entity: ContextEntity { ContextEntity(type: "card", members: profile?.members ?? []) }
+extension HeldKeycard {
+    /// The card at the end of a workflow.
+    fileprivate var entity: ContextEntity { ContextEntity(type: "card", members: profile.members) }
 }
 
 extension Failure {

@@ -19,10 +19,13 @@ struct RegisterDevicePrompt: Prompt {
     /// The maximum number of bytes of `apiResponse`.
     static let maximumCount = 16_384
 
-    var name: String { RegisterDeviceMessage.name.description }
+    var name: StaticString { "REGISTER_DEVICE" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        RegisterDeviceMessage(parameters: parameters, userID: userID, question: number, error: error)
+        question(number, error: error) { object in
+            object.member("userId", userID)
+            object.member("apiParams", .object(parameters))
+        }
     }
 
     func answer(in call: Call) throws(Failure) -> JSON {
@@ -31,21 +34,6 @@ struct RegisterDevicePrompt: Prompt {
         return try call.arguments.required("apiResponse", form) { value in
             value.members == nil || value.bytes.count > Self.maximumCount ? nil : value
         }
-    }
-}
-
-struct RegisterDeviceMessage: Message {
-    static let name: StaticString = "REGISTER_DEVICE"
-    let parameters: [JSON.Member]
-    let userID: String
-    let question: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("userId", userID)
-        object.member("apiParams", .object(parameters))
-        object.member("question", question)
     }
 }
 
@@ -60,26 +48,15 @@ struct VerifyDataPrompt: AcknowledgedPrompt {
     static let acknowledgement = "DATA_VERIFIED"
     static let commands = [CommandSpec(answering: acknowledgement)]
 
-    var name: String { VerifyDataMessage.name.description }
+    var name: StaticString { "VERIFY_DATA" }
     var isCurrent: Bool { lease?.isCurrent ?? true }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        VerifyDataMessage(context: context, entity: entity, signing: signing, question: number)
-    }
-}
-
-struct VerifyDataMessage: Message {
-    static let name: StaticString = "VERIFY_DATA"
-    let context: WorkflowContext
-    let entity: ContextEntity
-    let signing: Signing
-    let question: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        context.write(to: &object)
-        entity.write(to: &object)
-        object.object("signing") { signing.write(to: &$0) }
-        object.member("question", question)
+        question(number) { object in
+            context.write(to: &object)
+            entity.write(to: &object)
+            object.object("signing") { signing.write(to: &$0) }
+        }
     }
 }
 
@@ -88,10 +65,15 @@ struct SessionKeyPrompt: AcknowledgedPrompt {
     let key: SessionKey
     let userID: String
 
-    var name: String { SessionKeyMessage.name.description }
+    var name: StaticString { "SHOW_SESSION_KEY" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        SessionKeyMessage(key: key, userID: userID, question: number)
+        question(number, isSecret: true) { object in
+            object.member("userId", userID)
+            object.member("address", key.address.description)
+            object.key("privateKey")
+            key.key.scalar.withBytes { object.hex($0) }
+        }
     }
 }
 
@@ -102,20 +84,4 @@ final class SessionKey: Sendable {
     init(_ key: consuming PrivateKey) { self.key = key }
 
     var address: EthereumAddress { EthereumAddress(key.publicKey) }
-}
-
-struct SessionKeyMessage: Message {
-    static let name: StaticString = "SHOW_SESSION_KEY"
-    static let isSecret = true
-    let key: SessionKey
-    let userID: String
-    let question: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("userId", userID)
-        object.member("address", key.address.description)
-        object.member("question", question)
-        object.key("privateKey")
-        key.key.scalar.withBytes { object.hex($0) }
-    }
 }

@@ -10,6 +10,7 @@ import Secrets
 import Server
 import Store
 import Text
+import Wire
 
 /// SETUP_DEVICE: initialises a new card with PIN, PUK and keys, and registers it.
 struct SetupDevice: WalletWorkflow {
@@ -23,12 +24,11 @@ struct SetupDevice: WalletWorkflow {
         let dialogue = flow.dialogue()
         let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
         try await setup.requireStore()
-        try await dialogue.run { card throws(Failure) in
+        let device = try await dialogue.run { card throws(Failure) in
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
-            try await setup.readDevice(card)
+            return try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw .noKeys }
         return try await register(device, flow)
     }
 
@@ -88,7 +88,7 @@ struct SetupDevice: WalletWorkflow {
             to: SecretBox(Secret(response.bytes))
         )
         let entity = device.entity(flow, status: "REGISTERED")
-        flow.workflow.session.push(RequestAcknowledgedMessage(context: flow.context, entity: entity))
+        flow.workflow.session.push(WrittenMessage("REQUEST_ACKNOWLEDGED", flow.context, entity))
         return entity
     }
 
@@ -116,7 +116,7 @@ struct AuthorizeDevice: WalletWorkflow {
         try await setup.requireStore()
         let words = try await askForWords(flow)
         setup.words = words
-        try await dialogue.run { card throws(Failure) in
+        let device = try await dialogue.run { card throws(Failure) in
             // The answer to SELECT has the key UID, so a wrong card is refused before its PIN is asked.
             if let uid = card.info.keyUID, uid != words.wallet.keyUID {
                 throw Failure(
@@ -127,9 +127,8 @@ struct AuthorizeDevice: WalletWorkflow {
             }
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await setup.load(words, card) }
-            try await setup.readDevice(card)
+            return try await setup.readDevice(card)
         }
-        guard let device = setup.device else { throw .noKeys }
         return device.entity(flow, status: "CREATED")
     }
 
@@ -158,7 +157,6 @@ struct AuthorizeDevice: WalletWorkflow {
     var wordsOwner: [UInt8]?
     /// Whether this workflow has sent LOAD KEY.
     private var hasLoaded = false
-    private(set) var device: Device?
 
     /// The device that the card represents.
     struct Device: Sendable {
@@ -259,7 +257,7 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 
     /// Reads the device, and checks that the card derives what BIP-32 derives, as far as badged knows the wallet.
-    func readDevice(_ card: HeldKeycard) async throws(Failure) {
+    func readDevice(_ card: HeldKeycard) async throws(Failure) -> Device {
         guard let uid = card.info.keyUID else { throw .noKeys }
         let key = try await exportKey(.firstEthereumAddress, card)
         let known = try await flow.services.wallets.firstKey(of: uid)
@@ -277,7 +275,7 @@ struct AuthorizeDevice: WalletWorkflow {
             try await flow.services.wallets.keep(wallet.firstKey, of: uid)
         }
         let signer = try await exportKey(.ethereumSigner, card)
-        device = Device(
+        return Device(
             address: EthereumAddress(key).description,
             signer: EthereumAddress(signer).description,
             keyUID: uid,

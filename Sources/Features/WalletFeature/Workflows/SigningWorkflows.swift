@@ -18,12 +18,11 @@ struct SignData: WalletWorkflow {
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         _ = try await flow.workflow.ask(VerifyDataPrompt(context: flow.context, entity: entity, signing: signing))
         let dialogue = flow.dialogue()
-        let result = SignatureResult()
-        try await dialogue.run { card throws(Failure) in
+        let signature = try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
-            result.members = try await signing.sign(dialogue, card)
+            return try await signing.sign(dialogue, card)
         }
-        return entity.adding(result.members)
+        return entity.adding(signature)
     }
 }
 
@@ -36,8 +35,7 @@ struct AddSession: WalletWorkflow {
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let key = try compute("SESSION KEY") { () throws(CryptoError) in SessionKey(try PrivateKey.generate()) }
         let dialogue = flow.dialogue()
-        let result = SignatureResult()
-        try await dialogue.run { card throws(Failure) in
+        let session = try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
             let device = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
                 try await card.applet.exportPublicKey(.firstEthereumAddress)
@@ -50,15 +48,10 @@ struct AddSession: WalletWorkflow {
             )
             let signed = try await signing.sign(dialogue, card)
             let signature = signed.last?.value.string ?? ""
-            result.entity = entity.adding(
-                signed + [JSON.Member("payload", .string("\(line)|\(signature.dropFirst(2))"))]
-            )
-        }
-        guard let entity = result.entity else {
-            throw Failure(.signatureFailed, "Nothing was signed: start again")
+            return entity.adding(signed + [JSON.Member("payload", .string("\(line)|\(signature.dropFirst(2))"))])
         }
         _ = try await flow.workflow.ask(SessionKeyPrompt(key: key, userID: flow.request.userID))
-        return entity
+        return session
     }
 
     @Loop private func entity(
@@ -81,14 +74,6 @@ struct AddSession: WalletWorkflow {
     private func line(_ session: EthereumAddress, _ device: EthereumAddress) -> String {
         "AS|2|\(Hex.encode(device.bytes))|\(Hex.encode(session.bytes))|\(spendingLimit)|\(expirationTime)"
     }
-}
-
-/// What was signed, at the end of the dialogue with the card.
-@Loop private final class SignatureResult {
-    var members: [JSON.Member] = []
-    var entity: ContextEntity?
-
-    nonisolated init() {}
 }
 
 /// The members of RUN_WALLET for workflows that sign.

@@ -22,9 +22,8 @@ extension WalletFeature: SealingKeySource {
             userID: nil,
             keyUID: keyUID.map { .sealed($0) }
         )
-        let result = TokenKeyResult()
         do throws(Failure) {
-            try await dialogue.run { card throws(Failure) in
+            return try await dialogue.run { card throws(Failure) in
                 // The profile may be older than this answer of the card, and the PIN is for one card alone.
                 if let keyUID, card.info.keyUID != keyUID { throw .otherSeal }
                 try await dialogue.openWallet(card)
@@ -32,21 +31,14 @@ extension WalletFeature: SealingKeySource {
                 let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
                     SecretBox(try await card.applet.exportPrivateKey(.mpinTokens).scalar.clone())
                 }
-                result.key = SealingKey(keyUID: cardUID, key: key)
+                return SealingKey(keyUID: cardUID, key: key)
             }
         } catch {
             guard error.change != nil || error.code != .cancelled && error.code != .timedOut else { throw error }
             let text = "the card returned no key: \(error.walletCode.rawValue): \(error.walletText)"
             throw Failure(.init("SealingKey"), text)
         }
-        guard let key = result.key else { throw .cancelled }
-        return key
     }
-}
-
-/// The key that a dialogue has found.
-@Loop private final class TokenKeyResult {
-    var key: SealingKey?
 }
 
 extension Failure {

@@ -80,7 +80,7 @@ extension WalletFeature {
             try services.refuseOtherVersions(in: request.readerName)
             let entity = try await body.run(WalletFlow(workflow, services, request, context))
             workflow.session.log(.info, "\(workflow.session.name): \(request.type) ended, success")
-            return Reply(FlowCompleteMessage(context: context, entity: entity))
+            return Reply(WrittenMessage("FLOW_COMPLETE", context, entity))
         }
     }
 }

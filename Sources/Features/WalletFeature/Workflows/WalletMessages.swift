@@ -35,29 +35,14 @@ struct ContextEntity: Sendable, Equatable {
     func adding(_ more: [JSON.Member]) -> ContextEntity { ContextEntity(type: type, members: members + more) }
 }
 
-/// A message with the entity of its workflow.
-protocol FlowEntityMessage: Message {
-    var context: WorkflowContext { get }
-    var entity: ContextEntity { get }
-}
-
-extension FlowEntityMessage {
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        context.write(to: &object)
-        entity.write(to: &object)
+extension WrittenMessage {
+    /// A message with the entity of its workflow.
+    init(_ msg: StaticString, _ context: WorkflowContext, _ entity: ContextEntity) {
+        self.init(msg) { object in
+            context.write(to: &object)
+            entity.write(to: &object)
+        }
     }
-}
-
-struct RequestAcknowledgedMessage: FlowEntityMessage {
-    static let name: StaticString = "REQUEST_ACKNOWLEDGED"
-    let context: WorkflowContext
-    let entity: ContextEntity
-}
-
-struct FlowCompleteMessage: FlowEntityMessage {
-    static let name: StaticString = "FLOW_COMPLETE"
-    let context: WorkflowContext
-    let entity: ContextEntity
 }
 
 struct FlowInterruptedMessage: Message {

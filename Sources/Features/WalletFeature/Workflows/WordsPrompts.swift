@@ -13,25 +13,14 @@ struct PaperWalletPrompt: AcknowledgedPrompt {
     let words: PaperWallet
     let userID: String
 
-    var name: String { PaperWalletMessage.name.description }
+    var name: StaticString { "SHOW_PAPER_WALLET" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        PaperWalletMessage(words: words, userID: userID, question: number)
-    }
-}
-
-struct PaperWalletMessage: Message {
-    static let name: StaticString = "SHOW_PAPER_WALLET"
-    static let isSecret = true
-    let words: PaperWallet
-    let userID: String
-    let question: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("userId", userID)
-        object.member("question", question)
-        object.array("mnemonics", 0..<words.mnemonic.count) { list, position in
-            list.ascii(words.mnemonic.word(at: position) ?? [])
+        question(number, isSecret: true) { object in
+            object.member("userId", userID)
+            object.array("mnemonics", 0..<words.mnemonic.count) { list, position in
+                list.ascii(words.mnemonic.word(at: position) ?? [])
+            }
         }
     }
 }
@@ -44,10 +33,13 @@ struct WordsCheckPrompt: Prompt {
     let positions: [Int]
     let userID: String
 
-    var name: String { EnterWordsMessage.name.description }
+    var name: StaticString { "ENTER_WORDS" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        EnterWordsMessage(userID: userID, positions: positions, count: nil, question: number, error: error)
+        question(number, error: error) { object in
+            object.member("userId", userID)
+            object.member("positions", positions)
+        }
     }
 
     func answer(in call: Call) throws(Failure) {
@@ -76,10 +68,13 @@ struct WordsPrompt: Prompt {
 
     static let commands = [CommandSpec(answering: "SET_WORDS")]
 
-    var name: String { EnterWordsMessage.name.description }
+    var name: StaticString { "ENTER_WORDS" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        EnterWordsMessage(userID: userID, positions: nil, count: count, question: number, error: error ?? self.error)
+        question(number, error: error ?? self.error) { object in
+            object.member("userId", userID)
+            object.member("count", count)
+        }
     }
 
     func answer(in call: Call) throws(Failure) -> Typed {
@@ -101,25 +96,8 @@ extension Call {
     }
 }
 
-struct EnterWordsMessage: Message {
-    static let name: StaticString = "ENTER_WORDS"
-    let userID: String
-    let positions: [Int]?
-    let count: Int?
-    let question: Int
-    let error: String?
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        if let error { object.member("error", error) }
-        object.member("userId", userID)
-        if let positions { object.member("positions", positions) }
-        if let count { object.member("count", count) }
-        object.member("question", question)
-    }
-}
-
 /// SHOW_PUK shows the PUK that badged has generated for a new card, once. ACCEPT answers.
-struct PUKPrompt: AcknowledgedPrompt {
+struct PUKPrompt: AcknowledgedPrompt, CardPrompt {
     /// Twelve digits.
     final class Drawn: Sendable {
         let digits: Secret
@@ -131,25 +109,13 @@ struct PUKPrompt: AcknowledgedPrompt {
     let lease: CardLease
     let userID: String
 
-    var name: String { PUKMessage.name.description }
-    var isCurrent: Bool { lease.isCurrent }
+    var name: StaticString { "SHOW_PUK" }
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
-        PUKMessage(puk: puk, userID: userID, question: number)
-    }
-}
-
-struct PUKMessage: Message {
-    static let name: StaticString = "SHOW_PUK"
-    static let isSecret = true
-    let puk: PUKPrompt.Drawn
-    let userID: String
-    let question: Int
-
-    func write(to object: inout JSONWriter, _ level: APILevel) {
-        object.member("userId", userID)
-        object.member("question", question)
-        object.key("puk")
-        puk.digits.withBytes { object.ascii($0) }
+        question(number, isSecret: true) { object in
+            object.member("userId", userID)
+            object.key("puk")
+            puk.digits.withBytes { object.ascii($0) }
+        }
     }
 }

@@ -2,15 +2,17 @@
 import BadgedClient
 import CountryAuthorities
 import EID
+import Glibc
 import Host
+import Text
 
 /// The commands about the country authorities that badged trusts.
 let anchorFeature = FeatureCommands(group: .administration, commands: [AnchorsCommand.spec])
 
 extension Invocation {
-    /// The folder of the trust anchors: that of `--folder`, else that of the badged at the socket, else that of
+    /// The folder of certificates: that of `--folder`, else the one that `check` of badged names, else that of
     /// badged.conf, with a note.
-    func anchorFolder() async throws -> String {
+    func anchorFolder(_ check: String, _ configured: (Configuration) -> String) async throws -> String {
         if let folder = value(of: "--folder") { return folder }
         var reason = "badged does not say which folder it uses"
         do throws(ClientError) {
@@ -18,15 +20,40 @@ extension Invocation {
             let connection = try await DaemonConnection.connect(to: socket, keepsEvents: false)
             defer { connection.close() }
             let checks = try await connection.health()
-            if let folder = checks.compactMap(\.trustAnchors?.folder).first, folder.hasPrefix("/") { return folder }
+            if let folder = checks.first(where: { $0.name == check })?.folder, folder.hasPrefix("/") { return folder }
         } catch {
             // A badged that is named must be there.
             guard !has("--socket") else { throw error }
             reason = error.text
         }
-        let folder = try Configuration(path: nil).trustAnchors
+        let folder = configured(try Configuration(path: nil))
         Output.note("\(reason); this is about the folder of badged.conf: \(folder)".printable)
         return folder
+    }
+
+    func trustAnchorFolder() async throws -> String {
+        try await anchorFolder(TrustAnchorReport.checkName, \.trustAnchors)
+    }
+
+    /// The SHA-256 of an option; nil without the option. `hint` says where the user finds one.
+    func fingerprint(of option: String, hint: String) throws -> [UInt8]? {
+        guard let text = value(of: option) else { return nil }
+        guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
+            throw CommandFailure(.usage, "\(option) needs the 64 hexadecimal digits of a SHA-256", hint: hint)
+        }
+        return bytes
+    }
+}
+
+extension CommandFailure {
+    /// Certificates that cannot be written by `command`.
+    init(_ error: SystemError, in command: String) {
+        let isDenied = error.code == EACCES || error.code == EPERM
+        self.init(
+            isDenied ? .denied : .failed,
+            "cannot write \(error)",
+            hint: isDenied ? "run badgectl as root: sudo badgectl \(command)" : "nothing was changed"
+        )
     }
 }
 

@@ -9,7 +9,7 @@ import Text
 /// `badgectl anchors import`.
 enum AnchorImportCommand {
     static func run(_ invocation: Invocation) async throws {
-        let folder = try await invocation.anchorFolder()
+        let folder = try await invocation.trustAnchorFolder()
         let known = try knownFingerprints(invocation)
         let sources = try read(invocation)
         let present = access(folder, F_OK) == 0 ? TrustAnchors(folder: folder) : TrustAnchors()
@@ -19,12 +19,7 @@ enum AnchorImportCommand {
             do throws(SystemError) {
                 try AnchorWriter(folder: folder).write(taken)
             } catch {
-                let isDenied = error.code == EACCES || error.code == EPERM
-                throw CommandFailure(
-                    isDenied ? .denied : .failed,
-                    "cannot write \(error)",
-                    hint: isDenied ? "run badgectl as root: sudo badgectl anchors import" : "nothing was changed"
-                )
+                throw CommandFailure(error, in: "anchors import")
             }
         }
         for decision in selection.decisions { show(decision, invocation) }
@@ -76,15 +71,9 @@ enum AnchorImportCommand {
             KnownAuthority.all.map { ($0.fingerprint, $0.use) },
             uniquingKeysWith: { first, _ in first }
         )
-        if let text = invocation.value(of: "--fingerprint") {
-            guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
-                throw CommandFailure(
-                    .usage,
-                    "--fingerprint needs the 64 hexadecimal digits of a SHA-256",
-                    hint: "sha256sum FILE shows it for a certificate in DER"
-                )
-            }
-            known[Hex.encode(bytes)] = .productive
+        let hint = "sha256sum FILE shows it for a certificate in DER"
+        if let own = try invocation.fingerprint(of: "--fingerprint", hint: hint) {
+            known[Hex.encode(own)] = .productive
         }
         return known
     }
@@ -117,13 +106,11 @@ enum AnchorImportCommand {
             case .left(let reason): ("left", nil, "it \(reason)")
             }
         guard !invocation.wantsJSON else {
-            return Output.message(
-                AnchorsCommand.json(certificate, words.use) { object in
-                    object.member("outcome", "\(words.outcome)")
-                    object.member("reason", words.reason)
-                    object.member("place", decision.place)
-                }
-            )
+            return AnchorsCommand.write(certificate, words.use) { object in
+                object.member("outcome", "\(words.outcome)")
+                object.member("reason", words.reason)
+                object.member("place", decision.place)
+            }
         }
         let test = words.use == .test ? ", for tests" : ""
         let place = words.use == nil ? " (\(decision.place))" : ""

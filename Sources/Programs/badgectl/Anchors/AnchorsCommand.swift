@@ -46,16 +46,14 @@ enum AnchorsCommand {
     private static func listKnown(_ invocation: Invocation) {
         for known in KnownAuthority.all {
             guard !invocation.wantsJSON else {
-                Output.message(
-                    json { object in
-                        object.member("holder", known.holder)
-                        object.member("issuer", known.issuer)
-                        object.member("effectiveDate", known.firstDay)
-                        object.member("expirationDate", known.lastDay)
-                        object.member("use", known.use.rawValue)
-                        object.member("sha256", known.fingerprint)
-                    }
-                )
+                Output.object { object in
+                    object.member("holder", known.holder)
+                    object.member("issuer", known.issuer)
+                    object.member("effectiveDate", known.firstDay)
+                    object.member("expirationDate", known.lastDay)
+                    object.member("use", known.use.rawValue)
+                    object.member("sha256", known.fingerprint)
+                }
                 continue
             }
             let origin = describe(isRoot: known.issuer == known.holder, known.issuer, known.use)
@@ -65,7 +63,7 @@ enum AnchorsCommand {
     }
 
     private static func list(_ invocation: Invocation) async throws {
-        let folder = try await invocation.anchorFolder()
+        let folder = try await invocation.trustAnchorFolder()
         let anchors = TrustAnchors(folder: folder)
         let groups: [(AuthorityUse, [CVCertificate])] = [
             (.productive, TrustAnchors.connected(anchors.productive, anchors.links)),
@@ -81,7 +79,7 @@ enum AnchorsCommand {
         for warning in anchors.warnings { Output.note("ignored: \(warning)") }
         if invocation.wantsJSON {
             for (use, certificates) in groups {
-                for certificate in certificates { Output.message(AnchorsCommand.json(certificate, use)) }
+                for certificate in certificates { write(certificate, use) }
             }
             return
         }
@@ -116,12 +114,13 @@ enum AnchorsCommand {
         (isRoot ? "root" : "signed by \(issuer)") + (use == .test ? ", for tests" : "")
     }
 
-    static func json(
+    /// Writes a certificate as an object of JSON.
+    static func write(
         _ certificate: CVCertificate,
         _ use: AuthorityUse?,
         _ more: (inout JSONWriter) -> Void = { _ in }
-    ) -> String {
-        json { object in
+    ) {
+        Output.object { object in
             object.member("holder", certificate.holderName)
             object.member("issuer", certificate.issuerName)
             object.member("effectiveDate", certificate.effectiveDate.text)
@@ -130,11 +129,5 @@ enum AnchorsCommand {
             object.member("sha256", AnchorSelection.fingerprint(of: certificate))
             more(&object)
         }
-    }
-
-    private static func json(_ body: (inout JSONWriter) -> Void) -> String {
-        var writer = JSONWriter()
-        writer.object(body)
-        return String(decoding: writer.bytes, as: UTF8.self)
     }
 }

@@ -19,27 +19,21 @@ enum FileContent {
         }
     }
 
-    /// Opens a new file, or an old one without its content.
-    static func create(_ path: String) throws -> Int32 {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    /// Opens a new file, or an old one without its content. Nobody else may read a new one.
+    static func create(_ path: String, flags: Int32 = 0) throws -> Int32 {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0o600)
         guard file >= 0 else { throw cannotWrite(path) }
         return file
     }
 
     /// Writes all of the bytes to the end of a file.
     static func append(_ bytes: [UInt8], _ file: Int32, _ path: String) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw cannotWrite(path) }
-            rest = rest.dropFirst(count)
-        }
+        guard Output.write(bytes, to: file) else { throw cannotWrite(path) }
     }
 
     /// Writes a file.
-    static func write(_ bytes: [UInt8], to path: String) throws {
-        let file = try create(path)
+    static func write(_ bytes: [UInt8], to path: String, flags: Int32 = 0) throws {
+        let file = try create(path, flags: flags)
         defer { close(file) }
         try append(bytes, file, path)
     }

@@ -122,16 +122,7 @@ final class LineSource: Sendable {
 
     /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none; a cancelled read ends the wait.
     private func readTyped(timeout: Int32) -> Typed {
-        var polls = [
-            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
-            pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0),
-        ]
-        guard poll(&polls, timeout == 0 ? 1 : 2, timeout) > 0 else { return timeout == 0 ? .nothing : .unfinished }
-        if polls[1].revents != 0 {
-            var byte: UInt8 = 0
-            _ = Glibc.read(wake.read, &byte, 1)
-        }
-        guard polls[0].revents != 0 else { return .unfinished }
+        guard hasInput(timeout: timeout) else { return timeout == 0 ? .nothing : .unfinished }
         var count = 0
         let typed = Secret(count: 256) { count = Glibc.read(descriptor, $0.baseAddress, $0.count) }
         guard count > 0 else { return .nothing }
@@ -157,17 +148,22 @@ final class LineSource: Sendable {
             case nil: break
             }
             if buffer.isEnded { return .ended }
-            var polls = [
-                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0),
-            ]
-            guard poll(&polls, 2, -1) > 0 else { continue }
-            if polls[1].revents != 0 {
-                var byte: UInt8 = 0
-                _ = Glibc.read(wake.read, &byte, 1)
-            }
-            if polls[0].revents != 0 { fill() }
+            if hasInput(timeout: -1) { fill() }
         }
+    }
+
+    /// Waits until there is input, a read is cancelled, or the time is over. Returns whether there is input.
+    private func hasInput(timeout: Int32) -> Bool {
+        var polls = [
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0),
+        ]
+        guard poll(&polls, timeout == 0 ? 1 : 2, timeout) > 0 else { return false }
+        if polls[1].revents != 0 {
+            var byte: UInt8 = 0
+            _ = Glibc.read(wake.read, &byte, 1)
+        }
+        return polls[0].revents != 0
     }
 
     private func fill() {

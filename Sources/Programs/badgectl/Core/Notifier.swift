@@ -22,8 +22,7 @@ struct Notifier: Sendable {
             return
         }
         DispatchQueue(label: "notification").async {
-            var status: Int32 = 0
-            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+            while waitpid(process, nil, 0) < 0, errno == EINTR {}
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 
 /// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines for
 /// the user are wrapped on a terminal.
@@ -16,6 +17,13 @@ enum Output {
         }
     }
 
+    /// Writes an object of JSON to standard output, in one line.
+    static func object(_ body: (inout JSONWriter) -> Void) {
+        var writer = JSONWriter()
+        writer.object(body)
+        message(String(decoding: writer.bytes, as: UTF8.self))
+    }
+
     static func error(_ failure: CommandFailure) {
         note("badgectl: error: \(failure.text.printable)")
         if let hint = failure.hint { note("hint: \(hint.printable)") }
@@ -29,18 +37,18 @@ enum Output {
 
     /// Writes all of the text. Returns false when the other side has closed.
     @discardableResult
-    static func write(_ text: String, to descriptor: Int32) -> Bool {
-        var copy = text
-        return copy.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while !rest.isEmpty {
-                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-                if count < 0, errno == EINTR { continue }
-                if count <= 0 { return false }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            }
-            return true
+    static func write(_ text: String, to descriptor: Int32) -> Bool { write(Array(text.utf8), to: descriptor) }
+
+    /// Writes all of the bytes. Returns false when the other side has closed, or takes no more.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
         }
+        return true
     }
 
     /// Ends the program with the terminal in its original state.

@@ -73,8 +73,7 @@ final class Pinentry: Sendable {
 
     private func end() {
         shutdown(socket, Int32(SHUT_RDWR))
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        while waitpid(process, nil, 0) < 0, errno == EINTR {}
         isEnded.withLock { $0 = true }
     }
 

@@ -46,14 +46,18 @@ extension CommandLineUser: CardUser {
         explain(question, texts)
         var form = texts.form
         form.service = service
-        let reply = await source.ask(form)
-        guard case .secret(let secret) = reply else {
-            giveUp(reply, wanted: "a \(form.name) of \(form.length)")
-            return nil
-        }
+        guard let secret = await secret(form) else { return nil }
         say("Leave the card on the reader: \(texts.work) ...", isPassing: true)
         isChangingPIN = question.kind == .newPIN
         return secret
+    }
+
+    /// Asks for a secret. nil: there is none, and the workflow is given up. `wanted` is what a script has to give.
+    func secret(_ form: SecretForm, wanted: String? = nil) async -> SecretBox? {
+        let reply = await source.ask(form)
+        if case .secret(let secret) = reply { return secret }
+        giveUp(reply, wanted: wanted ?? "a \(form.name) of \(form.length)")
+        return nil
     }
 
     private func answer(_ question: SecretQuestion, _ automatic: AutomaticAnswers) -> SecretBox? {

@@ -39,7 +39,7 @@ enum DocumentAnchorsCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        let folder = try await invocation.documentAnchorFolder()
+        let folder = try await invocation.anchorFolder("documentAnchors", \.documentAnchors)
         let rest = Array(invocation.others.dropFirst())
         switch invocation.others.first {
         case "import" where !rest.isEmpty: try await importFiles(rest, folder, invocation)
@@ -56,7 +56,7 @@ enum DocumentAnchorsCommand {
     // MARK: import
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
-        let pinned = try invocation.value(of: "--signer").map(fingerprint)
+        let pinned = try invocation.fingerprint(of: "--signer", hint: "the publisher of the list names it")
         let present = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         var chosen = DocumentAnchorImport(present: present, at: now)
         for path in paths {
@@ -85,12 +85,7 @@ enum DocumentAnchorsCommand {
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(chosen.files)
         } catch {
-            let isDenied = error.code == EACCES || error.code == EPERM
-            throw CommandFailure(
-                isDenied ? .denied : .failed,
-                "cannot write \(error)",
-                hint: isDenied ? "run badgectl as root: sudo badgectl documents anchors import" : "nothing was changed"
-            )
+            throw CommandFailure(error, in: "documents anchors import")
         }
         let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) cannot be read" : ""
         let total = "\(chosen.anchors.count) authorities of \(chosen.anchors.countries.count) countries are trusted"
@@ -128,17 +123,6 @@ enum DocumentAnchorsCommand {
         }
     }
 
-    private static func fingerprint(_ text: String) throws -> [UInt8] {
-        guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
-            throw CommandFailure(
-                .usage,
-                "--signer needs the 64 hexadecimal digits of a SHA-256",
-                hint: "the publisher of the list names it"
-            )
-        }
-        return bytes
-    }
-
     // MARK: list and remove
 
     private static func list(_ folder: String, _ invocation: Invocation) async throws {
@@ -169,15 +153,13 @@ enum DocumentAnchorsCommand {
             ($0.subject.text, $0.validity.lowerBound) < ($1.subject.text, $1.validity.lowerBound)
         }
         for certificate in sorted {
-            var writer = JSONWriter()
-            writer.object { object in
+            Output.object { object in
                 object.member("country", certificate.subject.country)
                 object.member("name", certificate.subject.text)
                 object.member("from", DocumentTime.text(certificate.validity.lowerBound))
                 object.member("until", DocumentTime.text(certificate.validity.upperBound))
                 object.member("sha256", Hex.encode(certificate.fingerprint))
             }
-            Output.message(String(decoding: writer.bytes, as: UTF8.self))
         }
     }
 
@@ -204,29 +186,5 @@ enum DocumentAnchorsCommand {
             )
         }
         Output.line("\(names.count) files of \(letters) removed from \(folder).")
-    }
-}
-
-extension Invocation {
-    /// The folder of the authorities of documents: that of `--folder`, else that of the badged at the socket, else that of
-    /// badged.conf.
-    fileprivate func documentAnchorFolder() async throws -> String {
-        if let folder = value(of: "--folder") { return folder }
-        do throws(ClientError) {
-            let connection = try await DaemonConnection.connect(to: socket, keepsEvents: false)
-            defer { connection.close() }
-            let checks = try await connection.health()
-            if let folder = checks.first(where: { $0.name == "documentAnchors" })?.folder, folder.hasPrefix("/") {
-                return folder
-            }
-        } catch {
-            // A badged that is named must be there.
-            guard !has("--socket") else { throw error }
-        }
-        let folder = try Configuration(path: nil).documentAnchors
-        Output.note(
-            "badged does not say which folder it uses; this is about the one of badged.conf: \(folder)".printable
-        )
-        return folder
     }
 }

@@ -113,11 +113,12 @@ enum DocumentCommand {
             guard let portrait = result.portrait else {
                 throw CommandFailure(.failed, "the document has shown no picture", hint: "2 must be in --groups")
             }
-            try write(portrait.data, path)
+            try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
         }
         guard let folder = invocation.value(of: "--files") else { return }
         for group in result.groups {
-            if let content = group.content { try write(content, "\(folder)/DG\(group.number).bin") }
+            guard let content = group.content else { continue }
+            try FileContent.write(content, to: "\(folder)/DG\(group.number).bin", flags: O_NOFOLLOW)
         }
     }
 
@@ -130,24 +131,6 @@ enum DocumentCommand {
             )
         }
     }
-
-    /// Writes a file that nobody else may read.
-    private static func write(_ content: [UInt8], _ path: String) throws {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw cannotWrite(path) }
-        defer { close(file) }
-        var rest = content[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw cannotWrite(path) }
-            rest = rest.dropFirst(count)
-        }
-    }
-
-    private static func cannotWrite(_ path: String) -> CommandFailure {
-        CommandFailure(.failed, "cannot write \(path): \(errorText())", hint: "name another file")
-    }
 }
 
 extension CommandLineUser: DocumentUser {
@@ -157,13 +140,13 @@ extension CommandLineUser: DocumentUser {
             say((question.error == "wrongPassword" ? error : "Not sent to the document: \(error)") + ".")
         }
         let name = question.acceptsCAN ? "CAN, or first line of the zone" : "first line of the machine readable zone"
-        guard let first = await secret(SecretForm(name: name, content: .characters(6...90))) else { return nil }
+        guard let first = await secret(SecretForm(name: name, content: .characters(6...90)))?.take() else { return nil }
         let length = first.withBytes { $0.count }
         if question.acceptsCAN, length == 6 { return work(.can(SecretBox(first))) }
         var zone = first
         for _ in 0..<(length == 30 ? 2 : length == 36 || length == 44 ? 1 : 0) {
             let form = SecretForm(name: "next line", content: .characters(length...length))
-            guard let line = await secret(form) else { return nil }
+            guard let line = await secret(form)?.take() else { return nil }
             zone = zone.appending(line)
         }
         return work(.mrz(SecretBox(zone)))
@@ -172,12 +155,5 @@ extension CommandLineUser: DocumentUser {
     private func work(_ key: DocumentKey) -> DocumentKey {
         say("Leave the document on the reader: reading it ...", isPassing: true)
         return key
-    }
-
-    private func secret(_ form: SecretForm) async -> Secret? {
-        let reply = await source.ask(form)
-        if case .secret(let box) = reply, let secret = box.take() { return secret }
-        giveUp(reply, wanted: "a \(form.name) of \(form.length)")
-        return nil
     }
 }

@@ -50,8 +50,7 @@ enum ReplayedScan {
         }
         if let plot { try ScanCommand.write(history, to: plot) }
         if asJSON {
-            Output.message(list(found, at: last, clock: (first ?? 0) / 1000 + last))
-            return
+            return write(found, at: last, clock: (first ?? 0) / 1000 + last)
         }
         let readers = found.map { row($0, at: last) }
         for line in DoorReaderTable.lines(readers) { Output.line(line) }
@@ -76,16 +75,14 @@ enum ReplayedScan {
         )
     }
 
-    /// DOOR_READER_LIST, as badged would answer at the end of the capture.
-    private static func list(_ readers: [DoorReaders.DoorReader], at now: Milliseconds, clock: Milliseconds) -> String {
-        var writer = JSONWriter()
-        writer.object {
+    /// Writes DOOR_READER_LIST, as badged would answer at the end of the capture.
+    private static func write(_ readers: [DoorReaders.DoorReader], at now: Milliseconds, clock: Milliseconds) {
+        Output.object {
             $0.member("msg", "DOOR_READER_LIST")
             $0.array("readers", readers) { array, reader in
                 let state = DoorReaderState(reader, at: now, withHistory: true, clock: clock)
                 array.object { state.write(to: &$0) }
             }
         }
-        return String(decoding: writer.bytes, as: UTF8.self)
     }
 }

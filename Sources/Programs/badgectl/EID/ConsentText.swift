@@ -137,15 +137,8 @@ enum ConsentText {
     private static func printable(_ text: String, indentation: String = "         ") -> String {
         let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
         return lines.map { line in
-            String(String.UnicodeScalarView(line.filter { !isControl($0) }))
+            String(String.UnicodeScalarView(line.filter { !String.isControl($0) }))
         }.joined(separator: "\n" + indentation)
-    }
-
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
     }
 
     /// Why an authentication has failed, what the service has, and a hint for the reason.

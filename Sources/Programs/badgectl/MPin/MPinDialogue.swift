@@ -194,9 +194,7 @@ struct MPinDialogue: Sendable {
     )
 
     private func ask(_ form: SecretForm) async throws -> SecretBox {
-        let reply = await workflow.user.source.ask(form)
-        if case .secret(let secret) = reply { return secret }
-        workflow.user.giveUp(reply, wanted: "a \(form.name) of \(form.length)")
+        if let secret = await workflow.user.secret(form) { return secret }
         throw workflow.user.ending ?? CommandFailure(.failed, "cancelled: \(workflow.user.notDone)", hint: "try again")
     }
 

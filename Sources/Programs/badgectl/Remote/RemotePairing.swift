@@ -91,11 +91,7 @@ enum RemotePairing {
                 """
             )
         }
-        let form = SecretForm(name: "pairing code", digits: 4...4)
-        let reply = await user.source.ask(form)
-        if case .secret(let secret) = reply { return secret }
-        user.giveUp(reply, wanted: "a \(form.name) of \(form.length)")
-        return nil
+        return await user.secret(SecretForm(name: "pairing code", digits: 4...4))
     }
 
     // MARK: The readers of this host

@@ -93,12 +93,7 @@ extension CommandLineUser: WalletUser {
             say("Type the words with spaces between them. The terminal does not show them.")
         }
         let form = WalletTexts.form(question.wanted)
-        let reply = await source.ask(form)
-        guard case .secret(let secret) = reply else {
-            giveUp(reply, wanted: form.length)
-            return nil
-        }
-        guard let words = secret.take() else { return nil }
+        guard let words = await secret(form, wanted: form.length)?.take() else { return nil }
         return Self.plain(words)
     }
 

@@ -25,14 +25,14 @@ import Testing
             #"{"msg":"REMOTE","error":"E","enabled":true,"share":false}"#,
             Refusal(name: "REMOTE", error: "E")
         ),
-        MessageCase(#"{"msg":"PAIR_READER","fingerprint":"ab"}"#, PairReaderMessage(outcome: nil)),
+        MessageCase(#"{"msg":"PAIR_READER","fingerprint":"ab"}"#, PairingMessage(outcome: nil)),
         MessageCase(
             #"{"msg":"PAIR_READER","success":false,"error":"Three wrong codes were entered"}"#,
-            PairReaderMessage(outcome: PairingResult(success: false, error: "Three wrong codes were entered"))
+            PairingMessage(outcome: PairingResult(success: false, error: "Three wrong codes were entered"))
         ),
         MessageCase(
             #"{"msg":"OPEN_PAIRING","success":true,"fingerprint":"ab","name":"L"}"#,
-            OpenPairingMessage(outcome: PairingResult(success: true, fingerprint: "ab", name: "L"))
+            PairingMessage(outcome: PairingResult(success: true, fingerprint: "ab", name: "L"))
         ),
         MessageCase(
             #"{"msg":"PAIRING_CODE","code":"0777","fingerprint":"ab","seconds":120}"#,
