@@ -109,6 +109,11 @@ func badgectl(
     )
 }
 
+/// Starts badgectl with the program badged.
+func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram {
+    try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
+}
+
 /// The SET commands among received lines with their values, in order.
 func values(_ lines: [String]) -> [String] {
     lines.compactMap { line in

@@ -8,11 +8,6 @@ import Text
 
 /// badgectl and BadgedClient with badged and its virtual card.
 @Suite("badgectl and badged", .timeLimit(.minutes(5))) struct RealDaemonTests {
-    private func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram
-    {
-        try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
-    }
-
     @Test("status, health and readers show the virtual reader")
     func queries() async throws {
         let folder = try TemporaryFolder()

@@ -20,7 +20,8 @@ of storage, or the name storage alone, gives the settings a storage of time perm
 With @N behind it, a fault applies to the first N requests of its point.
 mfa.py adds the service of MPinMFA.
 A user's fate is in the name: NAME+POINT-NNN@... ; NAME+link@... must be activated at /lab/activate/MPINID.
-GET /lab/tries tells the wrong tries of each user. GET /lab/requests lists method, path and body of all requests.
+GET /lab/tries tells the wrong tries of each user. GET /lab/requests?home=/fault/... lists method, path and body
+of the requests of this backend.
 GET /lab/spent tells the microseconds of its own work;
 POST /lab/plain does none. GET /lab/arrival?home=/fault/... waits until a
 request of this backend meets hang or lost.
@@ -236,7 +237,8 @@ class Servers:
         ("GET", "/storage/[0-9a-f]+/([0-9]+)/" + HEX, "storage", stored_permit),
         ("GET", "/dta/timePermit", "permit2", second_permit), ("POST", "/rps/getAccessNumber", "", number),
         ("POST", "/lab/activate/" + HEX, "", activate), ("POST", "/lab/forget", "", forget),
-        ("GET", "/lab/requests", "", lambda servers, request: {"requests": servers.requests}),
+        ("GET", "/lab/requests", "", lambda servers, request: {"requests": [
+            one for one in servers.requests if one["path"].startswith(request.query["home"])]}),
         ("GET", "/lab/spent", "", lambda servers, request: {"microseconds": int(servers.spent * 1e6)}),
         ("GET", "/lab/tries", "", lambda servers, request: {
             servers.user_of(identity): count for identity, count in servers.tries.items()}),

@@ -18,14 +18,13 @@ struct CancelTests {
         var hasChannel: Bool { self == .enterPINAfterCAN || self == .enterNewPIN }
 
         var dialogue: String {
-            let start = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD\n"
-            return switch self {
-            case .insertCard: start
-            case .enterPIN: start + "> SET_CARD {}\n< READER 3\n< ENTER_PIN 3"
-            case .enterCAN: start + #"> SET_CARD {"retryCounter":1}"# + "\n< READER 1\n< ENTER_CAN 1"
+            switch self {
+            case .insertCard: Script.asked
+            case .enterPIN: Script.asked + "\n> SET_CARD {}\n< READER 3\n< ENTER_PIN 3"
+            case .enterCAN: Script.asked + "\n> SET_CARD {\"retryCounter\":1}\n< READER 1\n< ENTER_CAN 1"
             case .enterPINAfterCAN: Self.enterCAN.dialogue + "\n> SET_CAN 500540\n< ENTER_PIN 1"
-            case .enterPUK: start + #"> SET_CARD {"retryCounter":0}"# + "\n< READER 0\n< ENTER_PUK 0"
-            case .enterNewPIN: Self.enterPIN.dialogue + "\n> SET_PIN 123456\n< ENTER_NEW_PIN 3"
+            case .enterPUK: Script.asked + "\n> SET_CARD {\"retryCounter\":0}\n< READER 0\n< ENTER_PUK 0"
+            case .enterNewPIN: Self.enterPIN.dialogue + "\n" + Script.rightPIN
             }
         }
     }
@@ -85,8 +84,7 @@ struct CancelTests {
             > SET_CARD {}
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             \(Script.changed)
             """
         )
@@ -199,12 +197,7 @@ struct CancelTests {
         let gate = recorder.gate()
         await user.client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
         await gate.arrival()
-        try await user.play(
-            """
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
-            """
-        )
+        try await user.play(Script.cancelledInPlace)
         gate.open()
         await user.isQuiet()
         try await Self.readerIsUsable(server)

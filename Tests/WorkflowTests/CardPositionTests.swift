@@ -92,10 +92,8 @@ struct CardPositionTests {
         try await user.play(
             String(repeating: Self.lost, count: 9) + """
                 < ENTER_PIN 3
-                > SET_PIN 123456
-                < ENTER_NEW_PIN 3
-                > SET_NEW_PIN 654321
-                < CHANGE_PIN true
+                \(Script.rightPIN)
+                \(Script.changedInPlace)
                 """
         )
         await user.isQuiet()
@@ -109,10 +107,8 @@ struct CardPositionTests {
                 < ENTER_PIN 3
                 > CONTINUE
                 < BAD_STATE CONTINUE
-                > SET_PIN 123456
-                < ENTER_NEW_PIN 3
-                > CANCEL
-                < CHANGE_PIN false User_Cancelled
+                \(Script.rightPIN)
+                \(Script.cancelledInPlace)
                 """
         )
     }
@@ -126,8 +122,7 @@ struct CardPositionTests {
                 > {"cmd":"SET_API_LEVEL","level":2}
                 < API_LEVEL 2
                 < ENTER_PIN 3
-                > CANCEL
-                < CHANGE_PIN false User_Cancelled
+                \(Script.cancelledInPlace)
                 """
         )
     }
@@ -138,8 +133,7 @@ struct CardPositionTests {
         try await user.play(
             String(repeating: Self.lost, count: 10) + """
                 < PAUSE BadCardPosition
-                > CANCEL
-                < CHANGE_PIN false User_Cancelled
+                \(Script.cancelledInPlace)
                 """
         )
         await user.isQuiet()
@@ -155,11 +149,8 @@ struct CardPositionTests {
         _ = await next.client.exchange()
         try await next.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.askedPINAtOnce)
+            \(Script.cancelledInPlace)
             """
         )
     }

@@ -133,14 +133,7 @@ struct CardTests {
     @Loop func reinserted() async throws {
         let server = try await TestServer.started()
         let user = try await ScriptedClient(server)
-        try await user.play(
-            """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            """
-        )
+        try await user.play(Script.askedPIN)
         await server.withdraw()
         try await user.play(
             """
@@ -151,8 +144,7 @@ struct CardTests {
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             """
         )
         await server.withdraw()
@@ -165,8 +157,7 @@ struct CardTests {
             > SET_CARD
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             \(Script.changed)
             """
         )
@@ -178,14 +169,7 @@ struct CardTests {
     @Loop func swappedWhileAsked() async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
-        try await user.play(
-            """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            """
-        )
+        try await user.play(Script.askedPIN)
         await recorder.removeCard(from: "Simulator")
         try await user.play(
             """
@@ -213,14 +197,7 @@ struct CardTests {
     @Loop func swappedDuringPACE(step: Int) async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
-        try await user.play(
-            """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            """
-        )
+        try await user.play(Script.askedPIN)
         recorder.forget()
         let gate = recorder.gate { _, _ in recorder.recorded.count == step }
         await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
@@ -247,8 +224,7 @@ struct CardTests {
         #expect(!seen.contains { $0.ins == 0x86 || $0.ins == 0x2C })
         try await user.play(
             """
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             \(Script.cancelled)
             """
         )
@@ -260,12 +236,8 @@ struct CardTests {
         let user = try await ScriptedClient(.started(recorder))
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.askedPIN)
+            \(Script.rightPIN)
             """
         )
         let gate = recorder.gate { $1.ins == 0x2C }
@@ -291,12 +263,8 @@ struct CardTests {
         #expect(second.judgedPINs == 0)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.askedPIN)
+            \(Script.rightPIN)
             \(Script.cancelled)
             """
         )
@@ -350,8 +318,7 @@ struct CardTests {
             > SET_CARD {"faults":[{"afterApdu":15,"do":"sw:\(status)"}]}
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             > SET_NEW_PIN 654321
             < READER -
             < CHANGE_PIN false Change_Pin_Unrecoverable

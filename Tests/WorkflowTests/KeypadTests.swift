@@ -105,9 +105,7 @@ struct KeypadTests {
         let user = try await Self.user { _ throws(CardError) in KeypadPACEResult(outcome: answer.outcome) }
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             > SET_PIN
             < \(answer.next)
             """
@@ -132,9 +130,7 @@ struct KeypadTests {
         }
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             > SET_PIN
             < ENTER_NEW_PIN 3
             > SET_NEW_PIN

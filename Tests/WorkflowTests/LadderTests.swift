@@ -14,12 +14,8 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.askedPIN)
+            \(Script.rightPIN)
             \(Script.changed)
             """
         )
@@ -33,26 +29,12 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
-            > SET_PIN 000000
-            < READER 1
-            < ENTER_CAN 1
-            > SET_CAN 500540
-            < ENTER_PIN 1
-            > SET_PIN 000000
-            < READER 0
-            < ENTER_PUK 0
+            \(Script.askedPIN)
+            \(Script.threeWrongPINs)
             > SET_PUK 9876543210
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             \(Script.changed)
             """
         )
@@ -69,10 +51,7 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.askedPIN)
             > SET_PIN 000000
             < READER 2
             < ENTER_PIN 2
@@ -201,8 +180,7 @@ struct LadderTests {
             """
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelledInPlace)
             """
         )
     }
@@ -219,17 +197,7 @@ struct LadderTests {
             > SET_PUK 9876543210
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
-            > SET_PIN 000000
-            < READER 1
-            < ENTER_CAN 1
-            > SET_CAN 500540
-            < ENTER_PIN 1
-            > SET_PIN 000000
-            < READER 0
-            < ENTER_PUK 0
+            \(Script.threeWrongPINs)
             > SET_PUK 9876543210
             < READER 0 inoperative
             < READER -
@@ -272,14 +240,10 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.askedPIN)
             > {"cmd":"SET_PIN","value":"\(value)"}
             < ENTER_PIN 3: You must provide 5 - 6 digits
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             \(Script.cancelled)
             """
         )
@@ -292,17 +256,10 @@ struct LadderTests {
         let user = try await ScriptedClient(server)
         try await user.play(
             """
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.askedPIN)
+            \(Script.rightPIN)
             \(Script.changed)
-            \(Script.asked)
-            > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.askedPIN)
             > SET_PIN 123456
             < READER 2
             < ENTER_PIN 2
@@ -336,8 +293,7 @@ struct LadderTests {
         try await user.play(
             """
             < ENTER_NEW_PIN 3
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelledInPlace)
             """
         )
     }

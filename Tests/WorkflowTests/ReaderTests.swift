@@ -24,8 +24,7 @@ struct ReaderTests {
             > RUN_CHANGE_PIN any
             < CHANGE_PIN
             < ENTER_PIN 2 at Simulator 2
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelledInPlace)
             """
         )
     }
@@ -70,8 +69,7 @@ struct ReaderTests {
             """
             < READER 3
             < ENTER_PIN 3
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelledInPlace)
             """
         )
     }
@@ -111,22 +109,9 @@ struct ReaderTests {
             < ENTER_PIN 2
             """
         )
-        try await second.play(
-            """
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
-            """
-        )
-        try await first.play(
-            """
-            \(Script.cancelled)
-            """
-        )
-        try await second.play(
-            """
-            \(Script.changed)
-            """
-        )
+        try await second.play(Script.rightPIN)
+        try await first.play(Script.cancelled)
+        try await second.play(Script.changed)
         await first.isQuiet()
         await second.isQuiet()
         #expect(await server.cardState("Simulator")?.retryCounter == 2)
@@ -162,8 +147,7 @@ struct ReaderTests {
         )
         try await first.play(
             """
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
+            \(Script.rightPIN)
             > CANCEL
             <~ CHANGE_PIN false User_Cancelled
             <~ READER 3 busy
@@ -173,10 +157,8 @@ struct ReaderTests {
             """
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < CHANGE_PIN true
+            \(Script.rightPIN)
+            \(Script.changedInPlace)
             """
         )
     }

@@ -83,10 +83,8 @@ struct ScriptedTests {
 
     private static let change = """
         < ENTER_PIN 3
-        > SET_PIN 123456
-        < ENTER_NEW_PIN 3
-        > SET_NEW_PIN 654321
-        < CHANGE_PIN true
+        \(Script.rightPIN)
+        \(Script.changedInPlace)
         """
 
     @Test("a card in exclusive use by another program is reported, and identified when it is free")
@@ -137,8 +135,7 @@ struct ScriptedTests {
             > RUN_CHANGE_PIN
             < CHANGE_PIN
             < INSERT_CARD accessDenied
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
+            \(Script.cancelledInPlace)
             """
         )
     }
@@ -189,9 +186,7 @@ struct ScriptedTests {
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             """
         )
         let backend = fixture.backend
@@ -225,9 +220,7 @@ struct ScriptedTests {
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             """
         )
         fixture.failures.transmitting(.reset, at: step)

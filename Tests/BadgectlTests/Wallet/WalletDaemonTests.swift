@@ -36,18 +36,13 @@ private struct Visitor: WalletUser {
         return daemon
     }
 
-    private func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram
-    {
-        try RunningProgram("badgectl", ["--socket", daemon.path, "wallet"] + arguments, input: input)
-    }
-
     @Test("After pin the old PIN is wrong and the new one is right")
     func pin() async throws {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
-        let first = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n")
+        let first = try badgectl(daemon, "wallet", "pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await first.exitCode == 0, "\(first.everything)")
         #expect(first.text(.output) == "The PIN has been changed.\n")
-        let second = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n222222\n")
+        let second = try badgectl(daemon, "wallet", "pin", "--pin-stdin", input: "123456\n654321\n222222\n")
         #expect(await second.exitCode == 0, "\(second.everything)")
         #expect(second.text(.error).contains("That PIN was wrong.\n2 tries are left.\n"))
     }
@@ -57,6 +52,7 @@ private struct Visitor: WalletUser {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)","retryCounter":0}"#)
         let program = try badgectl(
             daemon,
+            "wallet",
             "unblock",
             "--pin-stdin",
             input: "000000000000\n333333\n987654321098\n333333\n"
@@ -67,7 +63,7 @@ private struct Visitor: WalletUser {
         )
         #expect(program.text(.error).contains("That PUK was wrong.\n"))
         #expect(program.text(.error).contains(" 4 tries are left."))
-        let again = try badgectl(daemon, "unblock", "--pin-stdin")
+        let again = try badgectl(daemon, "wallet", "unblock", "--pin-stdin")
         #expect(await again.exitCode == 1)
         #expect(again.text(.error).contains("hint: the PIN still has tries: badgectl wallet pin\n"))
     }
@@ -75,7 +71,7 @@ private struct Visitor: WalletUser {
     @Test("unpair removes the pairing, and a second unpair reports that there is none")
     func unpair() async throws {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
-        let program = try badgectl(daemon, "unpair", "--pin-stdin", input: "123456\n")
+        let program = try badgectl(daemon, "wallet", "unpair", "--pin-stdin", input: "123456\n")
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output) == "This computer is no longer paired with the card.\n")
     }
@@ -92,12 +88,13 @@ private struct Visitor: WalletUser {
             }
             return ""
         }
-        let visit = try badgectl(daemon, "pin", "--pin-stdin", input: "123456\n654321\n")
+        let visit = try badgectl(daemon, "wallet", "pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await visit.exitCode == 0)
         keyUID = await watching.value
         #expect(keyUID.count == 64)
         let other = try badgectl(
             daemon,
+            "wallet",
             "reset-card",
             "--yes",
             "--key-uid",
@@ -106,10 +103,10 @@ private struct Visitor: WalletUser {
         #expect(await other.prints("does not have the keys", on: .error), "\(other.everything)")
         other.signal(SIGINT)
         #expect(await other.exitCode == 130, "\(other.everything)")
-        let program = try badgectl(daemon, "reset-card", "--yes", "--key-uid", keyUID)
+        let program = try badgectl(daemon, "wallet", "reset-card", "--yes", "--key-uid", keyUID)
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output) == "The card is in its factory state: PIN, PUK and keys are destroyed.\n")
-        let pin = try badgectl(daemon, "pin", "--pin-stdin")
+        let pin = try badgectl(daemon, "wallet", "pin", "--pin-stdin")
         #expect(await pin.exitCode == 1)
         #expect(pin.text(.error).contains("hint: set the card up: badgectl wallet setup\n"), "\(pin.everything)")
     }

@@ -57,14 +57,14 @@ struct EllipticCurveTests {
         for _ in 0..<20_000 {
             let key = try ECPrivateKey(on: group)
             let point = key.publicKey
-            let secret = bytes(try key.sharedSecret(with: peerPublic))
             let found =
                 switch part {
                 case .x: point.uncompressed[1] == 0
                 case .y: point.uncompressed[1 + length] == 0
-                case .sharedSecret: secret.first == 0
+                case .sharedSecret: bytes(try key.sharedSecret(with: peerPublic)).first == 0
                 }
             guard found else { continue }
+            let secret = bytes(try key.sharedSecret(with: peerPublic))
             #expect(point.uncompressed.count == 1 + 2 * length)
             #expect(point.compressed.count == length)
             #expect(point.compressed == Array(point.uncompressed[1...length]))

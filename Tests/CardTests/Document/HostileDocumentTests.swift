@@ -14,10 +14,15 @@ struct HostileDocumentTests {
 
     /// Constructed objects in one another, with right lengths.
     private static func nested(_ tag: UInt8, depth: Int = 100_000) -> [UInt8] {
-        (0..<depth).reduce(into: []) { bytes, level in
-            let length = (depth - level - 1) * 5
-            bytes += [tag, 0x83] + [16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) }
+        var bytes = [UInt8](repeating: 0x83, count: depth * 5)
+        for start in stride(from: 0, to: bytes.count, by: 5) {
+            let length = bytes.count - start - 5
+            bytes[start] = tag
+            bytes[start + 2] = UInt8(truncatingIfNeeded: length >> 16)
+            bytes[start + 3] = UInt8(truncatingIfNeeded: length >> 8)
+            bytes[start + 4] = UInt8(truncatingIfNeeded: length)
         }
+        return bytes
     }
 
     private static let parsers: [(name: String, tag: UInt8, isTaken: @Sendable ([UInt8]) -> Bool)] = [

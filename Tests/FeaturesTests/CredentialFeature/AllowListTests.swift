@@ -168,17 +168,18 @@ private final class ListFile {
         #expect(error?.message == "[credentials] allow_list: \(file.path), line 2: \(fault)")
     }
 
-    @Test("100 000 entries, also at the borders of the parts in which the file is read")
+    @Test("a list of many entries is read, also at the borders of the parts in which the file is read")
     func many() throws {
+        let count = FullTables.areWanted ? 100_000 : 20_000
         var text = ""
         func x(_ number: Int) -> [UInt8] {
             (0..<32).map { UInt8(truncatingIfNeeded: number &* 2_654_435_761 >> ($0 % 4 * 8)) ^ UInt8($0) }
         }
-        for number in 0..<100_000 { text += Hex.encode(x(number)) + (number % 3 == 0 ? "\r\n" : "\n") }
+        for number in 0..<count { text += Hex.encode(x(number)) + (number % 3 == 0 ? "\r\n" : "\n") }
         let file = try ListFile(text)
         let list = try AllowList(file: file.path, hasSiteKey: false)
-        #expect(list.count == 100_000)
-        #expect([0, 1, 999, 1000, 50_000, 99_999].allSatisfy { list.contains(x: x($0), nil) })
+        #expect(list.count == count)
+        #expect([0, 1, 999, 1000, count / 2, count - 1].allSatisfy { list.contains(x: x($0), nil) })
         #expect(!list.contains(x: [UInt8](repeating: 1, count: 32), nil))
     }
 }

@@ -65,14 +65,7 @@ import VirtualEID
     func nonsense() async throws {
         let cable = try Cable()
         let stage = try await RemoteStage.paired(cable: cable)
-        cable.isPlugged = false
-        cable.cut(before: 0)
-        // The status of the card is the message that is lost; then the desk is free.
-        try await stage.desk.insert()
-        await cable.nextAnnouncement()
-        while !stage.desk.registry.hasCard(in: "Simulator", for: ObjectIdentifier(stage)) {
-            await stage.desk.registry.nextChange()
-        }
+        try await stage.insertWithoutLaptop(cable)
         let before = await stage.desk.readers?.cardState(in: "Simulator")?.apdus
         let raw = try await RawBorrower(stage, cable)
         raw.send(.getStatus(slot: ""), "")

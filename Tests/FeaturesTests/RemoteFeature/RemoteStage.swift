@@ -118,6 +118,18 @@ import VirtualEID
         "desk Simulator (\(try await deskStore.identity().fingerprint.prefix(8)))"
     }
 
+    /// Cuts the cable and inserts a card at the desk; returns when another device can borrow the card.
+    func insertWithoutLaptop(_ cable: Cable) async throws {
+        cable.isPlugged = false
+        // The status of the card is the message that is lost; then the desk is free.
+        cable.cut(before: 0)
+        try await desk.insert()
+        await cable.nextAnnouncement()
+        while !desk.registry.hasCard(in: "Simulator", for: ObjectIdentifier(self)) {
+            await desk.registry.nextChange()
+        }
+    }
+
     /// Stores the pairing at both hosts, as a pairing does.
     static func paired(
         cable: Cable? = nil,

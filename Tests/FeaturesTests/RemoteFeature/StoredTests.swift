@@ -99,13 +99,7 @@ import Transfers
         let cable = try Cable()
         let stage = try await RemoteStage.paired(cable: cable, desk: { $0.cardTime = cardTime })
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
-        cable.isPlugged = false
-        cable.cut(before: 0)
-        try await stage.desk.insert()
-        await cable.nextAnnouncement()
-        while !stage.desk.registry.hasCard(in: "Simulator", for: ObjectIdentifier(stage)) {
-            await stage.desk.registry.nextChange()
-        }
+        try await stage.insertWithoutLaptop(cable)
         let raw = try await RawBorrower(stage, cable)
         try await raw.hold("Simulator")
         return (stage, raw)

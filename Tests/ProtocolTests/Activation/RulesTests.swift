@@ -16,6 +16,18 @@ struct RulesTests {
     /// RFC 6455, 1.3.
     private static let upgrade = ActivationDecision.upgrade(accept: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
 
+    /// The request that opens a WebSocket.
+    private static func webSocket(host: String? = "localhost", origin: String? = nil) -> ActivationRequest {
+        ActivationRequest(
+            .get,
+            "/eID-Kernel",
+            host: host,
+            origin: origin,
+            webSocketVersion: "13",
+            webSocketKey: key
+        )
+    }
+
     private func status(_ request: ActivationRequest) -> Int? {
         switch rules.decide(request) {
         case .answer(let answer), .refuse(let answer, _): answer.status
@@ -29,14 +41,7 @@ struct RulesTests {
     )
     func ownNames(host: String) {
         #expect(status(ActivationRequest(.get, "/eID-Client", arguments: ["Status"], host: host)) == 200)
-        let request = ActivationRequest(
-            .get,
-            "/eID-Kernel",
-            host: host,
-            webSocketVersion: "13",
-            webSocketKey: Self.key
-        )
-        #expect(rules.decide(request) == Self.upgrade)
+        #expect(rules.decide(Self.webSocket(host: host)) == Self.upgrade)
     }
 
     @Test(
@@ -50,10 +55,7 @@ struct RulesTests {
         for arguments in [["Status"], ["tcTokenURL=https://a.example"], ["ShowUI"]] {
             #expect(status(ActivationRequest(.get, "/eID-Client", arguments: arguments, host: host)) == 403)
         }
-        #expect(
-            status(ActivationRequest(.get, "/eID-Kernel", host: host, webSocketVersion: "13", webSocketKey: Self.key))
-                == 403
-        )
+        #expect(status(Self.webSocket(host: host)) == 403)
     }
 
     @Test(
@@ -69,14 +71,7 @@ struct RulesTests {
         ] as [(String?, Int?)]
     )
     func origin(origin: String?, refusal: Int?) {
-        var request = ActivationRequest(
-            .get,
-            "/eID-Kernel",
-            host: "localhost",
-            origin: origin,
-            webSocketVersion: "13",
-            webSocketKey: Self.key
-        )
+        var request = Self.webSocket(origin: origin)
         #expect(status(request) == refusal)
         // In a browser this port has no pages.
         request.isOfBrowser = true
@@ -89,15 +84,7 @@ struct RulesTests {
     func portOfScheme() {
         let rules = ActivationRules(port: 80, identity: TestBrowserPort.identity)
         for (origin, isAllowed) in [("http://localhost", true), ("http://localhost:80", false)] {
-            let request = ActivationRequest(
-                .get,
-                "/eID-Kernel",
-                host: "localhost",
-                origin: origin,
-                webSocketVersion: "13",
-                webSocketKey: Self.key
-            )
-            #expect((rules.decide(request) == Self.upgrade) == isAllowed)
+            #expect((rules.decide(Self.webSocket(origin: origin)) == Self.upgrade) == isAllowed)
         }
     }
 

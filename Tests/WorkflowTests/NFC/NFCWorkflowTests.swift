@@ -18,16 +18,14 @@ struct NFCWorkflowTests {
     @Loop func happy(technology: PICC.Technology) async throws {
         let fixture = try await NFCFixture(technology)
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
-        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        try await user.play(Script.asked)
         fixture.insert()
         try await user.play(
             """
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < CHANGE_PIN true
+            \(Script.rightPIN)
+            \(Script.changedInPlace)
             """
         )
         #expect(await fixture.hasPIN("654321"))
@@ -58,9 +56,7 @@ struct NFCWorkflowTests {
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             > SET_PIN 000000
             < READER 2
             < ENTER_PIN 2
@@ -79,10 +75,8 @@ struct NFCWorkflowTests {
             > SET_PUK 9876543210
             < READER 3
             < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < CHANGE_PIN true
+            \(Script.rightPIN)
+            \(Script.changedInPlace)
             """
         )
         #expect(await fixture.hasPIN("654321"))
@@ -96,20 +90,17 @@ struct NFCWorkflowTests {
         var user = try await ScriptedClient(transport.server, reader: transport.reader)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
+            \(Script.askedPINAtOnce)
             > SET_PIN 12345
             < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < CHANGE_PIN true
+            \(Script.changedInPlace)
             """
         )
         let deactivated = try await NFCFixture(.b, .card { $0.deactivated = true })
         try await deactivated.insertAndWait()
         user = try await ScriptedClient(deactivated.server, reader: deactivated.reader)
         try await user.play(
-            "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n> CANCEL\n< CHANGE_PIN false User_Cancelled"
+            "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n\(Script.cancelledInPlace)"
         )
         let usedUp = try await NFCFixture(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
         try await usedUp.insertAndWait()
@@ -139,18 +130,11 @@ struct NFCWorkflowTests {
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
-            > CANCEL
-            < CHANGE_PIN false User_Cancelled
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            < ENTER_NEW_PIN 3
-            > SET_NEW_PIN 654321
-            < CHANGE_PIN true
+            \(Script.askedPINAtOnce)
+            \(Script.cancelledInPlace)
+            \(Script.askedPINAtOnce)
+            \(Script.rightPIN)
+            \(Script.changedInPlace)
             """
         )
     }
@@ -164,7 +148,7 @@ struct NFCWorkflowTests {
         fixture.field.remove()
         try await user.play("< READER -\n< INSERT_CARD")
         fixture.insert()
-        try await user.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+        try await user.play("< READER 3\n< ENTER_PIN 3\n\(Script.cancelledInPlace)")
         #expect(await fixture.card.eidState?.judgedPINs == 0)
     }
 
@@ -185,10 +169,8 @@ struct NFCWorkflowTests {
         try await user.play(
             removal + "< PAUSE BadCardPosition\n> CONTINUE\n" + removal + """
                 < ENTER_PIN 3
-                > SET_PIN 123456
-                < ENTER_NEW_PIN 3
-                > SET_NEW_PIN 654321
-                < CHANGE_PIN true
+                \(Script.rightPIN)
+                \(Script.changedInPlace)
                 """
         )
         #expect(await fixture.card.eidState?.retryCounter == 3)
@@ -198,7 +180,7 @@ struct NFCWorkflowTests {
     @Loop func unknownCard() async throws {
         let fixture = try await NFCFixture()
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
-        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD")
+        try await user.play(Script.asked)
         var storage = PICC(application: PICC.echo)
         storage.selectAnswer = 0x08
         fixture.field.insert(storage)
@@ -206,7 +188,7 @@ struct NFCWorkflowTests {
         fixture.field.remove()
         try await user.play("< READER -")
         fixture.insert()
-        try await user.play("< READER 3\n< ENTER_PIN 3\n> CANCEL\n< CHANGE_PIN false User_Cancelled")
+        try await user.play("< READER 3\n< ENTER_PIN 3\n\(Script.cancelledInPlace)")
     }
 
     @Test("several NFC readers work at the same time")

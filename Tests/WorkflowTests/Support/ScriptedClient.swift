@@ -13,9 +13,31 @@ import Wire
 enum Script {
     /// A PIN change begins without a card.
     static let asked = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD"
+    /// A PIN change begins, and the card of SET_CARD is asked for its PIN.
+    static let askedPIN = "\(asked)\n> SET_CARD\n< READER 3\n< ENTER_PIN 3"
+    /// A PIN change begins with a card that is in the reader.
+    static let askedPINAtOnce = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3"
+    static let rightPIN = "> SET_PIN 123456\n< ENTER_NEW_PIN 3"
+    /// The CAN comes before the third PIN.
+    static let threeWrongPINs = """
+        > SET_PIN 000000
+        < READER 2
+        < ENTER_PIN 2
+        > SET_PIN 000000
+        < READER 1
+        < ENTER_CAN 1
+        > SET_CAN 500540
+        < ENTER_PIN 1
+        > SET_PIN 000000
+        < READER 0
+        < ENTER_PUK 0
+        """
     /// The new PIN is the last question, and the card of SET_CARD is taken out.
     static let changed = "> SET_NEW_PIN 654321\n< READER -\n< CHANGE_PIN true"
     static let cancelled = "> CANCEL\n< READER -\n< CHANGE_PIN false User_Cancelled"
+    /// The new PIN is the last question, and the card stays in the reader.
+    static let changedInPlace = "> SET_NEW_PIN 654321\n< CHANGE_PIN true"
+    static let cancelledInPlace = "> CANCEL\n< CHANGE_PIN false User_Cancelled"
 }
 
 /// A client at one reader, whose dialogue is a script of lines.

@@ -40,18 +40,27 @@ final class LoginServers: Sendable {
     /// A backend with faults, for one test alone.
     func url(_ faults: String) -> String { "\(url)/fault/\(faults),test\(UUID().uuidString)" }
 
+    enum Method: String { case get = "GET", post = "POST" }
+
     /// Sends a request to the double itself.
     @discardableResult
-    func lab(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+    func lab(_ method: Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
         try await send(method, "/lab/\(path)", body)
     }
 
     @discardableResult
-    func send(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
-        let session = HTTPSession(Network(), .system, Self.patient)
-        let address = try #require(WebAddress(url + path))
-        let request = HTTPRequest(method: method, address: address, body: body?.bytes ?? [], maximumLength: 64 << 20)
-        return try JSON(try await session.run(request).body)
+    func send(_ method: Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+        let body = body?.bytes ?? []
+        let head = [
+            "\(method.rawValue) \(path) HTTP/1.1", "Host: 127.0.0.1:\(port)", "Content-Length: \(body.count)",
+            "Connection: close", "", "",
+        ]
+        let request = Array(head.joined(separator: "\r\n").utf8) + body
+        let answer = try await TestBrowserPort.bytes { [port] in
+            try TestBrowserPort.exchange(request, port: UInt16(port))
+        }
+        let end = try #require(answer.firstRange(of: Array("\r\n\r\n".utf8)))
+        return try JSON(Array(answer[end.upperBound...]))
     }
 
     /// Returns when a request of a backend meets `hang` or `lost`.
@@ -63,7 +72,7 @@ final class LoginServers: Sendable {
     /// The paths of the requests about a backend, in order.
     func paths(below prefix: String) async throws -> [String] {
         let whole = try #require(prefix.split(separator: ":\(port)", maxSplits: 1).last)
-        return try await lab(.get, "requests")["requests"]?.array?.compactMap { $0["path"]?.string }
-            .filter { $0.hasPrefix(whole) }.map { String($0.dropFirst(whole.count)) } ?? []
+        return try await lab(.get, "requests?home=\(whole)")["requests"]?.array?
+            .compactMap { $0["path"]?.string.map { String($0.dropFirst(whole.count)) } } ?? []
     }
 }

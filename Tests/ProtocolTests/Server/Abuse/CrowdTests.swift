@@ -63,9 +63,9 @@ struct CrowdTests {
         #expect(names.allSatisfy { !server.isLent($0) })
     }
 
-    @Test("the server stops reading from a client that reads late, then answers all 100 000 commands in order")
+    @Test("the server stops reading from a client that reads late, then answers all commands in order")
     @Loop func pipeline() async throws {
-        let total = 100_000
+        let total = FullTables.areWanted ? 100_000 : 50_000
         let fixture = try await Fixture(at: .idle)
         let client = fixture.client
         let earlier = client.count
@@ -142,7 +142,7 @@ struct CrowdTests {
 }
 
 extension [UInt8] {
-    /// Returns whether the line ends with this request; parsing 100 000 JSON texts would take too long.
+    /// Returns whether the line ends with this request; parsing all JSON texts would take too long.
     fileprivate func containsRequest(_ number: Int) -> Bool {
         let member = Array(#","request":\#(number)}"#.utf8)
         return suffix(member.count).elementsEqual(member)
