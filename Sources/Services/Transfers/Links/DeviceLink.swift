@@ -46,6 +46,8 @@ import WebSocket
     private var unsent: [UInt8] = []
     /// Whether the socket takes no more bytes.
     private var isBlocked = false
+    /// Whether the other side has left. What it sent before may say why, so it is read first.
+    private var isCut = false
     private var head: [UInt8] = []
     private lazy var reader = WebSocketReader(isMasked: isServer, limit: IFDMessage.maximumCount)
     private lazy var writer = WebSocketWriter(isMasked: !isServer)
@@ -220,7 +222,7 @@ import WebSocket
     }
 
     private func write(_ tls: TLSEndpoint) {
-        switch unsent.isEmpty ? .done : tls.write(unsent) {
+        switch isCut ? .lost : unsent.isEmpty ? .done : tls.write(unsent) {
         case .done:
             unsent = []
             registration?.change(.read)
@@ -243,10 +245,11 @@ import WebSocket
             isBlocked = true
             limit.set(after: times.setUp)
         case .lost:
-            // What the other side has sent before it left may say why.
             unsent = []
-            receive()
-            endLost(tls)
+            guard case .open = phase else { return endLost(tls) }
+            guard !isCut else { return }
+            isCut = true
+            Task { @Loop [weak self] in self?.receive() }
         }
     }
 
@@ -271,7 +274,7 @@ import WebSocket
     private func receive(_ tls: TLSEndpoint) -> [UInt8]? {
         switch tls.receive() {
         case .bytes(let bytes): return bytes
-        case .nothing: break
+        case .nothing: if isCut { endLost(tls) }
         case .lost: endLost(tls)
         }
         return nil
