@@ -5,8 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 export SWIFT_BACKTRACE=enable=no
-# The index is for editors; without it a build needs a fourth less time.
-flags="--explicit-target-dependency-import-check error --disable-index-store"
+flags="--explicit-target-dependency-import-check error"
 if [ "${1:-}" = --only-build ]; then
     shift
     # shellcheck disable=SC2086  # a list of words
