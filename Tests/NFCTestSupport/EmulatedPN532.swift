@@ -148,6 +148,9 @@ private final class Line: Sendable {
     }
 
     private func run() {
+        // libnfc takes a chip for failed that needs more than 0.35 s for its acknowledgement, which a real one never does.
+        // As root, this holds on a busy machine, too.
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -20)
         var waiting = [
             pollfd(fd: master, events: Int16(POLLIN), revents: 0), pollfd(fd: waker, events: Int16(POLLIN), revents: 0),
         ]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The image of packaging/container/build, unpacked and run in namespaces: the virtual card at once, a card behind the
 # mounted folder of a real pcscd, its size, and that a second build makes the same bits.
+# long
 # shares: packages
 . "$(dirname "$0")/lib.sh"
 needs mmdebstrap umoci dpkg-deb unshare pcscd python3 readelf

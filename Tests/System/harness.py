@@ -27,9 +27,14 @@ def check(sentence, condition, detail=""):
 
 
 def until(condition):
-    """Waits for something that no event announces; returns the result of the condition."""
+    """Waits for something that no event announces, and returns the result of the condition. Its end without one is a
+    failure, whether the caller looks at the result or not."""
     end = time.monotonic() + LIMIT
-    while not (result := condition()) and time.monotonic() < end:
+    while not (result := condition()):
+        if time.monotonic() > end:
+            caller = sys._getframe(1)
+            check(f"{os.path.basename(caller.f_code.co_filename)}, line {caller.f_lineno}: it happens in {LIMIT} s", False)
+            break
         time.sleep(0.02)
     return result
 

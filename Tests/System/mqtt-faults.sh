@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged-mqtt with the broker mosquitto, and faults of clock, names, links, brokers, badged, queue and disk.
 # docs/fleet.md, Faults.
+# long
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 needs mosquitto mosquitto_sub mosquitto_passwd python3 clang

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged-mqtt with the broker mosquitto and its consumers: order, gaps, wills, documents, kills, refusals, certificates.
 # KILLS is the number of times that badged-mqtt is killed while people tap.
+# long
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 needs mosquitto mosquitto_sub mosquitto_passwd openssl python3

@@ -316,6 +316,7 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
         broker.end(signal.SIGTERM)
         for number in range(50):
             until(badged.tap)
+        until(lambda: stored() == len(badged.told))
         filler = os.open(os.path.join(disk, "filler"), os.O_WRONLY | os.O_CREAT)
         try:
             while os.write(filler, bytes(512)):
@@ -329,7 +330,7 @@ if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512
         broker.start()
         check("the host is online, and says that events are not durable", online(consumer, host) and until(
             lambda: consumer.last("state").get("queue", {}).get("durable") is False), consumer.last("state"))
-        until(lambda: len(consumer.events()) >= 50)
+        check("what the disk had arrives", until(lambda: len(consumer.events()) > 50), len(consumer.events()))
         before, lines = host.processor_time(), host.log().count("\n")
         time.sleep(3)
         check("it waits without work and without new lines in the log", host.processor_time() - before < 0.5 and

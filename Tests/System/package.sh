@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The Debian packages, built without a network: what they contain, what they need, and what lintian
 # says of them. The scenario `apt` of Tests/Guest installs them.
-# long
 # shares: packages
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh pybuild lintian readelf

@@ -5,8 +5,7 @@
 # of a script is printed when it ends. The last line is "N passed, N failed"; the line before it names
 # the scripts that cannot run on this machine. Some comments at the head of a script have an effect:
 #   # shares: NAME  never runs beside another script with this line
-#   # alone         never runs beside another script
-#   # long          starts before the others
+#   # long          starts before the others; for scripts that share something, the first one says so
 set -u
 cd "$(dirname "$0")" || exit 1
 width=${BADGED_TEST_JOBS:-$((2 * $(nproc)))}
@@ -18,7 +17,7 @@ trap 'kill $workers $(cat "$work"/*.pid 2>/dev/null); exit 1' INT TERM HUP
 
 # A job is the name of a script, or @NAME: the scripts that share NAME, one after another.
 marked() { grep -qx "# $1" "$2.sh"; }
-long='' jobs='' alone='' workers=''
+long='' jobs='' workers=''
 for script; do
     name=$(basename "$script" .sh)
     job=$name
@@ -28,9 +27,7 @@ for script; do
         job=@$lane
     fi
     case " $long $jobs " in *" $job "*) continue ;; esac
-    if marked alone "$name"; then
-        alone="$alone $job"
-    elif marked long "$name"; then
+    if marked long "$name"; then
         long="$long $job"
     else
         jobs="$jobs $job"
@@ -67,20 +64,13 @@ await_job() {
     done
     running=$((running - 1))
 }
-# run_jobs WIDTH JOB...
-run_jobs() {
-    most=$1
-    shift
-    for job; do
-        [ $running -lt "$most" ] || await_job
-        run_job "$job" &
-        workers="$workers $!"
-        running=$((running + 1))
-    done
-    while [ $running -gt 0 ]; do await_job; done
-}
-# shellcheck disable=SC2086  # lists of words
-{ run_jobs "$width" $long $jobs && run_jobs 1 $alone; }
+for job in $long $jobs; do
+    [ $running -lt "$width" ] || await_job
+    run_job "$job" &
+    workers="$workers $!"
+    running=$((running + 1))
+done
+while [ $running -gt 0 ]; do await_job; done
 [ -z "$left" ] || echo "not run:$left (each says why above)"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -3,7 +3,7 @@
 # The packages of this commit and those of the next one, which replace them on a view of this machine: configuration,
 # state and a client that is connected survive. A store that a later version has written is refused with words. The
 # scenario `apt` of Tests/Guest does the same to the running service.
-# alone
+# shares: packages
 . "$(dirname "$0")/lib.sh"
 needs dpkg dpkg-buildpackage git make unshare python3 setpriv
 needs_programs badged badgectl
@@ -23,22 +23,24 @@ commit_packages() {
 }
 version_in() { dpkg-deb -f "$work/$1"/badged_*.deb Version; }
 
-# The next commit is in a copy of the history, which takes the place of the true one while its packages are built.
+# The next commit is in a copy of the history, which takes the place of the true one while its packages are built. Both
+# commits are linked in a view of the checkout, whose changes are kept in memory, so the programs stay as they are.
 git clone -q --no-checkout . "$work/history"
 git -C "$work/history" read-tree HEAD
 git -C "$work/history" -c user.name=test -c user.email=test@example.org commit -q --allow-empty -m 'the next commit'
 export root work packages
-cat >"$work/next.sh" <<END
+cat >"$work/build" <<END
 $(sed -n '/^commit_packages()/,/^}/p' "$root/Tests/System/upgrade.sh")
+mkdir "$work/changes"
+mount -t tmpfs tmpfs "$work/changes"
+mkdir "$work/changes/upper" "$work/changes/work"
+mount -t overlay overlay -o "lowerdir=$root,upperdir=$work/changes/upper,workdir=$work/changes/work" "$root"
 cd "$root"
+commit_packages this
 mount --bind "$work/history/.git" .git
 commit_packages next
 END
-check "the packages of this commit are built" commit_packages this
-check "the packages of the next commit are built" isolated sh -eu "$work/next.sh"
-# The programs of this commit again, and no packages of another one.
-rm -f .build-deb/packages
-check "the programs are linked again" sh -c 'make programs >"$1" 2>&1 || { cat "$1"; exit 1; }' sh "$work/again.log"
+check "the packages of this commit and of the next one are built" isolated sh -eu "$work/build"
 [ "$failures" = 0 ] || exit 1
 this=$(version_in this) next=$(version_in next)
 echo "  $this, then $next"
