@@ -3,7 +3,7 @@ package import Text
 
 /// A request. Redirects are answers like any other.
 package struct HTTPRequest: Sendable {
-    package enum Method: Sendable {
+    package enum Method: UInt8, Sendable, MessageField {
         case get, post, put
         /// Connects, so that the certificate is checked, and sends nothing.
         case connect

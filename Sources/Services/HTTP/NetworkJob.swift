@@ -2,6 +2,7 @@
 package import Concurrency
 import Glibc
 import Host
+import Text
 import Threads
 
 /// One run of badged-network, for one dialogue with servers. It ends with this object, with `close`, and at its first
@@ -133,7 +134,8 @@ import Threads
     /// Takes a report.
     /// - Returns: false if it is malformed, or belongs to no transfer.
     private func take(_ bytes: [UInt8]) -> Bool {
-        guard let report = NetworkReport(bytes: bytes), let transfer = waiting.removeValue(forKey: report.number) else {
+        guard let report = NetworkReport(message: bytes), let transfer = waiting.removeValue(forKey: report.number)
+        else {
             return false
         }
         transfer.result.fill(.success(report))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Text
+package import Text
 
 // badged and one run of badged-network talk over a stream socket. Each message follows its length in four bytes. The
 // requests of badged are in the order in which they are carried out: badged-network runs one transfer at a time, and ends
@@ -80,309 +80,203 @@ package enum NetworkMessage {
 
 // MARK: Requests
 
-extension NetworkRequest {
+extension NetworkRequest: FieldMessage {
     package var bytes: [UInt8] {
-        var writer: MessageWriter
         switch self {
-        case .open(let session, let trust):
-            writer = MessageWriter(kind: 1)
-            writer.append(session)
-            switch trust {
-            case .system: writer.append(UInt8(0))
-            case .authorities(let certificates):
-                writer.append(UInt8(1))
-                writer.append(block: certificates)
-            case .service(let key, let isDeveloperMode):
-                writer.append(UInt8(2))
-                writer.append(isDeveloperMode)
-                writer.append(key != nil)
-                if let key {
-                    writer.append(block: key.identity)
-                    key.withKey { writer.append(block: $0) }
-                }
-            }
-        case .transfer(let transfer):
-            writer = MessageWriter(kind: 2)
-            transfer.write(to: &writer)
-        case .stop:
-            writer = MessageWriter(kind: 3)
-        case .listen(let port):
-            writer = MessageWriter(kind: 4)
-            writer.append(port)
-        case .askOwner(let port):
-            writer = MessageWriter(kind: 5)
-            writer.append(port)
+        case .open(let session, let trust): MessageWriter(kind: 1, session, trust).bytes
+        case .transfer(let transfer): MessageWriter(kind: 2, transfer).bytes
+        case .stop: MessageWriter(kind: 3).bytes
+        case .listen(let port): MessageWriter(kind: 4, port).bytes
+        case .askOwner(let port): MessageWriter(kind: 5, port).bytes
         }
-        return writer.bytes
     }
 
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        switch reader.number(UInt8.self) {
-        case 1:
-            guard let session = reader.number(UInt8.self), let trust = TLSTrust(&reader) else { return nil }
-            self = .open(session: session, trust)
-        case 2:
-            guard let transfer = Transfer(&reader) else { return nil }
-            self = .transfer(transfer)
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
+        switch kind {
+        case 1: self = .open(session: try reader.read(), try reader.read())
+        case 2: self = .transfer(try reader.read())
         case 3: self = .stop
-        case 4:
-            guard let port = reader.number(UInt16.self) else { return nil }
-            self = .listen(port: port)
-        case 5:
-            guard let port = reader.number(UInt16.self) else { return nil }
-            self = .askOwner(port: port)
-        default: return nil
+        case 4: self = .listen(port: try reader.read())
+        case 5: self = .askOwner(port: try reader.read())
+        default: throw Malformed("the kind of a request")
         }
-        guard reader.isAtEnd else { return nil }
     }
 }
 
-extension TLSTrust {
-    fileprivate init?(_ reader: inout MessageReader) {
-        switch reader.number(UInt8.self) {
+extension TLSTrust: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        switch self {
+        case .system: writer.append(UInt8(0))
+        case .authorities(let certificates): writer.append(fields: [UInt8(1), certificates])
+        case .service(let key, let isDeveloperMode):
+            writer.append(fields: [UInt8(2), isDeveloperMode, key != nil])
+            if let key {
+                writer.append(block: key.identity)
+                key.withKey { writer.append(block: $0) }
+            }
+        }
+    }
+
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        switch try reader.read(UInt8.self) {
         case 0: self = .system
-        case 1:
-            guard let certificates = reader.block() else { return nil }
-            self = .authorities(certificates)
+        case 1: self = .authorities(try reader.read())
         case 2:
-            guard let isDeveloperMode = reader.flag(), let hasKey = reader.flag() else { return nil }
+            let (isDeveloperMode, hasKey): (Bool, Bool) = (try reader.read(), try reader.read())
             var key: PreSharedKey?
             if hasKey {
-                guard let identity = reader.block(), var secret = reader.block() else { return nil }
+                var (identity, secret): ([UInt8], [UInt8]) = (try reader.read(), try reader.read())
                 key = PreSharedKey(identity: identity, key: &secret)
             }
             self = .service(key, isDeveloperMode: isDeveloperMode)
-        default: return nil
+        default: throw Malformed("the authorities of a session")
         }
     }
 }
 
-extension NetworkRequest.Transfer {
-    fileprivate func write(to writer: inout MessageWriter) {
-        writer.append(number)
-        writer.append(session)
-        writer.append(request.method.code)
+extension NetworkRequest.Transfer: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(fields: [number, session, request.method])
         writer.append(block: request.address.text.utf8)
         writer.append(list: request.headers) { $0.append(block: $1.utf8) }
-        writer.append(block: request.body)
-        writer.append(UInt32(clamping: request.maximumLength))
-        writer.append(request.readsDocument)
-        writer.append(request.refusesPrivateServers)
-        writer.append(conditions.requiresResumption)
-        writer.append(conditions.listed != nil)
-        if let listed = conditions.listed {
-            writer.append(UInt8(listed.digest.count))
-            writer.append(list: Array(listed.hashes)) { $0.append(block: $1) }
-        }
-        writer.append(proxy != nil)
-        if let proxy {
-            writer.append(block: proxy.address.utf8)
-            writer.append(proxy.credentials != nil)
-            proxy.credentials?.withLine { writer.append(block: $0) }
-        }
-        writer.append(connectMilliseconds)
-        writer.append(totalMilliseconds)
+        writer.append(fields: [request.body, UInt32(clamping: request.maximumLength)])
+        writer.append(fields: [request.readsDocument, request.refusesPrivateServers, conditions.requiresResumption])
+        writer.append(optional: conditions.listed)
+        writer.append(optional: proxy)
+        writer.append(fields: [connectMilliseconds, totalMilliseconds])
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let number = reader.number(UInt32.self), let session = reader.number(UInt8.self),
-            let method = reader.number(UInt8.self).flatMap(HTTPRequest.Method.init(code:)),
-            let address = reader.long().flatMap({ WebAddress($0) }),
-            let headers = reader.list(maximum: NetworkMessage.maximumHeaders, { $0.long() }),
-            let body = reader.block(), let maximumLength = reader.number(UInt32.self),
-            let readsDocument = reader.flag(), let refusesPrivateServers = reader.flag(),
-            let requiresResumption = reader.flag(), let isListed = reader.flag()
-        else { return nil }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        (number, session) = (try reader.read(), try reader.read())
         var request = HTTPRequest(
-            method: method,
-            address: address,
-            headers: headers,
-            body: body,
-            maximumLength: Int(maximumLength)
+            method: try reader.read(),
+            address: try reader.long().flatMap { WebAddress($0) }.field(),
+            headers: try reader.list(maximum: NetworkMessage.maximumHeaders, { $0.long() }).field(),
+            body: try reader.read(),
+            maximumLength: Int(try reader.read(UInt32.self))
         )
-        (request.readsDocument, request.refusesPrivateServers) = (readsDocument, refusesPrivateServers)
+        (request.readsDocument, request.refusesPrivateServers) = (try reader.read(), try reader.read())
         var conditions = TLSConditions()
-        conditions.requiresResumption = requiresResumption
-        if isListed {
-            guard let count = reader.number(UInt8.self),
-                let digest = DigestAlgorithm.allCases.first(where: { $0.count == Int(count) }),
-                let hashes = reader.list(maximum: NetworkMessage.maximumHashes, { $0.block() })
-            else { return nil }
-            conditions.listed = TLSConditions.Listed(digest: digest, hashes: Set(hashes))
-        }
-        guard let hasProxy = reader.flag() else { return nil }
-        var proxy: Proxy?
-        if hasProxy {
-            guard let address = reader.long(), let hasCredentials = reader.flag() else { return nil }
-            var credentials: Proxy.Credentials?
-            if hasCredentials {
-                guard let line = reader.block(), let read = line.withUnsafeBytes({ Proxy.Credentials(line: $0) }) else {
-                    return nil
-                }
-                credentials = read
-            }
-            guard let read = Proxy(address, credentials) else { return nil }
-            proxy = read
-        }
-        guard let connect = reader.number(UInt32.self), let total = reader.number(UInt32.self) else { return nil }
-        self.init(
-            number: number,
-            session: session,
-            request,
-            conditions,
-            proxy: proxy,
-            connectMilliseconds: connect,
-            totalMilliseconds: total
-        )
+        conditions.requiresResumption = try reader.read()
+        conditions.listed = try reader.optional()
+        (self.request, self.conditions, proxy) = (request, conditions, try reader.optional())
+        (connectMilliseconds, totalMilliseconds) = (try reader.read(), try reader.read())
     }
 }
 
-extension HTTPRequest.Method {
-    fileprivate var code: UInt8 {
-        switch self {
-        case .get: 0
-        case .post: 1
-        case .put: 2
-        case .connect: 3
-        case .page: 4
-        }
+extension TLSConditions.Listed: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(UInt8(digest.count))
+        writer.append(list: Array(hashes))
     }
 
-    fileprivate init?(code: UInt8) {
-        guard let method = [Self.get, .post, .put, .connect, .page].first(where: { $0.code == code }) else {
-            return nil
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let count = Int(try reader.read(UInt8.self))
+        digest = try DigestAlgorithm.allCases.first(where: { $0.count == count }).field()
+        hashes = Set(try reader.list(maximum: NetworkMessage.maximumHashes))
+    }
+}
+
+extension Proxy: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(block: address.utf8)
+        writer.append(credentials != nil)
+        credentials?.withLine { writer.append(block: $0) }
+    }
+
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let address = try reader.long().field()
+        var line: [UInt8]? = try reader.optional()
+        defer { line?.wipe() }
+        let credentials = try line.map { line throws(Malformed) in
+            try line.withUnsafeBytes { Credentials(line: $0) }.field()
         }
-        self = method
+        self = try Proxy(address, credentials).field()
     }
 }
 
 // MARK: Reports
 
-extension NetworkReport {
+extension NetworkReport: FieldMessage {
     package var bytes: [UInt8] {
-        var writer = MessageWriter(kind: 1)
-        writer.append(number)
-        writer.append(list: handshakes) { writer, handshake in handshake.write(to: &writer) }
-        writer.append(list: notes) { $0.append(text: $1) }
+        var writer = MessageWriter(kind: 1, number)
+        writer.append(list: handshakes)
+        writer.append(list: notes)
         switch result {
-        case .success(let response):
-            writer.append(UInt8(0))
-            writer.append(UInt16(response.status))
-            writer.append(list: response.headers) { writer, header in
-                writer.append(block: header.name.utf8)
-                writer.append(block: header.value.utf8)
-            }
-            switch response.document {
-            case nil:
-                writer.append(UInt8(0))
-                writer.append(block: response.body)
-            case .success(let root):
-                writer.append(UInt8(1))
-                root.write(to: &writer)
-            case .failure(let error):
-                writer.append(UInt8(2))
-                writer.append(text: error.text)
-            }
+        case .success(let response): writer.append(fields: [UInt8(0), response])
         case .failure(let fault):
             let (code, words, number) = fault.parts
-            writer.append(code)
-            writer.append(text: words)
-            writer.append(Int32(clamping: number))
+            writer.append(fields: [code, words, Int32(clamping: number)])
         }
         return writer.bytes
     }
 
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        guard reader.number(UInt8.self) == 1, let number = reader.number(UInt32.self),
-            let handshakes = reader.list(maximum: NetworkMessage.maximumHandshakes, { TLSHandshake(&$0) }),
-            let notes = reader.list(maximum: NetworkMessage.maximumHandshakes, { $0.text() }),
-            let code = reader.number(UInt8.self)
-        else { return nil }
-        (self.number, self.handshakes, self.notes) = (number, handshakes, notes)
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
+        guard kind == 1 else { throw Malformed("the kind of a report") }
+        number = try reader.read()
+        handshakes = try reader.list(maximum: NetworkMessage.maximumHandshakes)
+        notes = try reader.list(maximum: NetworkMessage.maximumHandshakes)
+        let code: UInt8 = try reader.read()
         if code == 0 {
-            guard let response = HTTPResponse(&reader) else { return nil }
-            result = .success(response)
+            result = .success(try reader.read())
         } else {
-            guard let words = reader.text(), let value = reader.number(Int32.self),
-                let fault = HTTPFault(code, words, Int(value))
-            else { return nil }
-            result = .failure(fault)
+            let (words, number): (String, Int32) = (try reader.read(), try reader.read())
+            result = .failure(try HTTPFault(code, words, Int(number)).field())
         }
-        guard reader.isAtEnd else { return nil }
     }
 }
 
-extension HTTPResponse {
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let status = reader.number(UInt16.self), (100...999).contains(status),
-            let headers = reader.list(
-                maximum: NetworkMessage.maximumHeaders,
-                { reader in
-                    reader.long().flatMap { name in reader.long().map { (name: name, value: $0) } }
-                }
-            ), let kind = reader.number(UInt8.self)
-        else { return nil }
-        switch kind {
-        case 0:
-            guard let body = reader.block() else { return nil }
-            self.init(status: Int(status), headers: headers, body: body)
+extension HTTPResponse: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(UInt16(status))
+        writer.append(pairs: headers)
+        switch document {
+        case nil: writer.append(fields: [UInt8(0), body])
+        case .success(let root):
+            writer.append(UInt8(1))
+            root.write(to: &writer)
+        case .failure(let error): writer.append(fields: [UInt8(2), error.text])
+        }
+    }
+
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let status = Int(try reader.read(UInt16.self))
+        guard (100...999).contains(status) else { throw Malformed("a status") }
+        let headers = try reader.pairs(maximum: NetworkMessage.maximumHeaders)
+        switch try reader.read(UInt8.self) {
+        case 0: self.init(status: status, headers: headers, body: try reader.read())
         case 1:
             var count = 0
-            guard let root = XMLElement(&reader, depth: 0, &count) else { return nil }
-            self.init(status: Int(status), headers: headers)
-            document = .success(root)
+            self.init(status: status, headers: headers)
+            document = .success(try XMLElement(&reader, depth: 0, &count))
         case 2:
-            guard let words = reader.text() else { return nil }
-            self.init(status: Int(status), headers: headers)
-            document = .failure(Malformed(words))
-        default: return nil
+            self.init(status: status, headers: headers)
+            document = .failure(Malformed(try reader.read()))
+        default: throw Malformed("the kind of a body")
         }
     }
 }
 
-extension TLSHandshake {
-    fileprivate func write(to writer: inout MessageWriter) {
-        writer.append(block: certificate)
-        key.write(to: &writer)
-        writer.append(ephemeralKey != nil)
-        ephemeralKey?.write(to: &writer)
-        writer.append(isResumed)
-        writer.append(version)
+extension TLSHandshake: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(fields: [certificate, key])
+        writer.append(optional: ephemeralKey)
+        writer.append(fields: [isResumed, version])
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let certificate = reader.block(), let key = Key(&reader), let hasEphemeralKey = reader.flag() else {
-            return nil
-        }
-        var ephemeralKey: Key?
-        if hasEphemeralKey {
-            guard let key = Key(&reader) else { return nil }
-            ephemeralKey = key
-        }
-        guard let isResumed = reader.flag(), let version = reader.number(UInt16.self) else { return nil }
-        self.init(
-            certificate: certificate,
-            key: key,
-            ephemeralKey: ephemeralKey,
-            isResumed: isResumed,
-            version: version
-        )
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        (certificate, key, ephemeralKey) = (try reader.read(), try reader.read(), try reader.optional())
+        (isResumed, version) = (try reader.read(), try reader.read())
     }
 }
 
-extension TLSHandshake.Key {
-    fileprivate func write(to writer: inout MessageWriter) {
-        writer.append(isElliptic)
-        writer.append(UInt32(clamping: bits))
+extension TLSHandshake.Key: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        writer.append(fields: [isElliptic, UInt32(clamping: bits)])
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let isElliptic = reader.flag(), let bits = reader.number(UInt32.self) else { return nil }
-        self.init(isElliptic: isElliptic, bits: Int(bits))
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        (isElliptic, bits) = (try reader.read(), Int(try reader.read(UInt32.self)))
     }
 }
 
@@ -441,28 +335,40 @@ extension XMLElement {
 
     fileprivate func write(to writer: inout MessageWriter) {
         writer.append(block: name.utf8)
-        writer.append(list: attributes.map { ($0.key, $0.value) }) { writer, attribute in
-            writer.append(block: attribute.0.utf8)
-            writer.append(block: attribute.1.utf8)
-        }
+        writer.append(pairs: attributes.map { (name: $0.key, value: $0.value) })
         writer.append(block: text.utf8)
         writer.append(list: children) { $1.write(to: &$0) }
     }
 
-    fileprivate init?(_ reader: inout MessageReader, depth: Int, _ count: inout Int) {
+    fileprivate init(_ reader: inout MessageReader, depth: Int, _ count: inout Int) throws(Malformed) {
         count += 1
-        guard depth < Self.maximumDepth, count <= Self.maximumElements, let name = reader.long(),
-            let attributes = reader.list(
-                maximum: Self.maximumAttributes,
-                { reader in reader.long().flatMap { name in reader.long().map { (name, $0) } } }
-            ), let text = reader.long(),
-            let children = reader.list(
-                maximum: Self.maximumElements,
-                { XMLElement(&$0, depth: depth + 1, &count) }
-            )
-        else { return nil }
-        self.init(name: name)
-        (self.text, self.children) = (text, children)
-        self.attributes = Dictionary(attributes) { first, _ in first }
+        guard depth < Self.maximumDepth, count <= Self.maximumElements else { throw Malformed("a document") }
+        name = try reader.long().field()
+        let attributes = try reader.pairs(maximum: Self.maximumAttributes)
+        self.attributes = Dictionary(attributes.map { ($0.name, $0.value) }) { first, _ in first }
+        text = try reader.long().field()
+        children = try reader.list(
+            maximum: Self.maximumElements,
+            { try? XMLElement(&$0, depth: depth + 1, &count) }
+        ).field()
+    }
+}
+
+/// Names with their values, such as headers.
+extension MessageWriter {
+    fileprivate mutating func append(pairs: [(name: String, value: String)]) {
+        append(list: pairs) { writer, pair in
+            writer.append(block: pair.name.utf8)
+            writer.append(block: pair.value.utf8)
+        }
+    }
+}
+
+extension MessageReader {
+    fileprivate mutating func pairs(maximum: Int) throws(Malformed) -> [(name: String, value: String)] {
+        try list(
+            maximum: maximum,
+            { reader in reader.long().flatMap { name in reader.long().map { (name: name, value: $0) } } }
+        ).field()
     }
 }

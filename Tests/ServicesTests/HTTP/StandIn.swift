@@ -8,6 +8,7 @@ import RemoteIFD
 import Synchronization
 import TestSupport
 import Testing
+import Text
 
 /// A program in the place of badged-network, which answers each transfer with bytes of a script.
 final class StandIn: Sendable {
@@ -31,7 +32,7 @@ final class StandIn: Sendable {
                 return $0
             }
             guard onStart(number) else { return }
-            while let bytes = Self.message(client), let request = NetworkRequest(bytes: bytes) {
+            while let bytes = Self.message(client), let request = NetworkRequest(message: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
         })
