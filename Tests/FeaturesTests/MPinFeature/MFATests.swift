@@ -59,9 +59,12 @@ extension MPinStage {
 
 @Suite("MPinMFA against the double of its service", .timeLimit(.minutes(5)))
 @Loop struct MFATests {
+    private let stage: MPinStage
+
+    init() async throws { stage = try await MPinStage() }
+
     @Test("a user registers with a code, and logs in with each scope, also after a new start of badged")
     func wholeWay() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(pin: "7391")
         let later = try await MPinStage(after: stage)
         _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)
@@ -83,7 +86,6 @@ extension MPinStage {
 
     @Test("a session is opened, told about and used, and another one is aborted")
     func sessions() async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser()
         let service = await stage.run("MPIN_SERVICE_DETAILS", #""url":"\#(stage.servers.url)/""#)["serviceDetails"]
         #expect(service?["rpsPrefix"]?.string == "rps/v2")
@@ -120,7 +122,6 @@ extension MPinStage {
 
     @Test("the second factor is asked, and counts as much as the PIN")
     func secondFactor() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(#","pin1":true"#)
         // The token decides what is asked, not the client.
         for members in [#","pin1":true"#, "", #","pin1":false"#, #","mode":"OTP""#] {
@@ -136,7 +137,6 @@ extension MPinStage {
 
     @Test("without a second factor a client that names one does not make the right PIN wrong")
     func noSecondFactor() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         try await stage.registerSigner()
         for _ in 0..<3 {
@@ -163,7 +163,6 @@ extension MPinStage {
         arguments: ["", "card 17"]
     )
     func unknownSecondFactor(value: String) async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(value.isEmpty ? "" : #","pin1":true"#)
         try await stage.forgetSecondFactor()
         // A client that says something about it is believed.
@@ -180,7 +179,6 @@ extension MPinStage {
 
     @Test("a session and a login may be answered without a body")
     func emptyAnswers() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url("v2authenticate-empty,v2status-empty"))
         let authorize = #""url":"\#(stage.servers.url)/authorize""#
         let code = try #require(await stage.run("MPIN_ACCESS_CODE", authorize)["accessCode"]?.string)
@@ -194,7 +192,6 @@ extension MPinStage {
 
     @Test("the third wrong PIN blocks the user, and both tokens are gone")
     func wrongPIN() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         try await stage.registerSigner()
         for state in ["REGISTERED", "REGISTERED", "BLOCKED"] {
@@ -210,7 +207,6 @@ extension MPinStage {
 
     @Test("a document is signed with a PIN of its own, and the verifier accepts it")
     func signing() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         #expect(await stage.sign().status == "FLOW_ERROR")
         #expect(await stage.status("MPIN_FINISH_DVS", stage.who) == "FLOW_ERROR")
@@ -261,7 +257,6 @@ extension MPinStage {
 
     @Test("a document is verified by its hash")
     func verify() async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         #expect(
@@ -284,7 +279,6 @@ extension MPinStage {
 
     @Test("the login service of a page is shown before MPIN_INIT, too")
     func serviceBeforeInit() async throws {
-        let stage = try await MPinStage()
         let result = await stage.run("MPIN_SERVICE_DETAILS", #""url":"\#(stage.servers.url)""#)
         #expect(result["serviceDetails"]?["name"]?.string == "Lab")
         #expect(await stage.status("MPIN_USERS") == "FLOW_ERROR")
@@ -292,7 +286,6 @@ extension MPinStage {
 
     @Test("users of two customers, and of MPin, are different users")
     func customers() async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser()
         await stage.makeMFAUser(customer: "c2")
         #expect(await stage.run("MPIN_USERS")["users"]?.array?.count == 2)
@@ -308,7 +301,6 @@ extension MPinStage {
 
     @Test("a service that names no addresses has the usual ones")
     func usualAddresses() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url("v2defaults"))
         #expect(await stage.logInMFA().status == "OK")
     }
@@ -326,7 +318,6 @@ extension MPinStage {
         ]
     )
     func registrationFaults(fault: String, command: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser(at: stage.servers.url(fault))
         for name in ["MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"] {
             if name == command { #expect(await stage.status(name, stage.who) == status) }
@@ -344,7 +335,6 @@ extension MPinStage {
         ]
     )
     func repeatedRegistration(fault: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser(at: stage.servers.url(fault))
         #expect(await stage.status("MPIN_START_REGISTRATION", stage.who) == "OK")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == status)
@@ -389,7 +379,6 @@ extension MPinStage {
 
     @Test("after an end of badged during the registration for signing, a new token is needed")
     func killedSigner() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
         #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
@@ -423,7 +412,6 @@ extension MPinStage {
         ]
     )
     func loginFaults(fault: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url(fault))
         // The fault comes before the PIN is checked, so two wrong PINs leave one try.
         #expect(await stage.logInMFA(pin: "0000").status == status)

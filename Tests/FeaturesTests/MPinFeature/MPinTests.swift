@@ -9,9 +9,12 @@ import Text
 
 @Suite("M-Pin against the double of its servers", .timeLimit(.minutes(5)))
 @Loop struct MPinDialogueTests {
+    private let stage: MPinStage
+
+    init() async throws { stage = try await MPinStage() }
+
     @Test("a user registers and logs in, also after badged has been started again")
     func wholeWay() async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
         let made = await stage.run("MPIN_MAKE_USER", #"\#(stage.who),"deviceName":"laptop""#)
         #expect(made["user"]?["state"]?.string == "INVALID")
@@ -39,7 +42,6 @@ import Text
 
     @Test("the third wrong PIN blocks the user and deletes the token")
     func wrongPIN() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         for _ in 0..<2 {
             #expect(await stage.logIn(pin: "4321").status == "INCORRECT_PIN")
@@ -56,7 +58,6 @@ import Text
 
     @Test("a right PIN after a wrong one logs in")
     func rightAfterWrong() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.logIn(pin: "0000").status == "INCORRECT_PIN")
         #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "FLOW_ERROR")
@@ -65,7 +66,6 @@ import Text
 
     @Test("a one-time code has its times in seconds")
     func otp() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let otp = try #require(await stage.logIn(#""mode":"OTP""#)["otp"])
         #expect(otp["otp"]?.string?.utf8.count == 6)
@@ -79,7 +79,6 @@ import Text
 
     @Test("a server without time permits is served, too")
     func withoutPermits() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("nopermits")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -88,7 +87,6 @@ import Text
 
     @Test("an access number logs a browser in, and the user out again")
     func accessNumber() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.status("MPIN_CHECK_ACCESS_NUMBER", #""accessNumber":"\#(number)""#) == "OK")
@@ -102,7 +100,6 @@ import Text
 
     @Test("a wrong access number is refused before the PIN is asked, an unknown one by the server")
     func wrongAccessNumber() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         let wrong = #"\#(stage.who),"mode":"AN","accessNumber":"3692435""#
@@ -133,7 +130,6 @@ import Text
 
     @Test("a registration that badged has lost at its end is repeated")
     func lostSecret() async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
         for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION"] {
             #expect(await stage.status(command, stage.who) == "OK", "\(command)")
@@ -150,7 +146,6 @@ import Text
 
     @Test("the share that is served once is kept until the other one is there")
     func shareServedOnce() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("secret-503@1")
         #expect(await stage.setBackend(url) == "OK")
         for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION"] {
@@ -164,7 +159,6 @@ import Text
 
     @Test("CANCEL at the question for the PIN is PIN_INPUT_CANCELED, and nothing is sent")
     func cancelledPIN() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("none")
         await stage.register(at: url)
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
@@ -182,7 +176,6 @@ import Text
 
     @Test("CANCEL ends the wait for a server that hangs")
     func cancelledRequest() async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let command = #"{"cmd":"MPIN_TEST_BACKEND","url":"\#(stage.servers.url("settings-hang"))"}"#
         _ = await stage.client.ask(command, "MPIN_STARTED")
@@ -260,7 +253,6 @@ import Text
 
     @Test("what a server does wrong ends with its status", arguments: cases)
     private func statusCodes(_ wanted: Case) async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let steps: [(String, String)] = [
             ("MPIN_TEST_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#),
@@ -293,7 +285,6 @@ import Text
         ]
     )
     func storageFaults(fault: String) async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url(fault)
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -302,7 +293,6 @@ import Text
 
     @Test("the storage of time permits spares the trust authority")
     func storage() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("storage")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -311,7 +301,6 @@ import Text
 
     @Test("after a wrong PIN the share of the time permit comes from the trust authority")
     func wrongShare() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("storage-other")
         await stage.register(at: url)
         // Only the login service can tell that the stored share is wrong.
@@ -324,7 +313,6 @@ import Text
 
     @Test("a permit that another connection holds is not used after a wrong PIN")
     func heldPermit() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let other = try stage.server.connect(uid: 1000, .all)
         _ = await stage.run("MPIN_INIT", by: other)
@@ -336,7 +324,6 @@ import Text
 
     @Test("a login may be answered without a body")
     func emptyLogin() async throws {
-        let stage = try await MPinStage()
         await stage.register(at: stage.servers.url("login-empty"))
         let login = await stage.logIn()
         #expect(login.status == "OK")
@@ -346,7 +333,6 @@ import Text
 
     @Test("a browser can be logged out by another connection")
     func logoutElsewhere() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)["canLogout"] == .bool(true))
@@ -359,7 +345,6 @@ import Text
 
     @Test("users are those of the backend of the connection")
     func usersOfBackend() async throws {
-        let stage = try await MPinStage()
         let urls = ["one", "two"].map { stage.servers.url($0) }
         for url in urls {
             #expect(await stage.setBackend(url) == "OK")
@@ -375,7 +360,6 @@ import Text
 
     @Test("a user belongs to the user of the system who has made it")
     func foreignUser() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let other = try stage.server.connect(uid: 1001, .all)
         _ = await stage.run("MPIN_INIT", by: other)
@@ -392,7 +376,6 @@ import Text
 
     @Test("users are listed, found, and deleted with their tokens")
     func list() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "FLOW_ERROR")
         #expect(await stage.status("MPIN_MAKE_USER", #""userId":"second""#) == "OK")
@@ -425,7 +408,6 @@ import Text
 
     @Test("each command needs MPIN_INIT, and most of them a backend")
     func order() async throws {
-        let stage = try await MPinStage()
         let all = [
             "DESTROY", "SET_HEADERS", "TRUSTED_DOMAINS", "TEST_BACKEND", "SET_BACKEND", "CLIENT_PARAM",
             "CHECK_ACCESS_NUMBER", "MAKE_USER", "USERS", "BACKENDS", "DELETE_USER", "START_REGISTRATION",
@@ -448,7 +430,6 @@ import Text
 
     @Test("headers of the client go to the server, unless they are reserved")
     func headers() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("none")
         #expect(await stage.status("MPIN_INIT", #""headers":{"Host":"x"}"#) == "FLOW_ERROR")
         #expect(await stage.status("MPIN_INIT", #""headers":{"X-One":"1","User-Agent":"mine"}"#) == "OK")
@@ -467,7 +448,6 @@ import Text
 
     @Test("with trusted domains every other host is refused before anything is sent")
     func trustedDomains() async throws {
-        let stage = try await MPinStage()
         let url = #""url":"\#(stage.servers.url)""#
         #expect(await stage.setBackend() == "OK")
         #expect(await stage.status("MPIN_TRUSTED_DOMAINS", #""add":["a b"]"#) == "FLOW_ERROR")
@@ -481,7 +461,6 @@ import Text
 
     @Test("without the permission each command is denied")
     func permission() async throws {
-        let stage = try await MPinStage()
         let client = try stage.server.connect(uid: 1000, [.readers, .cards])
         for command in ["MPIN_INIT", "MPIN_USERS", "MPIN_SET_BACKEND"] {
             #expect(await stage.run(command, by: client)["msg"]?.string == "ACCESS_DENIED")
@@ -490,7 +469,6 @@ import Text
 
     @Test("no second dialogue runs with a user, and none in a connection with a workflow")
     func busy() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         let line = #"{"cmd":"MPIN_FINISH_AUTHENTICATION",\#(stage.who)}"#
@@ -516,7 +494,6 @@ import Text
         ]
     )
     func malformed(command: String, members: String, name: String) async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
         let result = await stage.run(command, members)
         #expect(result.status == "FLOW_ERROR")
