@@ -10,11 +10,15 @@ import Testing
 import Text
 
 extension MPinStage {
-    /// Makes the user of MPinMFA, and begins the registration.
-    func makeMFAUser(at url: String? = nil, customer: String = "c1") async {
+    func setMFABackend(_ url: String? = nil, customer: String = "c1") async {
         _ = await run("MPIN_INIT", #""flavour":"MFA""#)
         #expect(await status("MPIN_SET_CLIENT_ID", #""clientId":"\#(customer)""#) == "OK")
         #expect(await status("MPIN_SET_BACKEND", #""url":"\#(url ?? servers.url)""#) == "OK")
+    }
+
+    /// Makes the user of MPinMFA, and begins the registration.
+    func makeMFAUser(at url: String? = nil, customer: String = "c1") async {
+        await setMFABackend(url, customer: customer)
         #expect(await status("MPIN_MAKE_USER", #"\#(who),"deviceName":"laptop""#) == "OK")
     }
 
@@ -25,10 +29,15 @@ extension MPinStage {
         #expect(await status("MPIN_FINISH_REGISTRATION", "\(who)\(members)", pin: pin) == "OK")
     }
 
-    /// Registers the user for signing.
-    func registerSigner(pin: String = "4321") async throws {
+    /// Begins the registration of the user for signing.
+    func startSigner() async throws {
         let token = try #require(try await servers.lab(.post, "permit/\(user)")["token"]?.string)
         #expect(await status("MPIN_START_DVS", #"\#(who),"token":"\#(token)""#) == "OK")
+    }
+
+    /// Registers the user for signing.
+    func registerSigner(pin: String = "4321") async throws {
+        try await startSigner()
         let finished = await run("MPIN_FINISH_DVS", who, pin: pin)
         #expect(finished["user"]?["canSign"] == .bool(true))
     }
@@ -67,9 +76,7 @@ extension MPinStage {
     func wholeWay() async throws {
         await stage.registerMFA(pin: "7391")
         let later = try await MPinStage(after: stage)
-        _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)
-        _ = await later.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#)
-        #expect(await later.status("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#) == "OK")
+        await later.setMFABackend()
         for mode in ["", #","mode":"OTP""#, #","mode":"REGCODE""#] {
             #expect(await later.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
             let result = await later.run("MPIN_FINISH_AUTHENTICATION", stage.who + mode, pin: "7391")
@@ -149,8 +156,7 @@ extension MPinStage {
     func secondFactorOfSigner() async throws {
         let stage = try await MPinStage("dora+renew")
         await stage.registerMFA()
-        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
-        #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
+        try await stage.startSigner()
         #expect(await stage.status("MPIN_FINISH_DVS", #"\#(stage.who),"nfc":true"#, pin: "4321") == "OK")
         for _ in 0..<2 { #expect(await stage.sign().status == "OK") }
         let user = await stage.run("MPIN_USERS")["users"]?.array?.first
@@ -345,17 +351,15 @@ extension MPinStage {
 
     @Test(
         "a badged that ends at any step of a registration goes on, or says to repeat it",
-        arguments: ["", #""flavour":"MFA""#],
+        arguments: [false, true],
         ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"]
     )
-    func killed(flavour: String, last: String) async throws {
+    func killed(isMFA: Bool, last: String) async throws {
         let steps = [
             "MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION",
         ]
         func begin(_ stage: MPinStage) async {
-            _ = await stage.run("MPIN_INIT", flavour)
-            if !flavour.isEmpty { _ = await stage.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#) }
-            #expect(await stage.status("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#) == "OK")
+            if isMFA { await stage.setMFABackend() } else { #expect(await stage.setBackend() == "OK") }
         }
         let stage = try await MPinStage()
         await begin(stage)
@@ -380,12 +384,9 @@ extension MPinStage {
     @Test("after an end of badged during the registration for signing, a new token is needed")
     func killedSigner() async throws {
         await stage.registerMFA()
-        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
-        #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
+        try await stage.startSigner()
         let later = try await MPinStage(after: stage)
-        _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)
-        _ = await later.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#)
-        _ = await later.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#)
+        await later.setMFABackend()
         let refused = await later.run("MPIN_FINISH_DVS", stage.who)
         #expect(refused.status == "FLOW_ERROR")
         #expect(refused["errorMessage"]?.string?.contains("MPIN_START_DVS") == true)

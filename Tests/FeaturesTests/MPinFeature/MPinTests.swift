@@ -314,9 +314,7 @@ import Text
     @Test("a permit that another connection holds is not used after a wrong PIN")
     func heldPermit() async throws {
         await stage.register()
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "OK")
         #expect(await stage.logIn(pin: "9999").status == "INCORRECT_PIN")
         #expect(await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
@@ -336,9 +334,7 @@ import Text
         await stage.register()
         let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)["canLogout"] == .bool(true))
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_LOGOUT", stage.who, by: other).status == "OK")
         #expect(await stage.status("MPIN_LOGOUT", stage.who) == "FLOW_ERROR")
     }
@@ -361,9 +357,7 @@ import Text
     @Test("a user belongs to the user of the system who has made it")
     func foreignUser() async throws {
         await stage.register()
-        let other = try stage.server.connect(uid: 1001, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        #expect(await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other).status == "OK")
+        let other = try await stage.otherClient(uid: 1001)
         #expect(await stage.run("MPIN_USERS", by: other)["users"]?.array == [])
         #expect(await stage.run("MPIN_BACKENDS", by: other)["backends"]?.array == [])
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
@@ -474,9 +468,7 @@ import Text
         let line = #"{"cmd":"MPIN_FINISH_AUTHENTICATION",\#(stage.who)}"#
         _ = await stage.client.ask(line, "ENTER_PIN")
         #expect(await stage.client.ask(#"{"cmd":"MPIN_USERS"}"#, "BAD_STATE") != nil)
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
         #expect(await stage.run("MPIN_DELETE_USER", stage.who, by: other).status == "FLOW_ERROR")
         #expect(await stage.client.ask(#"{"cmd":"SET_PIN","value":"1234"}"#, "MPIN_RESULT")?.status == "OK")

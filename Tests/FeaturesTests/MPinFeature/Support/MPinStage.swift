@@ -163,6 +163,14 @@ import WalletFeature
         return await status("MPIN_SET_BACKEND", #""url":"\#(url ?? servers.url)""#)
     }
 
+    /// Connects another client, and sets the backend in its connection.
+    func otherClient(uid: UInt32 = 1000) async throws -> TestClient {
+        let other = try server.connect(uid: uid, .all)
+        _ = await run("MPIN_INIT", by: other)
+        #expect(await run("MPIN_SET_BACKEND", #""url":"\#(servers.url)""#, by: other).status == "OK")
+        return other
+    }
+
     /// Registers the user up to the token.
     func register(at url: String? = nil, pin: String = "1234") async {
         #expect(await setBackend(url) == "OK")
