@@ -93,25 +93,74 @@ extension ScriptedPeer.Connection {
     }
 }
 
+extension ScriptedPeer {
+    /// Plays a PIN change that asks for these values, and then the script.
+    static func pinChange(
+        asking kinds: String...,
+        then script: @escaping @Sendable (Connection) -> Void = { _ in }
+    ) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.start()
+            for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+
+    /// Plays an authentication up to the question for consent, and then the script.
+    static func authentication(then script: @escaping @Sendable (Connection) -> Void) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.startAuth()
+            script(peer)
+        }
+    }
+
+    /// Plays an authentication that gets the consent and asks for these values, and then the script.
+    static func acceptedAuthentication(
+        asking kinds: String...,
+        then script: @escaping @Sendable (Connection) -> Void
+    ) throws -> ScriptedPeer {
+        try authentication { peer in
+            peer.command("ACCEPT")
+            for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+}
+
 /// Starts badgectl with a scripted badged.
 func badgectl(
     _ peer: ScriptedPeer,
     _ arguments: String...,
     input: String? = "",
-    hasTerminal: Bool = false
+    hasTerminal: Bool = false,
+    columns: UInt16 = 1000,
+    environment: [String: String] = ["LC_ALL": "C.UTF-8"]
 ) throws -> RunningProgram {
     try RunningProgram(
         "badgectl",
         ["--socket", peer.path] + arguments,
         input: input,
         hasTerminal: hasTerminal,
-        environment: ["LC_ALL": "C.UTF-8"]
+        columns: columns,
+        environment: environment
     )
 }
 
 /// Starts badgectl with the program badged.
-func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram {
-    try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
+func badgectl(
+    _ daemon: RunningDaemon,
+    _ arguments: String...,
+    input: String? = "",
+    hasTerminal: Bool = false,
+    environment: [String: String] = [:]
+) throws -> RunningProgram {
+    try RunningProgram(
+        "badgectl",
+        ["--socket", daemon.path] + arguments,
+        input: input,
+        hasTerminal: hasTerminal,
+        environment: environment
+    )
 }
 
 /// The SET commands among received lines with their values, in order.

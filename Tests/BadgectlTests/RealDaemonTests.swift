@@ -74,15 +74,9 @@ import Text
     @Test("Ctrl-C during a PIN change changes nothing, and the next PIN change succeeds")
     func terminal() async throws {
         let daemon = try await RunningDaemon()
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "change-pin", "--reader", "Simulator"],
-            hasTerminal: true
-        )
-        #expect(await program.prints("PIN: "))
-        program.type("123456\n")
-        #expect(await program.prints("New PIN: "))
-        program.type("\u{3}")
+        let program = try badgectl(daemon, "change-pin", "--reader", "Simulator", hasTerminal: true)
+        #expect(await program.prints("PIN: ", typing: "123456\n"))
+        #expect(await program.prints("New PIN: ", typing: "\u{3}"))
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
         let next = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n333333\n")
@@ -134,8 +128,7 @@ import Text
         #expect(await watcher.prints("Simulator: eID card", on: .output))
         #expect(await watcher.prints("Simulator: virtual card, not inserted\n", on: .output))
         #expect(await program.exitCode == 0)
-        watcher.signal(SIGTERM)
-        #expect(await watcher.exitCode == 143)
+        #expect(await watcher.exitCode(after: SIGTERM) == 143)
     }
 
     @Test("When badged is killed, badgectl ends with 3")

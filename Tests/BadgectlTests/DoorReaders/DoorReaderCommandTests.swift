@@ -48,8 +48,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         }
         let program = try badgectl(peer, "scan", "--watch", "--code", "0", "--type", "motion")
         #expect(await program.prints("lost seos-A\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(
             program.text(.output) == """
                 ████████····  -60 dBm  seos-A  motion
@@ -82,8 +81,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         while lastTable()?.contains("seos-B") != false {
             try #require(await program.prints("-90 dBm  seos-A\r\n"))
         }
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test(
@@ -117,8 +115,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         }
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: no scan: off: switch it on\n", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test(
@@ -187,8 +184,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: environment)
         #expect(await program.prints("########....  -60 dBm  seos-A  motion\r\n"))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(!program.text(.terminal).utf8.contains { $0 == 0x1B || $0 > 0x7F })
     }
 
@@ -203,8 +199,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         }
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: scan: hci0 is slow: replace it\n", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test("A user without permission gets the status 4, a refused scan the status 1")
@@ -314,8 +309,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         )
         let live = try badgectl(peer, "scan", "--beacons", "--watch")
         #expect(await live.prints("lost seos-A\n", on: .output))
-        live.signal(SIGINT)
-        #expect(await live.exitCode == 130)
+        #expect(await live.exitCode(after: SIGINT) == 130)
         #expect(await peer.received().contains { $0.contains(#""ibeacon""#) })
     }
 

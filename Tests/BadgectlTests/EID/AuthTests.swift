@@ -9,8 +9,7 @@ import Text
 
     @Test("auth shows the service, asks for consent and the PIN, and ends with the address")
     func atTheTerminal() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             let choice = peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             #expect(choice?["chat"] == .array([]))
             peer.command("ACCEPT")
@@ -23,14 +22,11 @@ import Text
         program.type("7\n")
         #expect(await program.prints("Type y to agree, n to end, t for the terms of usage, or numbers from the list."))
         // The terminal discards what is typed before the question.
-        #expect(await program.prints("Agree? "))
-        program.type("t\n")
+        #expect(await program.prints("Agree? ", typing: "t\n"))
         #expect(await program.prints("A company\r\nMain street 1\r\n"))
-        #expect(await program.prints("Agree? "))
-        program.type("1\n")
+        #expect(await program.prints("Agree? ", typing: "1\n"))
         #expect(await program.prints("  1 [ ] given names"))
-        #expect(await program.prints("Agree? "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? ", typing: "y\n"))
         #expect(await program.prints("PIN: "))
         #expect(!program.echoes)
         program.type("123456\n")
@@ -67,26 +63,19 @@ import Text
 
     @Test("Without agreement the workflow ends before a card is used", arguments: ["n\n", "\n"])
     func declined(answer: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
         let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
-        #expect(await program.prints("Agree? "))
-        program.type(answer)
+        #expect(await program.prints("Agree? ", typing: answer))
         #expect(await program.exitCode == 1)
         #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: the service got no data\n"))
     }
 
     @Test("A script agrees with --yes, gives the PIN on standard input, and gets only messages with --json")
     func script() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
-            peer.send(Say.authenticated)
-        }
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { $0.send(Say.authenticated) }
         let program = try badgectl(peer, "auth", Self.url, "--yes", "--pin-stdin", "--json", input: "123456\n")
         #expect(await program.exitCode == 0, "\(program.everything)")
         let lines = program.text(.output).split(separator: "\n").map(String.init)
@@ -99,8 +88,7 @@ import Text
 
     @Test("Without --yes a script does not agree")
     func noConsent() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }

@@ -29,8 +29,7 @@ import Text
     @Test("It grants the rights of the list, and gives the PIN once, marked as automatic")
     func succeeds() async throws {
         let (folder, _) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             peer.command("ACCEPT")
             peer.ask("PIN")
@@ -49,8 +48,7 @@ import Text
     @Test("A service that requires more than the list gets nothing")
     func tooMuch() async throws {
         let (folder, path) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(Self.rejected)
         }
@@ -69,10 +67,7 @@ import Text
     @Test("No second question is answered, whatever it asks for", arguments: questions)
     func once(kind: String, reader: String, text: String) async throws {
         let (folder, path) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Say.event(reader))
             peer.send(Say.enter(kind, reader))
             peer.command("CANCEL")
@@ -108,12 +103,7 @@ import Text
             }
             if !isWrong { peer.hangUp() }
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "agent", "--automatic", "--rights", "all", "--pin-file", path],
-            input: "",
-            environment: ["LC_ALL": "C.UTF-8"]
-        )
+        let program = try badgectl(peer, "agent", "--automatic", "--rights", "all", "--pin-file", path)
         if isWrong {
             #expect(await program.exitCode == 1)
             #expect(program.text(.error).contains("is wrong"), "\(program.everything)")

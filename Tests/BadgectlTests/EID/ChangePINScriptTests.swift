@@ -6,8 +6,7 @@ import Text
 @Suite("badgectl: change-pin in scripts", .timeLimit(.minutes(5))) struct ChangePINScriptTests {
     @Test("The values are read line by line in the order of the questions", arguments: ["\n", "\r\n"])
     func lines(end: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.ask("CAN", Say.reader(left: 1))
             peer.ask("PIN", Say.reader(left: 1))
             peer.ask("NEW_PIN")
@@ -22,9 +21,7 @@ import Text
 
     @Test("With --json standard output has only the messages, and standard error only the failure")
     func json() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send(Say.event(Say.reader(left: 2)))
             peer.send(Say.failed("Card_Removed"))
         }
@@ -52,8 +49,7 @@ import Text
         ]
     )
     func badLines(input: String, error: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             while let command = peer.command()?["cmd"]?.string {
                 if command == "SET_PIN" { peer.send(Say.enter("NEW_PIN", Say.reader())) }
@@ -69,8 +65,7 @@ import Text
 
     @Test("Without a terminal and without --pin-stdin nothing is sent to the card")
     func noTerminal() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.endCancelled()
         }
@@ -122,8 +117,7 @@ import Text
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
         #expect(await program.exitCode == 4)
         #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n"))
-        let blind = try ScriptedPeer { peer in
-            peer.start()
+        let blind = try ScriptedPeer.pinChange { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
             peer.ask("PIN")
@@ -154,9 +148,7 @@ import Text
 
     @Test("When the card slips, a script ends with 1 and says what to do")
     func pause() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
             peer.endCancelled()
         }
@@ -167,8 +159,7 @@ import Text
 
     @Test("Success with a reason, as other servers report it, is a failure")
     func halfSuccess() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(#"{"msg":"CHANGE_PIN","reason":"Change_Pin_Unexpected_Transmit_Status","success":true}"#)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
@@ -197,8 +188,7 @@ import Text
 
     @Test("With --timeout a workflow that gets no card is cancelled, with 1")
     func timeout() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.needCard()
             peer.endCancelled()
         }
@@ -211,8 +201,7 @@ import Text
 
     @Test("A card ends the time of --timeout")
     func timeoutWithCard() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.needCard()
             peer.ask("PIN")
             peer.send(Say.changed)

@@ -38,18 +38,14 @@ import Testing
         ]
     )
     func interrupted(progress: Int, members: String, words: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.command("CANCEL")
             peer.send(Self.failed(members))
         }
         let program = try Self.start(peer)
         #expect(await program.prints("\(progress) %", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
     }
 
@@ -62,10 +58,7 @@ import Testing
         ]
     )
     func lost(progress: Int, words: String) async throws {
-        let silent = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let silent = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.command("CANCEL")
         }
@@ -73,14 +66,10 @@ import Testing
         #expect(await program.prints("\(progress) %", on: .error))
         program.signal(SIGINT)
         #expect(await program.prints("Cancelling.", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
 
-        let closing = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let closing = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.hangUp()
         }
@@ -118,10 +107,7 @@ import Testing
         ]
     )
     func failure(reason: String, members: String, words: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.failed(members, reason: reason))
         }
         let program = try Self.start(peer)
@@ -131,9 +117,7 @@ import Testing
 
     @Test("a service that has read nothing has not received the data")
     func successWithoutData() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
+        let peer = try ScriptedPeer.acceptedAuthentication { peer in
             peer.send(#"{"msg":"AUTH","result":{"major":"x#ok"},"sent":"none","url":"https://a.example/"}"#)
         }
         let program = try Self.start(peer)

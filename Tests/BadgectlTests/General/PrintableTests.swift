@@ -74,8 +74,7 @@ import Testing
 
     @Test("a workflow shows the name of a reader in one line")
     func workflow() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(#"{"error":"wrong \#(Self.name)","msg":"INSERT_CARD"}"#)
             peer.needCard(Say.list(Say.reader(Self.name, left: nil, insertable: true)))
             peer.answer("SET_CARD", Say.event(Say.reader(Self.name)))

@@ -187,8 +187,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("gone\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.output) == "A: no card\nA: eID card\nA: gone\n")
         #expect(program.text(.error) == "")
     }
@@ -204,8 +203,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch", "--names")
         #expect(await program.prints("B\nA\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.output) == "A\nB\nA\n")
     }
 
@@ -219,8 +217,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("B: eID card, 2 PIN tries left\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(
             program.text(.output) == "A: eID card\nB: no card\nA: gone\nB: eID card, 2 PIN tries left\n"
         )

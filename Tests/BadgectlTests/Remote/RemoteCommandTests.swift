@@ -38,12 +38,9 @@ private let off =
             peer.send(#"{"msg":"PAIR_READER","success":true,"fingerprint":"\#(phone)","name":"Phone"}"#)
         }
         let program = try RunningProgram("badgectl", ["remote", "pair", "--socket", peer.path], hasTerminal: true)
-        #expect(await program.prints("Pairing code: "))
-        program.type("777\n")
-        #expect(await program.prints("Pairing code: "))
-        program.type("0777\n")
-        #expect(await program.prints("Pairing code: "))
-        program.type("0778\n")
+        #expect(await program.prints("Pairing code: ", typing: "777\n"))
+        #expect(await program.prints("Pairing code: ", typing: "0777\n"))
+        #expect(await program.prints("Pairing code: ", typing: "0778\n"))
         #expect(await program.exitCode == 0)
         #expect(program.text(.output) == "Paired with Phone, \(phone).\n")
         let dialogue = program.dialogue

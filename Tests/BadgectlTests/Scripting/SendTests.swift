@@ -142,8 +142,7 @@ private func running(_ state: String?) -> String {
         }
         let program = try badgectl(peer, "send", "--for", "3600")
         #expect(await program.prints(Say.insertCard, on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test("When badged closes, send shows the last messages and ends with 3")
@@ -186,7 +185,6 @@ private func running(_ state: String?) -> String {
         }
         let program = try badgectl(peer, "send", input: nil)
         #expect(await program.prints("INSERT_CARD", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 }

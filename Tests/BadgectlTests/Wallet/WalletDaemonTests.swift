@@ -114,12 +114,7 @@ private struct Visitor: WalletUser {
     @Test("setup with a terminal: the words are shown once, three are asked back, and words restores the same keys")
     func setup() async throws {
         let daemon = try await daemon()
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "wallet", "setup"],
-            hasTerminal: true,
-            environment: ["LC_ALL": "C.UTF-8"]
-        )
+        let program = try badgectl(daemon, "wallet", "setup", hasTerminal: true, environment: ["LC_ALL": "C.UTF-8"])
         for question in ["New PIN: ", "Repeat the new PIN: "] {
             #expect(await program.prints(question), "\(program.everything)")
             program.type("123456\n")
@@ -141,11 +136,7 @@ private struct Visitor: WalletUser {
         #expect(output.hasPrefix("address     0x"))
         // The words restore the same keys on another new card.
         let list = (1...12).map { words[$0] ?? "" }.joined(separator: " ")
-        let other = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "wallet", "words", "--own-puk"],
-            hasTerminal: true
-        )
+        let other = try badgectl(daemon, "wallet", "words", "--own-puk", hasTerminal: true)
         let answers = [
             ("12 words: ", list), ("New PIN: ", "222222"), ("Repeat the new PIN: ", "222222"),
             ("New PUK: ", "111122223333"), ("Repeat the new PUK: ", "111122223333"),

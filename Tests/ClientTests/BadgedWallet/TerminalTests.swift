@@ -29,8 +29,7 @@ import Text
         #expect(await program.prints("Sign this with the card?\r\n"))
         #expect(await program.prints("  quantity  1.3100 EOS\r\n"), "\(program.everything)")
         #expect(await program.prints("  memo      \\u{1b}[2Jhi\r\n"), "\(program.everything)")
-        #expect(await program.prints("Agree? [y/N] "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? [y/N] ", typing: "y\n"))
         #expect(await program.prints("2 tries are left.\r\nPIN: "))
         #expect(!program.echoes)
         program.type("111111\n")
@@ -54,8 +53,7 @@ import Text
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: hasTerminal)
         if hasTerminal {
-            #expect(await program.prints("Agree? [y/N] "))
-            program.type("\n")
+            #expect(await program.prints("Agree? [y/N] ", typing: "\n"))
         }
         #expect(await program.exitCode == 2, "\(program.everything)")
         #expect(program.text(.output) == "cancelled\n")
@@ -73,11 +71,9 @@ import Text
             peer.send(Played.result("transfer", 1))
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
-        #expect(await program.prints("Agree? [y/N] "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? [y/N] ", typing: "y\n"))
         #expect(await program.prints("Put the wallet card on the reader."))
-        #expect(await program.prints("PIN: "))
-        program.type("123456\n")
+        #expect(await program.prints("PIN: ", typing: "123456\n"))
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(await values(peer).last == "SET_PIN 123456")
     }
