@@ -15,7 +15,11 @@ import VirtualEID
 
 /// Tests reader failures that virtual readers cannot produce.
 @Suite("Reader failures", .timeLimit(.minutes(5)))
-struct ScriptedTests {
+@Loop struct ScriptedTests {
+    private let fixture: Fixture
+
+    init() async throws { fixture = try await Fixture() }
+
     private static let desk = ReaderDescription(name: "Desk")
 
     /// The errors of connections and commands, which the test sets.
@@ -88,15 +92,13 @@ struct ScriptedTests {
         """
 
     @Test("a card in exclusive use by another program is reported, and identified when it is free")
-    @Loop func exclusive() async throws {
-        let fixture = try await Fixture()
+    func exclusive() async throws {
         fixture.failures.connecting(.exclusive)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD exclusive
             """
         )
@@ -107,15 +109,13 @@ struct ScriptedTests {
     }
 
     @Test("an identified card in exclusive use is reported, and used when it is free")
-    @Loop func exclusiveLater() async throws {
-        let fixture = try await Fixture()
+    func exclusiveLater() async throws {
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play("< READER 3")
         fixture.failures.connecting(.exclusive)
         try await fixture.user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD exclusive
             """
         )
@@ -125,15 +125,13 @@ struct ScriptedTests {
     }
 
     @Test("refused access is reported")
-    @Loop func accessDenied() async throws {
-        let fixture = try await Fixture()
+    func accessDenied() async throws {
         fixture.failures.connecting(.accessDenied)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD accessDenied
             \(Script.cancelledInPlace)
             """
@@ -141,8 +139,7 @@ struct ScriptedTests {
     }
 
     @Test("a restart of the service during ENTER_PIN requests the card again, then the workflow continues")
-    @Loop func serviceRestarted() async throws {
-        let fixture = try await Fixture()
+    func serviceRestarted() async throws {
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
@@ -174,14 +171,14 @@ struct ScriptedTests {
             """
             <~ READER -
             <~ READER 3
-            """ + "\n" + Self.change
+            \(Self.change)
+            """
         )
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a stop of the service during PACE requests the card again, and the PIN is not reused")
-    @Loop func serviceGoneInPACE() async throws {
-        let fixture = try await Fixture()
+    func serviceGoneInPACE() async throws {
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
@@ -208,14 +205,14 @@ struct ScriptedTests {
             """
             <~ READER -
             <~ READER 3
-            """ + "\n" + Self.change
+            \(Self.change)
+            """
         )
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a reset by another program during PACE repeats the question for the PIN", arguments: 0..<5)
-    @Loop func resetInPACE(step: Int) async throws {
-        let fixture = try await Fixture()
+    func resetInPACE(step: Int) async throws {
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
@@ -229,29 +226,26 @@ struct ScriptedTests {
     }
 
     @Test("a failed identification is repeated without a message to the client", arguments: 0..<7)
-    @Loop func identifiedAtSecondTry(index: Int) async throws {
-        let fixture = try await Fixture()
+    func identifiedAtSecondTry(index: Int) async throws {
         fixture.failures.transmitting(.mute, at: index)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            """ + "\n" + Self.change
+            \(Script.begun)
+            \(Self.change)
+            """
         )
     }
 
     @Test("a card that never answers is reported, and works after it is inserted again")
-    @Loop func mute() async throws {
-        let fixture = try await Fixture()
+    func mute() async throws {
         fixture.failures.transmitting(.mute, times: 2)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD mute
             """
         )
@@ -262,21 +256,21 @@ struct ScriptedTests {
     }
 
     @Test("a reader without extended length can change the PIN")
-    @Loop func shortReader() async throws {
+    func shortReader() async throws {
         let fixture = try await Fixture(ReaderDescription(name: "Desk", hasExtendedLength: false))
         fixture.failures.transmitting(.tooLong) { $0.isExtended }
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            """ + "\n" + Self.change
+            \(Script.begun)
+            \(Self.change)
+            """
         )
     }
 
     @Test("a workflow that needs extended length reports an unsuitable reader")
-    @Loop func needsExtendedLength() async throws {
+    func needsExtendedLength() async throws {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
         backend.add(ReaderDescription(name: "Desk", hasExtendedLength: false))

@@ -22,8 +22,7 @@ struct NFCWorkflowTests {
         fixture.insert()
         try await user.play(
             """
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changedInPlace)
             """
@@ -57,9 +56,7 @@ struct NFCWorkflowTests {
         try await user.play(
             """
             \(Script.askedPINAtOnce)
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.wrongPIN(left: 2))
             > SET_PIN 000000
             < READER 1
             < ENTER_CAN 1
@@ -73,8 +70,7 @@ struct NFCWorkflowTests {
             > SET_PUK 0000000000
             < ENTER_PUK 0
             > SET_PUK 9876543210
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changedInPlace)
             """
@@ -107,8 +103,7 @@ struct NFCWorkflowTests {
         user = try await ScriptedClient(usedUp.server, reader: usedUp.reader)
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < ENTER_PUK 0
             > SET_PUK 9876543210
             < READER 0 inoperative
