@@ -41,12 +41,7 @@ struct AutomaticPINTests {
         }
     }
 
-    private static let toPIN = """
-        > RUN_AUTH
-        < AUTH
-        < \(AuthenticationTests.rights)
-        > ACCEPT
-        """
+    private static let toPIN = AuthenticationTests.accepted
 
     private static func set(_ pin: String) -> String { #"> {"automatic":true,"cmd":"SET_PIN","value":"\#(pin)"}"# }
 

@@ -9,13 +9,6 @@ import Text
 @Suite("badgectl: wallet", .timeLimit(.minutes(5))) struct WalletCommandTests {
     private typealias Played = PlayedWallet
 
-    private func commands(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("setup shows the PUK and the words once on the terminal, asks for three words, and clears the screen")
     func setup() async throws {
         let peer = try ScriptedPeer { peer in
@@ -43,7 +36,7 @@ import Text
         )
         #expect(program.text(.error) == "")
         #expect(
-            await commands(peer) == [
+            await peer.commandsWithValues() == [
                 "RUN_WALLET", "SET_NEW_PIN 123456", "ACCEPT", "ACCEPT", "SET_WORDS able absorb access",
                 "DEVICE_REGISTERED",
             ]
@@ -238,7 +231,7 @@ import Text
         #expect(await program.exitCode == 1)
         #expect(program.text(.output) == "")
         #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: nothing was signed\n"))
-        #expect(await commands(peer) == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
+        #expect(await peer.commandsWithValues() == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
     }
 
     @Test("contract sends the actions of a file, and says when the outcome is not known")
@@ -301,7 +294,7 @@ import Text
             #expect(
                 program.text(.error).hasPrefix("badgectl: error: that is another key UID: the card was not reset\n")
             )
-            #expect(await commands(peer) == [])
+            #expect(await peer.commandsWithValues() == [])
         }
     }
 
@@ -311,7 +304,7 @@ import Text
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID)
         #expect(await program.exitCode == 1)
         #expect(program.text(.error).contains("a script that has checked the key UID itself uses --yes"))
-        #expect(await commands(peer) == [])
+        #expect(await peer.commandsWithValues() == [])
     }
 
     @Test("status shows each wallet card with what to do next; --json writes the messages")
@@ -393,7 +386,7 @@ import Text
         #expect(await program.prints("Press Return when you have written it down: ", typing: "\u{3}"))
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
-        #expect(await commands(peer) == ["RUN_WALLET", "CANCEL"])
+        #expect(await peer.commandsWithValues() == ["RUN_WALLET", "CANCEL"])
     }
 
     @Test(

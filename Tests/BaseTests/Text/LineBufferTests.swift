@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
 import Testing
 import Text
 
@@ -95,14 +96,11 @@ extension LineBuffer {
     }
 
     @Test("10 000 partial reads become one line without a large buffer")
-    func halfLines() {
+    func halfLines() throws {
         let buffer = LineBuffer()
         for number in 0..<10_000 { #expect(buffer.feed(Array("\(number % 10)".utf8)).isEmpty) }
         #expect(buffer.capacity <= 32_768)
-        guard case .text(let text)? = buffer.feed([0x0A]).first else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let text)? = buffer.feed([0x0A]).first else { throw Unexpected("no line") }
         #expect(text.utf8.count == 10_000)
         #expect(text.hasPrefix("0123456789"))
     }
@@ -112,10 +110,7 @@ extension LineBuffer {
         let buffer = LineBuffer()
         let (secret, half) = (Array("{\"value\":\"123456\"}\n".utf8), Array("{\"cmd\":".utf8))
         _ = buffer.take((secret + half)[...])
-        guard case .text(let given)? = buffer.next() else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let given)? = buffer.next() else { throw Unexpected("no line") }
         // The memory belongs to the buffer and stays valid until the next fill.
         let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
         #expect(memory.elementsEqual(secret))
@@ -125,14 +120,11 @@ extension LineBuffer {
     }
 
     @Test("the memory of the last line is zeroed")
-    func wipedWhenEmpty() {
+    func wipedWhenEmpty() throws {
         let buffer = LineBuffer()
         let secret = Array("123456\n".utf8)
         _ = buffer.take(secret[...])
-        guard case .text(let given)? = buffer.next() else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let given)? = buffer.next() else { throw Unexpected("no line") }
         let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
         #expect(buffer.next() == nil)
         #expect(memory.allSatisfy { $0 == 0 })

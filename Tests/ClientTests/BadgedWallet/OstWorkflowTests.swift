@@ -12,14 +12,6 @@ import Text
         OstWorkflows(socketPath: peer.path, callbackQueue: DispatchQueue(label: "callbacks"))
     }
 
-    /// The commands with their values, in order.
-    private func commands(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("An app with the nine functions sets up no new card: it cannot show the PUK, nor ask the words back")
     func setup() async throws {
         let words = Array(repeating: #""able""#, count: 12).joined(separator: ",")
@@ -53,7 +45,7 @@ import Text
                 "getNewPin u", "showPuk 12", "pinValidated u", "showPaperWallet 12", "verifyMnemonics 3",
             ]
         )
-        #expect(await commands(peer).contains("SET_WORDS able absorb access"))
+        #expect(await peer.commandsWithValues().contains("SET_WORDS able absorb access"))
     }
 
     @Test("A PIN that the app has given is sent once; after a wrong one invalidPin asks")
@@ -78,7 +70,9 @@ import Text
         )
         #expect(await app.end() == "flowComplete resetPin card true")
         #expect(app.lines.all.dropLast() == ["invalidPin u", "pinValidated u"])
-        #expect(await commands(peer) == ["RUN_WALLET", "SET_PIN 111111", "SET_PIN 222222", "SET_NEW_PIN 333333"])
+        #expect(
+            await peer.commandsWithValues() == ["RUN_WALLET", "SET_PIN 111111", "SET_PIN 222222", "SET_NEW_PIN 333333"]
+        )
     }
 
     @Test("verifyData shows what is signed; without consent the workflow is cancelled", arguments: [true, false])

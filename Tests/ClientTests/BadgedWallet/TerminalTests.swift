@@ -6,13 +6,6 @@ import Text
 @Suite("An app of MYKEY that asks on its terminal", .timeLimit(.minutes(5))) struct TerminalTests {
     private typealias Played = PlayedWallet
 
-    private func values(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("The request is shown without control characters, and the PIN is typed without echo, once for each question")
     func agrees() async throws {
         let peer = try ScriptedPeer { peer in
@@ -39,7 +32,7 @@ import Text
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output).hasPrefix("success {"))
         #expect(!program.everything.contains("123456"))
-        let sent = await values(peer)
+        let sent = await peer.commandsWithValues()
         #expect(sent == ["WALLET_INIT", "WALLET_TRANSFER", "ACCEPT", "SET_PIN 111111", "SET_PIN 123456"])
     }
 
@@ -75,6 +68,6 @@ import Text
         #expect(await program.prints("Put the wallet card on the reader."))
         #expect(await program.prints("PIN: ", typing: "123456\n"))
         #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(await values(peer).last == "SET_PIN 123456")
+        #expect(await peer.commandsWithValues().last == "SET_PIN 123456")
     }
 }

@@ -77,8 +77,7 @@ import WalletFeature
         let link = ScriptedConnection(to: card)
         let reader = try #require(try await PKOCReader.select(on: link))
         guard case .credential = try await reader.read(for: PKOCSite(), on: .earliest) else {
-            Issue.record("the card has signed in this activation")
-            return
+            throw Unexpected("the card has signed in this activation")
         }
     }
 

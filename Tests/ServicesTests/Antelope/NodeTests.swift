@@ -105,8 +105,7 @@ struct NodeTests {
         let balance = try await fixture.node.balance(of: AccountName("alice"), in: eos, at: AccountName("eosio.token"))
         #expect(balance.balance?.description == "1.0000 EOS")
         guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
-            Issue.record("a transaction was executed twice")
-            return
+            throw Unexpected("a transaction was executed twice")
         }
         #expect(refusal.code == 3_040_008)
     }
@@ -178,8 +177,7 @@ struct NodeTests {
         await #expect(throws: NodeFailure.self) { try await node.stats(of: eos, at: name) }
         await #expect(throws: NodeFailure.self) { try await node.balance(of: name, in: eos, at: name) }
         guard case .unknown = await node.push(signed.packed, signed.signature) else {
-            Issue.record("the outcome of a push with the fault \(fault) is not unknown")
-            return
+            throw Unexpected("the outcome of a push with the fault \(fault) is not unknown")
         }
         #expect(fixture.double.state.questions == questions)
     }
@@ -213,8 +211,7 @@ struct NodeTests {
         let chain = try #require(ChainID(fixture.double.state.chain))
         let node = AntelopeNode(address, chain, fixture.session, userAgent: "badged/test")
         guard case .notSent = await node.push(signed.packed, signed.signature) else {
-            Issue.record("a transaction was sent to nobody")
-            return
+            throw Unexpected("a transaction was sent to nobody")
         }
     }
 
@@ -251,8 +248,7 @@ struct NodeTests {
         let node = AntelopeNode(address, chain, session, userAgent: "badged/test")
         _ = try? await node.info()
         guard case .unknown = await node.push(signed.packed, signed.signature) else {
-            Issue.record("the node has had the transaction")
-            return
+            throw Unexpected("the node has had the transaction")
         }
     }
 
@@ -290,10 +286,7 @@ struct NodeTests {
             _ = try await fixture.node.info()
             Issue.record("the node was asked")
         } catch {
-            guard case .unreachable(let words) = error else {
-                Issue.record("\(error)")
-                return
-            }
+            guard case .unreachable(let words) = error else { throw Unexpected("\(error)") }
             #expect(words.hasPrefix("the node cannot be trusted: "))
         }
         #expect(fixture.double.state.questions.isEmpty)

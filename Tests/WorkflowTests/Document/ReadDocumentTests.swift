@@ -142,6 +142,19 @@ struct ReadDocumentTests {
             client = try server.connect()
             _ = await client.exchange()
         }
+
+        /// Inserts the document, and begins a reading up to the question for the MRZ.
+        func begin(groups: [Int]? = nil) async {
+            backend.insert(into: "Desk")
+            let members = groups.map { #","groups":\#($0)"# } ?? ""
+            _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT"\#(members)}"#, "ENTER_MRZ")
+        }
+
+        /// Inserts the document, and reads it with the MRZ.
+        func read() async -> JSON? {
+            await begin()
+            return await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        }
     }
 
     @Test(
@@ -207,9 +220,7 @@ struct ReadDocumentTests {
     @Test("a fault is in the result, not an error")
     @Loop func suspect() async throws {
         let fixture = try await Fixture("aa-wrong-key")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["success"] == .bool(true))
         #expect(document?["verdict"] == .string("suspect"))
         #expect(document?["checks"]?["chip"]?["result"] == .string("failed"))
@@ -218,8 +229,7 @@ struct ReadDocumentTests {
     @Test("CANCEL ends the question, and the reader is free")
     @Loop func cancel() async throws {
         let fixture = try await Fixture("bac-td3-sha1")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         let end = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "DOCUMENT")
         #expect(end?["success"] == .bool(false))
         #expect(end?["error"] == .string("User_Cancelled"))
@@ -236,9 +246,7 @@ struct ReadDocumentTests {
     @Test("no value of the document is in the log")
     @Loop func log() async throws {
         let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        _ = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        _ = await fixture.read()
         let log = fixture.server.logged.joined(separator: "\n")
         for value in ["L898902C3", "ERIKSSON", "740812", "UTO", "654321"] { #expect(!log.contains(value)) }
     }
@@ -249,8 +257,7 @@ struct ReadDocumentTests {
     @Loop func wrongCAN() async throws {
         let fixture = try await Fixture("pace-only-td1")
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         let short = await client.ask(#"{"cmd":"SET_CAN","value":"12345"}"#, "ENTER_MRZ")
         #expect(short?["error"] == .string("malformed"))
         let wrong = await client.ask(#"{"cmd":"SET_CAN","value":"111111"}"#, "ENTER_CAN")
@@ -266,8 +273,7 @@ struct ReadDocumentTests {
     @Test("a typing error that a check digit shows does not reach the chip")
     @Loop func typingError() async throws {
         let fixture = try await Fixture("bac-td3-sha1")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         let before = fixture.script.commands.count
         let wrong = zoneLines.replacingOccurrences(of: "7408122", with: "7408222")
         let question = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(wrong)"}"#, "ENTER_MRZ")
@@ -318,8 +324,7 @@ struct ReadDocumentTests {
     @Loop func comesBack(number: Int) async throws {
         let fixture = try await Fixture("pace-gm-bac")
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2,7,11]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1, 2, 7, 11])
         fixture.script.leave(fixture.backend, at: number)
         await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         let wait = await client.next("INSERT_CARD", "DOCUMENT")
@@ -335,8 +340,7 @@ struct ReadDocumentTests {
     @Loop func anotherDocument() async throws {
         let fixture = try await Fixture("pace-gm-bac")
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         fixture.script.leave(fixture.backend, at: 12)
         await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         _ = await client.next("INSERT_CARD")
@@ -412,8 +416,7 @@ struct ReadDocumentTests {
     @Test("STATUS tells the group, its bytes and its length")
     @Loop func progress() async throws {
         let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1, 2])
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         var (groups, percents): (Set<Int>, [Int]) = ([], [])
         while let message = await fixture.client.next("STATUS", "DOCUMENT"), message["msg"] == .string("STATUS") {
@@ -430,8 +433,7 @@ struct ReadDocumentTests {
     @Test("CANCEL ends a reading during any command, and the reader is free after it", arguments: 0..<19)
     @Loop func cancelAtCommand(number: Int) async throws {
         let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         let before = fixture.script.commands.count
         let (reached, release) = fixture.script.hold(at: number)
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
@@ -460,8 +462,7 @@ struct ReadDocumentTests {
                 if reset { isReset.withLock { $0 = true } }
             }
         }
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         let (reached, release) = script.hold(at: 5)
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         for await _ in reached { break }
@@ -481,8 +482,7 @@ struct ReadDocumentTests {
     @Test("a chip that breaks PACE is not read with BAC")
     @Loop func noFallback() async throws {
         let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         fixture.script.before { command throws(CardError) in
             if command.ins == 0x86 { throw .other("disturbed") }
         }
@@ -496,9 +496,7 @@ struct ReadDocumentTests {
     @Test("without an authority the check is not done, and the verdict says so")
     @Loop func noAuthority() async throws {
         let fixture = try await Fixture("bac-aa-rsa", authorities: [])
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["result"] == .string("notDone"))
         let health = await fixture.client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
@@ -521,9 +519,7 @@ struct ReadDocumentTests {
     @Test("crl_required makes the verdict depend on a current revocation list")
     @Loop func requiresRevocationList() async throws {
         let fixture = try await Fixture("bac-aa-rsa", requiresRevocationList: true)
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["reason"] == .string("noRevocationList"))
     }
