@@ -50,6 +50,12 @@ enum Say {
         + #""msg":"HEALTH"}"#
     static let noAnchors =
         #"{"checks":[{"advice":"Import.","linksLearnt":0,"name":"trustAnchors","ok":false}],"msg":"HEALTH"}"#
+    static let scanning =
+        #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
+    /// The state of a scan with a fault.
+    static func scanning(error: String) -> String {
+        scanning.replacing(#""lastAdvertAgo""#, with: #""error":"\#(error)","errorAgo":5,"lastAdvertAgo""#)
+    }
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
 }
 
@@ -65,11 +71,16 @@ extension ScriptedPeer.Connection {
         answer("GET_HEALTH", Say.anchors)
     }
 
-    /// Plays the start of an authentication, up to the question for consent.
-    func startAuth() {
+    /// Plays the first messages of an authentication.
+    func beginAuth() {
         hasAnchors()
         command("RUN_AUTH")
         send(#"{"msg":"AUTH"}"#)
+    }
+
+    /// Plays the start of an authentication, up to the question for consent.
+    func startAuth() {
+        beginAuth()
         send(Say.rights())
         answer("GET_CERTIFICATE", Say.certificate)
     }
@@ -102,6 +113,17 @@ extension ScriptedPeer {
         try ScriptedPeer { peer in
             peer.start()
             for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+
+    /// Plays the start of a scan, and then the script.
+    static func scan(
+        _ state: String = Say.scanning,
+        then script: @escaping @Sendable (Connection) -> Void = { _ in }
+    ) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.answer("START_SCAN", state)
             script(peer)
         }
     }
@@ -178,4 +200,37 @@ func answer(_ program: RunningProgram, _ question: String, _ text: String) async
     #expect(await program.prints(question), "no \(question) in: \(program.everything)")
     #expect(!program.echoes)
     program.type(text + "\n")
+}
+
+/// The end of badgectl.
+extension RunningProgram {
+    /// Expects an exit code, and a text in standard error.
+    func ends(_ code: Int32, saying text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .error, at: place) { $0.contains(text) }
+    }
+
+    /// Expects an exit code, and a text with which standard error begins.
+    func ends(_ code: Int32, sayingFirst text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .error, at: place) { $0.hasPrefix(text) }
+    }
+
+    /// Expects an exit code, and the whole text of standard output.
+    func ends(_ code: Int32, printing text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .output, at: place) { $0 == text }
+    }
+
+    /// Expects an exit code, and a text in standard output.
+    func ends(_ code: Int32, showing text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .output, at: place) { $0.contains(text) }
+    }
+
+    private func expectEnd(
+        _ code: Int32,
+        _ stream: Stream,
+        at place: SourceLocation,
+        _ isRight: (String) -> Bool
+    ) async {
+        #expect(await exitCode == code, "\(everything)", sourceLocation: place)
+        #expect(isRight(text(stream)), "\(everything)", sourceLocation: place)
+    }
 }

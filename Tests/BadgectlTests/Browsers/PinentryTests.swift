@@ -78,8 +78,7 @@ private final class Programs: Sendable {
             peer.send(Say.authenticated)
         }
         let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         // The third button grants only the required rights.
         #expect(await peer.received().contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
         #expect(values(await peer.received()).suffix(2) == ["SET_PIN 111111", "SET_PIN 123456"])
@@ -104,8 +103,7 @@ private final class Programs: Sendable {
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
         let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: not agreed: the service got no data\n"))
+        await program.ends(1, saying: "badgectl: error: not agreed: the service got no data\n")
     }
 
     @Test("When the card leaves, the window of its question closes")
@@ -156,8 +154,7 @@ private final class Programs: Sendable {
         let peer = try ScriptedPeer { _ in }
         let arguments = ["--socket", peer.path, "auth", Self.url, "--pinentry"]
         let program = try RunningProgram("badgectl", arguments, environment: ["PATH": "/nowhere"])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: pinentry cannot be used here\nhint: install "))
+        await program.ends(1, sayingFirst: "badgectl: error: pinentry cannot be used here\nhint: install ")
         let both = try RunningProgram("badgectl", arguments + ["--pin-stdin"])
         #expect(await both.exitCode == 2)
     }

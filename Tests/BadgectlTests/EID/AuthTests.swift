@@ -30,8 +30,7 @@ import Text
         #expect(await program.prints("PIN: "))
         #expect(!program.echoes)
         program.type("123456\n")
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         let lines = program.dialogue.split(separator: "\n").filter { !$0.hasPrefix("Agree? ") }
         #expect(
             lines.joined(separator: "\n") == """
@@ -69,8 +68,7 @@ import Text
         }
         let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
         #expect(await program.prints("Agree? ", typing: answer))
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: the service got no data\n"))
+        await program.ends(1, sayingFirst: "badgectl: error: not agreed: the service got no data\n")
     }
 
     @Test("A script agrees with --yes, gives the PIN on standard input, and gets only messages with --json")
@@ -93,8 +91,7 @@ import Text
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
         let program = try badgectl(peer, "auth", Self.url, "--pin-stdin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        await program.ends(1, printing: "")
         // The service and its request are shown where the question would be.
         #expect(program.text(.error).contains("The service asks for:\n"))
         #expect(
@@ -112,17 +109,14 @@ import Text
     @Test("A failure says what has happened, why and what to do, and shows the way back")
     func failure() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.send(
                 #"{"msg":"AUTH","result":{"description":"D.","language":"en","major":"x#error","message":"The server could "#
                     + #"not be reached.","minor":"y","reason":"Get_TcToken_Network_Error"},"url":"https://a.example/e"}"#
             )
         }
         let program = try badgectl(peer, "auth", Self.url, "--developer-mode")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "https://a.example/e\n")
+        await program.ends(1, printing: "https://a.example/e\n")
         #expect(
             program.text(.error) == """
                 badgectl: error: the server could not be reached (Get_TcToken_Network_Error): the service got no data
@@ -140,11 +134,9 @@ import Text
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
         }
         let program = try badgectl(peer, "auth", "nonsense")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
+        await program.ends(1, saying: "Validation of tcTokenURL failed")
         let usage = try RunningProgram("badgectl", ["auth"])
-        #expect(await usage.exitCode == 2)
-        #expect(usage.text(.error).hasPrefix("badgectl: error: auth needs URL, or --self\n"))
+        await usage.ends(2, sayingFirst: "badgectl: error: auth needs URL, or --self\n")
     }
 
     @Test("--self takes no address, and says what is missing in badged.conf")
@@ -152,7 +144,6 @@ import Text
         let both = try RunningProgram("badgectl", ["auth", "--self", "https://a.example/"])
         #expect(await both.exitCode == 2)
         let unnamed = try RunningProgram("badgectl", ["auth", "--self"])
-        #expect(await unnamed.exitCode == 1)
-        #expect(unnamed.text(.error).contains("self_information = ADDRESS"))
+        await unnamed.ends(1, saying: "self_information = ADDRESS")
     }
 }

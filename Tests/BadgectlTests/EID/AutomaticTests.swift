@@ -37,8 +37,7 @@ import Text
         }
         let list = "Address, FamilyName, AgeVerification, Pseudonym"
         let program = try auth(peer, ["--rights", list], credentials: folder.path)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         let lines = await peer.received()
         #expect(lines.contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
         #expect(automatic(lines).count == 1 && values(lines).last == "SET_PIN 123456")
@@ -53,8 +52,7 @@ import Text
             peer.send(Self.rejected)
         }
         let program = try auth(peer, ["--rights", "Address,FamilyName", "--pin-file", path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("the service requires more than --rights allows"))
+        await program.ends(1, saying: "the service requires more than --rights allows")
         withExtendedLifetime(folder) {}
     }
 
@@ -74,8 +72,7 @@ import Text
             peer.send(Self.rejected)
         }
         let program = try auth(peer, ["--rights", "all", "--pin-file", path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains(text), "\(program.everything)")
+        await program.ends(1, saying: text)
         #expect(values(await peer.received()).filter { $0.hasPrefix("SET_PIN") } == ["SET_PIN 123456"])
         withExtendedLifetime(folder) {}
     }
@@ -105,8 +102,7 @@ import Text
         }
         let program = try badgectl(peer, "agent", "--automatic", "--rights", "all", "--pin-file", path)
         if isWrong {
-            #expect(await program.exitCode == 1)
-            #expect(program.text(.error).contains("is wrong"), "\(program.everything)")
+            await program.ends(1, saying: "is wrong")
             #expect(values(await peer.received()).filter { $0.hasPrefix("SET_PIN") } == ["SET_PIN 123456"])
         } else {
             // badged has closed the connection, so the agent waits for it.
@@ -135,8 +131,7 @@ import Text
             input: "",
             environment: ["LC_ALL": "C.UTF-8"]
         )
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains(text), "\(program.everything)")
+        await program.ends(1, saying: text)
         withExtendedLifetime(folder) {}
     }
 

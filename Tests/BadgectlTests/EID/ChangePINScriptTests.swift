@@ -57,8 +57,7 @@ import Text
             }
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
+        await program.ends(1, saying: "badgectl: error: \(error)\nhint: ")
         #expect(await peer.commands().last == "CANCEL")
         for secret in ["12345x", "77777", "1234\n"] { #expect(!program.everything.contains(secret)) }
     }
@@ -70,8 +69,7 @@ import Text
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: there is no terminal to ask on\nhint: "))
+        await program.ends(1, sayingFirst: "badgectl: error: there is no terminal to ask on\nhint: ")
         #expect(values(await peer.received()) == [])
     }
 
@@ -115,8 +113,7 @@ import Text
             peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n"))
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n")
         let blind = try ScriptedPeer.pinChange { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
@@ -124,8 +121,7 @@ import Text
             peer.send(Say.changed)
         }
         let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
-        #expect(await other.exitCode == 0)
-        #expect(other.text(.error).hasPrefix("Put the ID card on the reader.\n"))
+        await other.ends(0, sayingFirst: "Put the ID card on the reader.\n")
         #expect(other.text(.output) == "The PIN has been changed.\n")
     }
 
@@ -142,8 +138,7 @@ import Text
             peer.answer("RUN_CHANGE_PIN", message)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
+        await program.ends(1, saying: "badgectl: error: \(error)\nhint: ")
     }
 
     @Test("When the card slips, a script ends with 1 and says what to do")
@@ -153,8 +148,7 @@ import Text
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("\nbadgectl: error: the card has slipped on the reader\nhint: "))
+        await program.ends(1, saying: "\nbadgectl: error: the card has slipped on the reader\nhint: ")
     }
 
     @Test("Success with a reason, as other servers report it, is a failure")

@@ -74,21 +74,17 @@ import Testing
             peer.hangUp()
         }
         let other = try Self.start(closing)
-        #expect(await other.exitCode == 3)
-        #expect(other.text(.error).contains(": \(words)\nhint: "), "\(other.everything)")
+        await other.ends(3, saying: ": \(words)\nhint: ")
     }
 
     @Test("before the consent nothing was asked or sent")
     func early() async throws {
         let closing = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.hangUp()
         }
         let program = try Self.start(closing)
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains(": the service got no data\nhint: "), "\(program.everything)")
+        await program.ends(3, saying: ": the service got no data\nhint: ")
     }
 
     @Test(
@@ -111,8 +107,7 @@ import Testing
             peer.send(Self.failed(members, reason: reason))
         }
         let program = try Self.start(peer)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(words)\nhint: "), "\(program.everything)")
+        await program.ends(1, saying: "badgectl: error: \(words)\nhint: ")
     }
 
     @Test("a service that has read nothing has not received the data")

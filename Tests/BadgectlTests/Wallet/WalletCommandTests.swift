@@ -107,8 +107,7 @@ import Text
         await answer(program, "12 words: ", words)
         #expect(await program.prints("Word 3 is not in the list."))
         await answer(program, "12 words: ", words)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output).contains("key UID     \(Played.keyUID)\n"))
+        await program.ends(0, showing: "key UID     \(Played.keyUID)\n")
         #expect(!program.everything.contains("abandon"))
         let start = try JSON(Array(try #require(await peer.received().first).utf8))
         #expect(start["keyUID"] == .string(Played.keyUID) && start["generatePUK"] == .bool(true))
@@ -132,8 +131,7 @@ import Text
         }
         let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
         let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "The PIN has been changed.\n")
+        await program.ends(0, printing: "The PIN has been changed.\n")
         let said = program.text(.error).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }
         #expect(
             said == [
@@ -181,8 +179,7 @@ import Text
         #expect(await program.prints("text    hello\r\n"))
         #expect(await program.prints("Sign? [y/N] ", typing: "y\n"))
         await answer(program, "PIN: ", "123456")
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "\(Played.signature)\n\(Played.publicKey)\n")
+        await program.ends(0, printing: "\(Played.signature)\n\(Played.publicKey)\n")
         #expect(program.text(.error) == "")
     }
 
@@ -205,8 +202,7 @@ import Text
             ],
             input: "123456\n"
         )
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "ab12\n")
+        await program.ends(0, printing: "ab12\n")
         let said = program.text(.error)
         for line in ["action      transfer of eosio.token", "quantity  1.3100 EOS", "memo      \\u{1b}[2Jhi"] {
             #expect(said.contains(line), "\(said)")
@@ -228,8 +224,7 @@ import Text
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
         #expect(await program.prints("Sign? [y/N] ", typing: "\n"))
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        await program.ends(1, printing: "")
         #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: nothing was signed\n"))
         #expect(await peer.commandsWithValues() == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
     }
@@ -244,8 +239,7 @@ import Text
             peer.answer("WALLET_CONTRACT", Played.result("contract", 10005, #","txId":"ab12""#))
         }
         let program = try badgectl(peer, "wallet", "contract", folder.path + "/actions.json", "--yes")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        await program.ends(1, printing: "")
         #expect(
             program.text(.error).contains("hint: it is not known whether it was carried out: look at the chain for")
         )
@@ -268,11 +262,9 @@ import Text
             "badgectl",
             ["--socket", "/nowhere/x", "wallet", "contract", folder.path + "/actions.json"]
         )
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("actions.json"))
+        await program.ends(1, saying: "actions.json")
         let missing = try RunningProgram("badgectl", ["wallet", "contract", folder.path + "/none"])
-        #expect(await missing.exitCode == 1)
-        #expect(missing.text(.error).hasPrefix("badgectl: error: cannot read "))
+        await missing.ends(1, sayingFirst: "badgectl: error: cannot read ")
     }
 
     @Test("reset-card destroys nothing before the key UID was typed", arguments: [true, false])
@@ -302,8 +294,7 @@ import Text
     func resetScript() async throws {
         let peer = try ScriptedPeer { _ in }
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("a script that has checked the key UID itself uses --yes"))
+        await program.ends(1, saying: "a script that has checked the key UID itself uses --yes")
         #expect(await peer.commandsWithValues() == [])
     }
 
@@ -340,8 +331,7 @@ import Text
         #expect(json.text(.output).contains(#""msg":"READER_LIST""#))
         let none = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(Say.reader())) }
         let empty = try badgectl(none, "wallet", "status")
-        #expect(await empty.exitCode == 1)
-        #expect(empty.text(.error).hasPrefix("badgectl: error: no reader has a wallet card\n"))
+        await empty.ends(1, sayingFirst: "badgectl: error: no reader has a wallet card\n")
     }
 
     @Test(
@@ -361,8 +351,7 @@ import Text
     )
     func usage(arguments: [String], text: String) async throws {
         let program = try RunningProgram("badgectl", ["--socket", "/nowhere/x"] + arguments)
-        #expect(await program.exitCode == 2)
-        #expect(program.text(.error).hasPrefix("badgectl: error: \(text)"), "\(program.text(.error))")
+        await program.ends(2, sayingFirst: "badgectl: error: \(text)")
     }
 
     @Test("A user without the permission is denied with 4")
@@ -371,8 +360,7 @@ import Text
             peer.answer("RUN_WALLET", #"{"msg":"ACCESS_DENIED","error":"RUN_WALLET"}"#)
         }
         let program = try badgectl(peer, "wallet", "unpair")
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_WALLET to this user\n"))
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_WALLET to this user\n")
     }
 
     @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")

@@ -123,17 +123,14 @@ import Text
         let id = try #require(user?["mpinId"]?.string)
         #expect(await stage.run("MPIN_RESTART_REGISTRATION", stage.who)["user"]?["mpinId"]?.string == id)
         try await stage.servers.lab(.post, "activate/\(id)")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
         #expect(await stage.logIn().status == "OK")
     }
 
     @Test("a registration that badged has lost at its end is repeated")
     func lostSecret() async throws {
         #expect(await stage.setBackend() == "OK")
-        for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION"] {
-            #expect(await stage.status(command, stage.who) == "OK", "\(command)")
-        }
+        await stage.succeed("MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION")
         let later = try await MPinStage(after: stage)
         #expect(await later.setBackend() == "OK")
         let refused = await later.run("MPIN_FINISH_REGISTRATION", stage.who)
@@ -148,12 +145,9 @@ import Text
     func shareServedOnce() async throws {
         let url = stage.servers.url("secret-503@1")
         #expect(await stage.setBackend(url) == "OK")
-        for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION"] {
-            #expect(await stage.status(command, stage.who) == "OK", "\(command)")
-        }
+        await stage.succeed("MPIN_MAKE_USER", "MPIN_START_REGISTRATION")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "HTTP_SERVER_ERROR")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
         #expect(try await stage.servers.paths(below: url).count { $0.contains("/signature/") } == 1)
     }
 
