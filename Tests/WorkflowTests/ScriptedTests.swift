@@ -83,6 +83,12 @@ import VirtualEID
             let server = try await TestServer.started(backend, readers: [description.name])
             user = try await ScriptedClient(server, reader: description.name)
         }
+
+        /// Inserts the card, and begins a PIN change up to the question for the PIN.
+        func insertAndAsk() async throws {
+            backend.insert(into: "Desk")
+            try await user.play("< READER 3\n\(Script.askedPINAtOnce)")
+        }
     }
 
     private static let change = """
@@ -91,13 +97,14 @@ import VirtualEID
         \(Script.changedInPlace)
         """
 
-    @Test("a card in exclusive use by another program is reported, and identified when it is free")
-    func exclusive() async throws {
-        fixture.failures.connecting(.exclusive)
+    @Test("a card in exclusive use by another program is reported, and used when it is free", arguments: [false, true])
+    func exclusive(isIdentified: Bool) async throws {
+        if !isIdentified { fixture.failures.connecting(.exclusive) }
         fixture.backend.insert(into: "Desk")
+        try await fixture.user.play(isIdentified ? "< READER 3" : "< READER ?")
+        fixture.failures.connecting(.exclusive)
         try await fixture.user.play(
             """
-            < READER ?
             \(Script.begun)
             < INSERT_CARD exclusive
             """
@@ -105,23 +112,7 @@ import VirtualEID
         await fixture.user.isQuiet()
         fixture.failures.connecting(nil)
         fixture.backend.change(Self.desk)
-        try await fixture.user.play("< READER 3\n" + Self.change)
-    }
-
-    @Test("an identified card in exclusive use is reported, and used when it is free")
-    func exclusiveLater() async throws {
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play("< READER 3")
-        fixture.failures.connecting(.exclusive)
-        try await fixture.user.play(
-            """
-            \(Script.begun)
-            < INSERT_CARD exclusive
-            """
-        )
-        fixture.failures.connecting(nil)
-        fixture.backend.change(Self.desk)
-        try await fixture.user.play(Self.change)
+        try await fixture.user.play((isIdentified ? "" : "< READER 3\n") + Self.change)
     }
 
     @Test("refused access is reported")
@@ -179,13 +170,7 @@ import VirtualEID
 
     @Test("a stop of the service during PACE requests the card again, and the PIN is not reused")
     func serviceGoneInPACE() async throws {
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play(
-            """
-            < READER 3
-            \(Script.askedPINAtOnce)
-            """
-        )
+        try await fixture.insertAndAsk()
         let backend = fixture.backend
         fixture.failures.transmitting(.serviceUnavailable) { command in
             if command.isToken { backend.remove("Desk") }
@@ -213,13 +198,7 @@ import VirtualEID
 
     @Test("a reset by another program during PACE repeats the question for the PIN", arguments: 0..<5)
     func resetInPACE(step: Int) async throws {
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play(
-            """
-            < READER 3
-            \(Script.askedPINAtOnce)
-            """
-        )
+        try await fixture.insertAndAsk()
         fixture.failures.transmitting(.reset, at: step)
         try await fixture.user.play("> SET_PIN 123456\n" + Self.change)
         #expect(await fixture.card.eidState?.judgedPINs == 1)

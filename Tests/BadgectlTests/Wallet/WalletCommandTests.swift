@@ -11,9 +11,7 @@ import Text
 
     @Test("setup shows the PUK and the words once on the terminal, asks for three words, and clears the screen")
     func setup() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.playSetup()
-        }
+        let peer = try ScriptedPeer { $0.playSetup() }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
         await answer(program, "Repeat the new PIN: ", "123456")
@@ -46,9 +44,7 @@ import Text
 
     @Test("With --json the words and the PUK are on the terminal alone")
     func json() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.playSetup()
-        }
+        let peer = try ScriptedPeer { $0.playSetup() }
         let program = try badgectl(peer, "wallet", "setup", "--json", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
         await answer(program, "Repeat the new PIN: ", "123456")
@@ -115,20 +111,7 @@ import Text
 
     @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")
     func tries() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.enter("PIN", 1, left: 2), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 1))
-            peer.prompt(Played.enter("PIN", 2, left: 1), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 0))
-            peer.prompt(Played.enter("PUK", 3, left: 5), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 4), "SET_NEW_PIN")
-            peer.send(Played.invalid("PUK", left: 1))
-            peer.prompt(Played.enter("PUK", 5, left: 1), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 6), "SET_NEW_PIN")
-            peer.send(Played.validated)
-            peer.send(Played.complete("RESET_PIN", Played.card))
-        }
+        let peer = try ScriptedPeer { $0.playResetPIN(lastTries: 1) }
         let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
         let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
         await program.ends(0, printing: "The PIN has been changed.\n")
@@ -365,11 +348,7 @@ import Text
 
     @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")
     func interrupted() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.paperWallet(1), "CANCEL")
-            peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-        }
+        let peer = try ScriptedPeer { $0.playCancelled("SETUP_DEVICE", at: Played.paperWallet(1)) }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         #expect(await program.prints("Press Return when you have written it down: ", typing: "\u{3}"))
         #expect(await program.exitCode == 130)

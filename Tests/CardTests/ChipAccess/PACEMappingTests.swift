@@ -75,11 +75,7 @@ struct NinetyThreeOhThree: Decodable {
     let activeAuthentication: ActiveAuthentication
     let pace: [Run]
 
-    static let examples: NinetyThreeOhThree? = {
-        let file = testsFolder.appending(path: "Vectors/icao-9303-11-worked-examples.json")
-        guard let data = try? Data(contentsOf: file) else { return nil }
-        return try? JSONDecoder().decode(NinetyThreeOhThree.self, from: data)
-    }()
+    static let examples = try? vectors("icao-9303-11-worked-examples.json", as: NinetyThreeOhThree.self)
 }
 
 extension NinetyThreeOhThree.Run {

@@ -50,8 +50,7 @@ struct WorkedExample: Decodable {
     let exchange: [Exchange]
 
     static func load() throws -> WorkedExample {
-        let file = testsFolder.appending(path: "Vectors/pace-ecdh-gm-worked-example.json")
-        return try JSONDecoder().decode(WorkedExample.self, from: Data(contentsOf: file))
+        try vectors("pace-ecdh-gm-worked-example.json", as: WorkedExample.self)
     }
 
     func parameters() throws -> PACEParameters {

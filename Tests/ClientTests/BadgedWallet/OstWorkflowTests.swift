@@ -21,11 +21,7 @@ import Text
             #"{"msg":"ENTER_WORDS","userId":"u","positions":[1,2,3],"question":1}"#,
         ]
         for question in questions {
-            let peer = try ScriptedPeer { peer in
-                peer.command("RUN_WALLET")
-                peer.prompt(question, "CANCEL")
-                peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-            }
+            let peer = try ScriptedPeer { $0.playCancelled("SETUP_DEVICE", at: question) }
             let app = OstApp(["123456"])
             workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
             let end = await app.end()
@@ -116,11 +112,7 @@ import Text
         final class Forgetful: OstApp {
             override func getPin(_ userId: String, delegate: any OstPinAcceptDelegate) { lines.add("getPin") }
         }
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.enter("PIN", 1, left: 3), "CANCEL")
-            peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
-        }
+        let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: Played.enter("PIN", 1, left: 3)) }
         let app = Forgetful()
         workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
         #expect(await app.end() == "flowInterrupted addSession userCanceled: the app has not answered")
@@ -139,11 +131,7 @@ import Text
             (Played.registerDevice(1, error: "Invalid apiResponse"), "invalidAPIResponse: Invalid apiResponse"),
         ]
         for (question, reason) in questions {
-            let peer = try ScriptedPeer { peer in
-                peer.command("RUN_WALLET")
-                peer.prompt(question, "CANCEL")
-                peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
-            }
+            let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: question) }
             let app = OstApp()
             workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
             let end = await app.end()
