@@ -308,10 +308,7 @@ struct BadDaemonTests {
         }
         let badged = try await DaemonConnection.connect(to: peer.path)
         let error = await #expect(throws: ClientError.self) { try await badged.changePIN(user: ObservingUser()) }
-        guard case .malformed = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        guard case .malformed = error else { throw Unexpected("\(String(describing: error))") }
         for await _ in badged.events {}
         #expect(badged.ending == error)
         #expect(error?.advice == "check the path of the socket")

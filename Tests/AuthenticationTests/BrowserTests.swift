@@ -33,8 +33,7 @@ struct BrowserTests {
 
     /// Ends the agent with Ctrl-C.
     private func interrupt(_ agent: RunningProgram) async {
-        agent.signal(SIGINT)
-        #expect(await agent.exitCode == 130)
+        #expect(await agent.exitCode(after: SIGINT) == 130)
     }
 
     private func get(_ url: String) async throws -> String {
@@ -53,14 +52,11 @@ struct BrowserTests {
 
     @Test("the agent takes consent and PIN, and the browser returns to the service; twice")
     func authentication() async throws {
-        defer { eidServer.stop() }
         let agent = try await startAgent()
         for _ in 0..<2 {
             async let answer = get(try eidServer.tcTokenURL())
-            #expect(await agent.prints("Agree? "))
-            agent.type("y\n")
-            #expect(await agent.prints("PIN: "))
-            agent.type("123456\n")
+            #expect(await agent.prints("Agree? ", typing: "y\n"))
+            #expect(await agent.prints("PIN: ", typing: "123456\n"))
             let head = try await answer
             let session = try #require(eidServer.report()?["session"]?.string)
             #expect(head.hasPrefix("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 303 See Other\r\n"))
@@ -74,7 +70,6 @@ struct BrowserTests {
 
     @Test("a second badged with the same port asks the first one to show itself")
     func secondInstance() async throws {
-        defer { eidServer.stop() }
         let agent = try await startAgent()
         let second = try await RunningDaemon(configuration: "[activation]\nenabled=yes\nport=\(port)\n")
         #expect(await agent.prints("A browser has asked this program to show itself."))
@@ -84,7 +79,6 @@ struct BrowserTests {
 
     @Test("a browser that disconnects ends its authentication, and the agent continues")
     func disconnected() async throws {
-        defer { eidServer.stop() }
         let agent = try await startAgent()
         let browser = try TestBrowserPort.begin(request(try eidServer.tcTokenURL()), port: port)
         #expect(await agent.prints("Agree? "))
@@ -97,11 +91,9 @@ struct BrowserTests {
 
     @Test("a user who declines sends the browser back with the reason, and the agent continues")
     func declined() async throws {
-        defer { eidServer.stop() }
         let agent = try await startAgent()
         async let answer = get(try eidServer.tcTokenURL())
-        #expect(await agent.prints("Agree? "))
-        agent.type("n\n")
+        #expect(await agent.prints("Agree? ", typing: "n\n"))
         #expect(try await answer.contains("ResultMajor=error&ResultMinor=cancellationByUser\r\n"))
         #expect(await agent.prints("not agreed: the service got no data"))
         await expectReady(agent)

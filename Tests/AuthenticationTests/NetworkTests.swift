@@ -10,8 +10,12 @@ import VirtualEID
 import Wire
 
 @Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(5)))
-struct NetworkTests {
-    static let services: [[String: String]] = [
+@Loop struct NetworkTests {
+    private let eidServer: EIDServer
+
+    init() throws { eidServer = try EIDServer() }
+
+    nonisolated static let services: [[String: String]] = [
         [:], ["mode": "attached"], ["keepalive": "0"], ["keepalive": "0", "mode": "attached"], ["can": "1"],
         ["init": "1"], ["additional": "1"], ["chain": "link"], ["chain": "late"], ["cvca": "1", "reverse": "1"],
         ["batch": "1", "le": "100"], ["optional": "", "requiredchat": "0"], ["accept": "9000"],
@@ -19,9 +23,7 @@ struct NetworkTests {
     ]
 
     @Test("every option of a service works, and the eID-Server notes nothing unusual", arguments: services)
-    @Loop func service(parameters: [String: String]) async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
+    func service(parameters: [String: String]) async throws {
         let server = try await TestServer.online(eidServer)
         let run = try await AuthenticationRun(server, try eidServer.tcTokenURL(parameters))
         #expect(run.outcome == "ok" && run.unexpected.isEmpty, "\(run.outcome) \(run.unexpected)")
@@ -33,9 +35,7 @@ struct NetworkTests {
     }
 
     @Test("ten clients authenticate at the same time with ten cards")
-    @Loop func ten() async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
+    func ten() async throws {
         let server = try await TestServer.online(eidServer, readers: 10)
         let url = try eidServer.tcTokenURL()
         let runs = (1...10).map { number in
@@ -47,9 +47,7 @@ struct NetworkTests {
     }
 
     @Test("a service without a trust anchor gets no data, and no card is asked for")
-    @Loop func noAnchor() async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
+    func noAnchor() async throws {
         let server = try await TestServer.online(eidServer) { $0.trustAnchors = TrustAnchors() }
         let run = try await AuthenticationRun(server, try eidServer.tcTokenURL())
         #expect(run.outcome == "invalidCertificatePath Pre_Verification_Invalid_Certificate_Chain")
@@ -61,9 +59,7 @@ struct NetworkTests {
         "with a root that is over, a service that sends the link to the next one goes on working",
         arguments: [("link", "ok"), ("", "invalidCertificatePath Pre_Verification_Certificate_Expired")]
     )
-    @Loop func rootIsOver(chain: String, outcome: String) async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
+    func rootIsOver(chain: String, outcome: String) async throws {
         let root = try CertificateRecipe.root.changed {
             ($0.effective, $0.expiration) = ([1, 6, 0, 1, 0, 1], [1, 9, 1, 2, 3, 1])
         }.certificate()
@@ -73,9 +69,7 @@ struct NetworkTests {
     }
 
     @Test("developer mode accepts test services and refuses productive ones")
-    @Loop func developerMode() async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
+    func developerMode() async throws {
         let url = try eidServer.tcTokenURL()
         let test = try await TestServer.online(eidServer)
         #expect(try await AuthenticationRun(test, url, developerMode: true).outcome == "ok")

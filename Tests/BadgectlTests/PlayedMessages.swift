@@ -50,6 +50,12 @@ enum Say {
         + #""msg":"HEALTH"}"#
     static let noAnchors =
         #"{"checks":[{"advice":"Import.","linksLearnt":0,"name":"trustAnchors","ok":false}],"msg":"HEALTH"}"#
+    static let scanning =
+        #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
+    /// The state of a scan with a fault.
+    static func scanning(error: String) -> String {
+        scanning.replacing(#""lastAdvertAgo""#, with: #""error":"\#(error)","errorAgo":5,"lastAdvertAgo""#)
+    }
     static let insertCard = #"{"msg":"INSERT_CARD"}"#
 }
 
@@ -65,11 +71,16 @@ extension ScriptedPeer.Connection {
         answer("GET_HEALTH", Say.anchors)
     }
 
-    /// Plays the start of an authentication, up to the question for consent.
-    func startAuth() {
+    /// Plays the first messages of an authentication.
+    func beginAuth() {
         hasAnchors()
         command("RUN_AUTH")
         send(#"{"msg":"AUTH"}"#)
+    }
+
+    /// Plays the start of an authentication, up to the question for consent.
+    func startAuth() {
+        beginAuth()
         send(Say.rights())
         answer("GET_CERTIFICATE", Say.certificate)
     }
@@ -93,25 +104,85 @@ extension ScriptedPeer.Connection {
     }
 }
 
+extension ScriptedPeer {
+    /// Plays a PIN change that asks for these values, and then the script.
+    static func pinChange(
+        asking kinds: String...,
+        then script: @escaping @Sendable (Connection) -> Void = { _ in }
+    ) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.start()
+            for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+
+    /// Plays the start of a scan, and then the script.
+    static func scan(
+        _ state: String = Say.scanning,
+        then script: @escaping @Sendable (Connection) -> Void = { _ in }
+    ) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.answer("START_SCAN", state)
+            script(peer)
+        }
+    }
+
+    /// Plays an authentication up to the question for consent, and then the script.
+    static func authentication(then script: @escaping @Sendable (Connection) -> Void) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.startAuth()
+            script(peer)
+        }
+    }
+
+    /// Plays an authentication that gets the consent and asks for these values, and then the script.
+    static func acceptedAuthentication(
+        asking kinds: String...,
+        then script: @escaping @Sendable (Connection) -> Void
+    ) throws -> ScriptedPeer {
+        try authentication { peer in
+            peer.command("ACCEPT")
+            for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+}
+
 /// Starts badgectl with a scripted badged.
 func badgectl(
     _ peer: ScriptedPeer,
     _ arguments: String...,
     input: String? = "",
-    hasTerminal: Bool = false
+    hasTerminal: Bool = false,
+    columns: UInt16 = 1000,
+    environment: [String: String] = ["LC_ALL": "C.UTF-8"]
 ) throws -> RunningProgram {
     try RunningProgram(
         "badgectl",
         ["--socket", peer.path] + arguments,
         input: input,
         hasTerminal: hasTerminal,
-        environment: ["LC_ALL": "C.UTF-8"]
+        columns: columns,
+        environment: environment
     )
 }
 
 /// Starts badgectl with the program badged.
-func badgectl(_ daemon: RunningDaemon, _ arguments: String..., input: String? = "") throws -> RunningProgram {
-    try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
+func badgectl(
+    _ daemon: RunningDaemon,
+    _ arguments: String...,
+    input: String? = "",
+    hasTerminal: Bool = false,
+    environment: [String: String] = [:]
+) throws -> RunningProgram {
+    try RunningProgram(
+        "badgectl",
+        ["--socket", daemon.path] + arguments,
+        input: input,
+        hasTerminal: hasTerminal,
+        environment: environment
+    )
 }
 
 /// The SET commands among received lines with their values, in order.
@@ -129,4 +200,37 @@ func answer(_ program: RunningProgram, _ question: String, _ text: String) async
     #expect(await program.prints(question), "no \(question) in: \(program.everything)")
     #expect(!program.echoes)
     program.type(text + "\n")
+}
+
+/// The end of badgectl.
+extension RunningProgram {
+    /// Expects an exit code, and a text in standard error.
+    func ends(_ code: Int32, saying text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .error, at: place) { $0.contains(text) }
+    }
+
+    /// Expects an exit code, and a text with which standard error begins.
+    func ends(_ code: Int32, sayingFirst text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .error, at: place) { $0.hasPrefix(text) }
+    }
+
+    /// Expects an exit code, and the whole text of standard output.
+    func ends(_ code: Int32, printing text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .output, at: place) { $0 == text }
+    }
+
+    /// Expects an exit code, and a text in standard output.
+    func ends(_ code: Int32, showing text: String, at place: SourceLocation = #_sourceLocation) async {
+        await expectEnd(code, .output, at: place) { $0.contains(text) }
+    }
+
+    private func expectEnd(
+        _ code: Int32,
+        _ stream: Stream,
+        at place: SourceLocation,
+        _ isRight: (String) -> Bool
+    ) async {
+        #expect(await exitCode == code, "\(everything)", sourceLocation: place)
+        #expect(isRight(text(stream)), "\(everything)", sourceLocation: place)
+    }
 }

@@ -8,6 +8,10 @@ import Text
 
 /// badgectl and BadgedClient with badged and its virtual card.
 @Suite("badgectl and badged", .timeLimit(.minutes(5))) struct RealDaemonTests {
+    private let daemon: RunningDaemon
+
+    init() async throws { daemon = try await RunningDaemon() }
+
     @Test("status, health and readers show the virtual reader")
     func queries() async throws {
         let folder = try TemporaryFolder()
@@ -23,18 +27,15 @@ import Text
         )
         #expect(await (try badgectl(daemon, "health")).exitCode == 0)
         let readers = try badgectl(daemon, "readers")
-        #expect(await readers.exitCode == 0)
-        #expect(readers.text(.output) == "Simulator  virtual card, not inserted\n")
+        await readers.ends(0, printing: "Simulator  virtual card, not inserted\n")
     }
 
     @Test("After a PIN change the old PIN is wrong and the new one is right")
     func change() async throws {
-        let daemon = try await RunningDaemon()
         let first = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await first.exitCode == 0, "\(first.everything)")
         let second = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n654321\n111111\n")
-        #expect(await second.exitCode == 0, "\(second.everything)")
-        #expect(second.text(.output) == "The PIN has been changed.\n")
+        await second.ends(0, printing: "The PIN has been changed.\n")
         #expect(
             second.text(.error) == """
                 Inserting the card of the virtual reader Simulator.
@@ -50,7 +51,6 @@ import Text
 
     @Test("Wrong PINs lead to the CAN, then to the PUK, and back to the PIN")
     func allSteps() async throws {
-        let daemon = try await RunningDaemon()
         let input = [
             "000000", "000001", "000000", "500540", "000002", "0000000000", "9876543210", "123456", "222222",
         ]
@@ -73,16 +73,9 @@ import Text
 
     @Test("Ctrl-C during a PIN change changes nothing, and the next PIN change succeeds")
     func terminal() async throws {
-        let daemon = try await RunningDaemon()
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "change-pin", "--reader", "Simulator"],
-            hasTerminal: true
-        )
-        #expect(await program.prints("PIN: "))
-        program.type("123456\n")
-        #expect(await program.prints("New PIN: "))
-        program.type("\u{3}")
+        let program = try badgectl(daemon, "change-pin", "--reader", "Simulator", hasTerminal: true)
+        #expect(await program.prints("PIN: ", typing: "123456\n"))
+        #expect(await program.prints("New PIN: ", typing: "\u{3}"))
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
         let next = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n333333\n")
@@ -91,7 +84,6 @@ import Text
 
     @Test("send passes a whole workflow, and waits for its end")
     func send() async throws {
-        let daemon = try await RunningDaemon()
         let program = try badgectl(daemon, "send", input: nil)
         program.type("{\"cmd\":\"GET_API_LEVEL\",\"request\":7}\n{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
         #expect(await program.prints("INSERT_CARD", on: .output))
@@ -110,11 +102,9 @@ import Text
 
     @Test("When send ends with an open question, its status is 1 and the reader is free again")
     func sendUnanswered() async throws {
-        let daemon = try await RunningDaemon()
         let input = "{\"cmd\":\"RUN_CHANGE_PIN\"}\n{\"cmd\":\"SET_CARD\",\"name\":\"Simulator\"}\n"
         let program = try badgectl(daemon, "send", input: input)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("waits after ENTER_PIN"))
+        await program.ends(1, saying: "waits after ENTER_PIN")
         // badged notices the end of the program by itself, and then puts the card away.
         let watcher = try await DaemonConnection.connect(to: daemon.path)
         for await event in watcher.events {
@@ -127,20 +117,17 @@ import Text
 
     @Test("readers --watch shows the card of another client's workflow")
     func watch() async throws {
-        let daemon = try await RunningDaemon()
         let watcher = try badgectl(daemon, "readers", "--watch")
         #expect(await watcher.prints("Simulator: virtual card, not inserted\n", on: .output))
         let program = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n666666\n")
         #expect(await watcher.prints("Simulator: eID card", on: .output))
         #expect(await watcher.prints("Simulator: virtual card, not inserted\n", on: .output))
         #expect(await program.exitCode == 0)
-        watcher.signal(SIGTERM)
-        #expect(await watcher.exitCode == 143)
+        #expect(await watcher.exitCode(after: SIGTERM) == 143)
     }
 
     @Test("When badged is killed, badgectl ends with 3")
     func killed() async throws {
-        let daemon = try await RunningDaemon()
         let program = try RunningProgram("badgectl", ["--socket", daemon.path, "change-pin"], hasTerminal: true)
         #expect(await program.prints("PIN: "))
         daemon.program.signal(SIGKILL)

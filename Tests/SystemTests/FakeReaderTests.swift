@@ -13,7 +13,7 @@ extension RealServices {
     @Suite("readers with events and keypads")
     struct FakeReaderTests {
         private static let path = "/run/fake-reader"
-        private let name = "Fake Reader 00 00"
+        private static let name = "Fake Reader 00 00"
 
         /// The feature list has EXECUTE_PACE, MODIFY_PIN_DIRECT and the reader properties.
         private static let pace: UInt32 = 0x4200_0DCC, modify: UInt32 = 0x4200_0DB3, properties: UInt32 = 0x4233_0012
@@ -36,52 +36,61 @@ extension RealServices {
             return FakeReader(Self.path, control: control)
         }
 
-        /// Starts a pcscd with `reader`, and a backend that has listed the reader.
-        private func setUp(_ reader: FakeReader, keypad: Bool = true) async throws -> (PCSCD, PCSCBackend, Events) {
-            PCSCD.cleanUp()
+        /// A pcscd with a reader, and a backend that has listed the reader.
+        private struct Stage {
+            let reader: FakeReader
+            let pcscd: PCSCD
             let backend = PCSCBackend(absenceTime: PCSCD.absenceTime)
-            let events = Events(backend)
-            let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
-            try await events.wait(for: "added \(name)" + (keypad ? " keypad" : ""))
-            return (pcscd, backend, events)
-        }
+            let events: Events
 
-        private func connect(_ backend: PCSCBackend, _ events: Events) async throws -> any KeypadConnection {
-            let connection = try await backend.connect(events.insertion(in: name))
-            return try #require(connection as? any KeypadConnection)
+            init(_ reader: FakeReader, keypad: Bool = true) async throws {
+                self.reader = reader
+                PCSCD.cleanUp()
+                events = Events(backend)
+                pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
+                try await events.wait(for: "added \(name)" + (keypad ? " keypad" : ""))
+            }
+
+            /// Inserts a card, and waits for it.
+            func insert() async throws -> Insertion {
+                reader.insert()
+                return try await events.insertion(in: name)
+            }
+
+            /// Inserts a card, and connects to it.
+            func connect() async throws -> any KeypadConnection {
+                try #require(await backend.connect(insert()) as? any KeypadConnection)
+            }
         }
 
         // MARK: Events
 
         @Test("events arrive after pcscd reports a change (prints the delay)")
         func latency() async throws {
-            let reader = keypadReader()
-            let (pcscd, _, events) = try await setUp(reader)
+            let stage = try await Stage(keypadReader())
             var times: (inserted: [Duration], withdrawn: [Duration]) = ([], [])
             for _ in 0..<50 {
-                reader.insert()
-                #expect(try await events.next() == "inserted \(name)")
-                try times.inserted.append(.now - #require(reader.poweredUp))
-                reader.remove()
-                #expect(try await events.next() == "withdrawn \(name)")
-                try times.withdrawn.append(.now - #require(reader.absenceReport))
+                stage.reader.insert()
+                #expect(try await stage.events.next() == "inserted \(Self.name)")
+                try times.inserted.append(.now - #require(stage.reader.poweredUp))
+                stage.reader.remove()
+                #expect(try await stage.events.next() == "withdrawn \(Self.name)")
+                try times.withdrawn.append(.now - #require(stage.reader.absenceReport))
             }
             for (what, list) in [("inserted", times.inserted.sorted()), ("withdrawn", times.withdrawn.sorted())] {
                 print("\(what), after pcscd learnt it: median \(list[25]), least \(list[0]), most \(list[49])")
             }
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("connections and commands work in sequence (prints the durations)")
         func cost() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let insertion = try await events.insertion(in: name)
+            let stage = try await Stage(keypadReader())
+            let insertion = try await stage.insert()
             var times: (connect: [Duration], command: [Duration], disconnect: [Duration]) = ([], [], [])
             for _ in 0..<50 {
                 var start = ContinuousClock.now
-                let connection = try await backend.connect(insertion)
+                let connection = try await stage.backend.connect(insertion)
                 times.connect.append(.now - start)
                 for _ in 0..<10 {
                     start = .now
@@ -99,101 +108,90 @@ extension RealServices {
                 let sorted = list.sorted()
                 print("\(what): median \(sorted[sorted.count / 2]), least \(sorted[0])")
             }
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("a quick swap of cards that the reader detects is a new insertion")
         func quickSwap() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            var old = try await events.insertion(in: name)
+            let stage = try await Stage(keypadReader())
+            var old = try await stage.insert()
             for _ in 0..<20 {
                 // The card must be in use. pcscd powers down an unused card, and then only pcscd may see the
-                // empty reader. No client can detect such a swap.
-                let connection = try await backend.connect(old)
-                reader.remove()
-                await reader.wait { $0.absenceReport != nil }
-                reader.insert()
-                let new = try await events.insertion(in: name)
+                // empty stage.reader. No client can detect such a swap.
+                let connection = try await stage.backend.connect(old)
+                stage.reader.remove()
+                await stage.reader.wait { $0.absenceReport != nil }
+                stage.reader.insert()
+                let new = try await stage.events.insertion(in: Self.name)
                 #expect(new != old)
                 let gone = old
-                await #expect(throws: CardError.removed) { try await backend.connect(gone) }
+                await #expect(throws: CardError.removed) { try await stage.backend.connect(gone) }
                 await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
                 await connection.disconnect(reset: true)
                 old = new
             }
-            let connection = try await backend.connect(old)
+            let connection = try await stage.backend.connect(old)
             await connection.disconnect(reset: false)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("a card that has left is not reset, so pcscd reports no card that is not there")
         func resetAfterRemoval() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(keypadReader())
+            let connection = try await stage.connect()
             _ = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0))
-            reader.remove()
-            try await events.wait(for: "withdrawn \(name)")
+            stage.reader.remove()
+            try await stage.events.wait(for: "withdrawn \(Self.name)")
             await connection.disconnect(reset: true)
-            #expect(reader.resets == 0)
-            reader.insert()
-            #expect(try await events.next() == "inserted \(name)")
-            reader.remove()
-            #expect(try await events.next() == "withdrawn \(name)")
-            await pcscd.end()
+            #expect(stage.reader.resets == 0)
+            stage.reader.insert()
+            #expect(try await stage.events.next() == "inserted \(Self.name)")
+            stage.reader.remove()
+            #expect(try await stage.events.next() == "withdrawn \(Self.name)")
+            await stage.pcscd.end()
         }
 
         @Test("a card without an answer to reset is inserted, and a connection fails as mute")
         func mute() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert(answerToReset: nil)
-            let insertion = try await events.insertion(in: name)
-            await #expect(throws: CardError.mute) { try await backend.connect(insertion) }
-            await pcscd.end()
+            let stage = try await Stage(keypadReader())
+            stage.reader.insert(answerToReset: nil)
+            let insertion = try await stage.events.insertion(in: Self.name)
+            await #expect(throws: CardError.mute) { try await stage.backend.connect(insertion) }
+            await stage.pcscd.end()
         }
 
         @Test("a driver error after the removal of the card is reported as removed")
         func driverError() async throws {
             unlink(Self.path)
             let reader = FakeReader(Self.path, answer: { $0[1] == 0xEE ? .leave : FakeCard.echo($0) })
-            let (pcscd, backend, events) = try await setUp(reader, keypad: false)
-            reader.insert()
-            let connection = try await backend.connect(events.insertion(in: name))
+            let stage = try await Stage(reader, keypad: false)
+            let connection = try await stage.backend.connect(stage.insert())
             #expect(!(connection is any KeypadConnection))
             await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0xEE, 0, 0)) }
-            #expect(try await events.next() == "withdrawn \(name)")
+            #expect(try await stage.events.next() == "withdrawn \(Self.name)")
             await connection.disconnect(reset: true)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("unplugging a reader withdraws its card")
         func unplugged() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await backend.connect(events.insertion(in: name))
-            reader.unplug()
-            #expect(try await events.next() == "withdrawn \(name)")
+            let stage = try await Stage(keypadReader())
+            let connection = try await stage.connect()
+            stage.reader.unplug()
+            #expect(try await stage.events.next() == "withdrawn \(Self.name)")
             await #expect(throws: CardError.removed) { try await connection.transmit(CommandAPDU(0, 0, 0, 0)) }
             await connection.disconnect(reset: true)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("a wait for a transaction ends on request or with the transaction of the other program")
         func transactionWait() async throws {
-            let reader = keypadReader()
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            _ = try await events.insertion(in: name)
-            withExtendedLifetime(backend) {}
+            let stage = try await Stage(keypadReader())
+            _ = try await stage.insert()
             let other = try await OtherProgram()
             for givesUp in [true, false] {
-                let card = try PCSCContext().connect(ReaderName(name), .shared)
-                try other.connect(name, exclusively: false)
+                let card = try PCSCContext().connect(ReaderName(Self.name), .shared)
+                try other.connect(Self.name, exclusively: false)
                 try other.begin()
                 let wait = TransactionWait()
                 let (ended, continuation) = AsyncStream.makeStream(of: PCSCCode.self)
@@ -205,28 +203,33 @@ extension RealServices {
                 card.disconnect(reset: false)
                 try other.disconnect()
             }
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         // MARK: Features
 
-        @Test("a reader in exclusive use at the start is a basic reader until it is released")
-        func heldAtFirst() async throws {
-            let reader = keypadReader()
+        /// Starts a pcscd with a card in `reader`, to which another program is connected before a backend starts.
+        private func connectedFirst(_ reader: FakeReader, exclusively: Bool) async throws -> (PCSCD, OtherProgram) {
             PCSCD.cleanUp()
             let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
             reader.insert()
-            // The other program connects before the backend starts.
             await reader.wait { $0.poweredUp != nil }
             let other = try await OtherProgram()
-            try await until { (try? other.connect(name, exclusively: true)) != nil }
+            try await until { (try? other.connect(Self.name, exclusively: exclusively)) != nil }
+            return (pcscd, other)
+        }
+
+        @Test("a reader in exclusive use at the start is a basic reader until it is released")
+        func heldAtFirst() async throws {
+            let reader = keypadReader()
+            let (pcscd, other) = try await connectedFirst(reader, exclusively: true)
             let backend = PCSCBackend()
             let events = Events(backend)
-            #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
-            let insertion = try #require(events.insertions[name])
+            #expect(try await events.next(3) == ["health ok", "added \(Self.name)", "inserted \(Self.name)"])
+            let insertion = try #require(events.insertions[Self.name])
             await #expect(throws: CardError.exclusive) { try await backend.connect(insertion) }
             try other.disconnect()
-            try await events.wait(for: "changed \(name) keypad")
+            try await events.wait(for: "changed \(Self.name) keypad")
             let connection = try await backend.connect(insertion)
             #expect(connection is any KeypadConnection)
             await connection.disconnect(reset: false)
@@ -238,19 +241,14 @@ extension RealServices {
         )
         func transactionAtFirst() async throws {
             let reader = keypadReader()
-            PCSCD.cleanUp()
-            let pcscd = try PCSCD([.fake("Fake Reader", path: reader.path)])
-            reader.insert()
-            await reader.wait { $0.poweredUp != nil }
-            let other = try await OtherProgram()
-            try await until { (try? other.connect(name, exclusively: false)) != nil }
+            let (pcscd, other) = try await connectedFirst(reader, exclusively: false)
             try other.begin()
             let events = Events(PCSCBackend())
-            #expect(try await events.next(3) == ["health ok", "added \(name)", "inserted \(name)"])
+            #expect(try await events.next(3) == ["health ok", "added \(Self.name)", "inserted \(Self.name)"])
             reader.remove()
-            #expect(try await events.next() == "withdrawn \(name)")
+            #expect(try await events.next() == "withdrawn \(Self.name)")
             try other.disconnect()
-            #expect(try await events.next() == "changed \(name) keypad")
+            #expect(try await events.next() == "changed \(Self.name) keypad")
             await pcscd.end()
         }
 
@@ -264,9 +262,8 @@ extension RealServices {
                 let members: [UInt8] = [0x90, 0x00, 2, 0, 0x31, 0x00, 2, 0x44, 0x45, 0, 3, 0, 1, 2, 3]
                 return FakeReader.Control(answer: [0, 0, 0, 0, UInt8(members.count), 0] + members)
             }
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(reader)
+            let connection = try await stage.connect()
             let result = try await connection.establishPACE(
                 KeypadPACERequest(passwordID: 3, chat: [0x7F, 0x4C, 0x00], certificateDescription: [0x30, 0x00])
             )
@@ -281,7 +278,7 @@ extension RealServices {
             let calls = reader.controls.filter { $0.function == Self.pace }.map(\.input)
             #expect(calls == [[2, 10, 0, 3, 3, 0x7F, 0x4C, 0x00, 0, 2, 0, 0x30, 0x00], [3, 0, 0]])
             #expect(reader.resets == 1)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test(
@@ -293,13 +290,11 @@ extension RealServices {
             ] as [([UInt8], KeypadPACEResult.Outcome)]
         )
         func outcome(answer: [UInt8], outcome: KeypadPACEResult.Outcome) async throws {
-            let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(keypadReader { _, _ in FakeReader.Control(answer: answer) })
+            let connection = try await stage.connect()
             #expect(try await connection.establishPACE(KeypadPACERequest(passwordID: 3)).outcome == outcome)
             await connection.disconnect(reset: true)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test(
@@ -307,16 +302,14 @@ extension RealServices {
             arguments: [[], [0, 0], [0, 0, 0, 0, 9, 0, 0x90]]
         )
         func cut(answer: [UInt8]) async throws {
-            let reader = keypadReader { _, _ in FakeReader.Control(answer: answer) }
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(keypadReader { _, _ in FakeReader.Control(answer: answer) })
+            let connection = try await stage.connect()
             let error = CardError.other(
                 "the reader's answer to EstablishPACEChannel is malformed (\(answer.count) bytes)"
             )
             await #expect(throws: error) { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
             await connection.disconnect(reset: true)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test(
@@ -328,15 +321,14 @@ extension RealServices {
                 guard function == Self.modify else { return FakeReader.Control(code: FakeReader.Code.notSupported) }
                 return FakeReader.Control(answer: [UInt8(status >> 8), UInt8(status & 0xFF)])
             }
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(reader)
+            let connection = try await stage.connect()
             #expect(try await connection.modifyPIN() == StatusWord(status))
             await connection.disconnect(reset: true)
             let call = try #require(reader.controls.last { $0.function == Self.modify })
             #expect(call.input.count == 28)
             #expect(call.input.suffix(4) == [0x00, 0x2C, 0x02, 0x03])
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("a reader error during PIN entry is mute with a card, else removed", arguments: [true, false])
@@ -347,13 +339,12 @@ extension RealServices {
                 return FakeReader.Control(code: FakeReader.Code.communicationError)
             }
             box.value = reader
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let connection = try await connect(backend, events)
+            let stage = try await Stage(reader)
+            let connection = try await stage.connect()
             await #expect(throws: staysPresent ? CardError.mute : .removed) { try await connection.modifyPIN() }
             await connection.disconnect(reset: true)
             box.value = nil
-            await pcscd.end()
+            await stage.pcscd.end()
         }
 
         @Test("PIN entry can be cancelled, and the reader stays busy until the entry ends and the card is reset")
@@ -363,24 +354,23 @@ extension RealServices {
                 typing.wait()
                 return FakeReader.Control(answer: [0, 0, 0, 0, 0, 0])
             }
-            let (pcscd, backend, events) = try await setUp(reader)
-            reader.insert()
-            let insertion = try await events.insertion(in: name)
-            let connection = try #require(await backend.connect(insertion) as? any KeypadConnection)
+            let stage = try await Stage(reader)
+            let insertion = try await stage.insert()
+            let connection = try #require(await stage.backend.connect(insertion) as? any KeypadConnection)
             let asking = Task { try await connection.establishPACE(KeypadPACERequest(passwordID: 3)) }
             await reader.wait { $0.controls.contains { $0.function == Self.pace } }
             asking.cancel()
             await #expect(throws: CardError.cancelled) { try await asking.value }
             await connection.disconnect(reset: true)
-            let next = Task { try await backend.connect(insertion) }
+            let next = Task { [backend = stage.backend] in try await backend.connect(insertion) }
             next.cancel()
             await #expect(throws: CardError.cancelled) { try await next.value }
             #expect(reader.resets == 0)
             typing.signal()
-            let after = try await backend.connect(insertion)
+            let after = try await stage.backend.connect(insertion)
             #expect(reader.resets == 1)
             await after.disconnect(reset: false)
-            await pcscd.end()
+            await stage.pcscd.end()
         }
     }
 }

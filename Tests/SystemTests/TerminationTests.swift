@@ -25,8 +25,7 @@ extension RealServices {
             let badged = try RunningProgram("badged", ["--no-nfc", "--no-ble", "--socket", socket])
             // The first command recognises the card.
             for await _ in commands { break }
-            badged.signal(SIGTERM)
-            #expect(await badged.exitCode == 0)
+            #expect(await badged.exitCode(after: SIGTERM) == 0)
             #expect(access(socket, F_OK) != 0)
             // Only now the reader answers.
             isOver.signal()

@@ -127,6 +127,30 @@ extension ScriptedPeer.Connection {
         return self.command(command)
     }
 
+    /// Plays a workflow that ends when the client cancels a question.
+    package func playCancelled(_ type: String, at question: String) {
+        command("RUN_WALLET")
+        prompt(question, "CANCEL")
+        send(PlayedWallet.interrupted(type, "USER_CANCELED"))
+    }
+
+    /// Plays RESET_PIN, where two PINs and one PUK are wrong. The second PUK has this number of tries.
+    package func playResetPIN(lastTries: Int) {
+        command("RUN_WALLET")
+        send(PlayedWallet.started("RESET_PIN"))
+        prompt(PlayedWallet.enter("PIN", 1, left: 2), "SET_PIN")
+        send(PlayedWallet.invalid("PIN", left: 1))
+        prompt(PlayedWallet.enter("PIN", 2, left: 1), "SET_PIN")
+        send(PlayedWallet.invalid("PIN", left: 0))
+        prompt(PlayedWallet.enter("PUK", 3, left: 5), "SET_PUK")
+        prompt(PlayedWallet.enter("NEW_PIN", 4), "SET_NEW_PIN")
+        send(PlayedWallet.invalid("PUK", left: lastTries))
+        prompt(PlayedWallet.enter("PUK", 5, left: lastTries), "SET_PUK")
+        prompt(PlayedWallet.enter("NEW_PIN", 6), "SET_NEW_PIN")
+        send(PlayedWallet.validated)
+        send(PlayedWallet.complete("RESET_PIN", PlayedWallet.card))
+    }
+
     /// Plays SETUP_DEVICE with a new card, with a PUK that badged draws.
     package func playSetup() {
         let type = "SETUP_DEVICE"

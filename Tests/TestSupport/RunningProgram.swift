@@ -235,6 +235,13 @@ package final class RunningProgram: Sendable {
         return true
     }
 
+    /// Waits for a text on the terminal, and then types the answer to it.
+    package func prints(_ text: String, typing answer: String) async -> Bool {
+        let isThere = await prints(text)
+        if isThere { type(answer) }
+        return isThere
+    }
+
     /// Returns the output so far. After `exitCode` the output is complete.
     package func text(_ stream: Stream) -> String { collected[stream]?.text ?? "" }
 
@@ -262,5 +269,11 @@ package final class RunningProgram: Sendable {
                 return await status.value
             }
         }
+    }
+
+    /// Sends a signal and waits for the end.
+    package func exitCode(after number: Int32) async -> Int32 {
+        signal(number)
+        return await exitCode
     }
 }

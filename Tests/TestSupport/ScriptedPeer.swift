@@ -163,6 +163,14 @@ package final class ScriptedPeer: Sendable {
         await received().map { (try? JSON($0.utf8))?["cmd"]?.string ?? $0 }
     }
 
+    /// Waits for the end of the scripts and returns the names of the received commands with their values.
+    package func commandsWithValues() async -> [String] {
+        await received().compactMap { line in
+            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
+            return name + (json["value"]?.string.map { " \($0)" } ?? "")
+        }
+    }
+
     /// Creates a listening socket that the programs of other tests do not inherit.
     static func listen(on path: String) throws -> Int32 {
         // SOCK_CLOEXEC takes effect atomically, so a program that starts meanwhile does not inherit the socket.

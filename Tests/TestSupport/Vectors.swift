@@ -17,6 +17,11 @@ package func vectorFile(_ name: String) throws -> JSON {
     return vectors
 }
 
+/// Reads a file of Tests/Vectors into values of a type.
+package func vectors<Content: Decodable>(_ name: String, as type: Content.Type) throws -> Content {
+    try JSONDecoder().decode(type, from: Data(contentsOf: testsFolder.appending(path: "Vectors/\(name)")))
+}
+
 /// A vector has no member with this name and form.
 package struct MissingVector: Error {
     package let key: String

@@ -26,12 +26,12 @@ struct AuthenticationTests {
     static let success = "AUTH ok https://dienst.example/back?ResultMajor=ok"
     static let back = "https://dienst.example/back?ResultMajor=error"
 
+    /// The dialogue until the user's consent.
+    static let accepted = "> RUN_AUTH\n< AUTH\n< \(rights)\n> ACCEPT"
+
     /// The dialogue until ENTER_PIN, with the card not inserted at the start.
     static let toPIN = """
-        > RUN_AUTH
-        < AUTH
-        < \(rights)
-        > ACCEPT
+        \(accepted)
         < INSERT_CARD
         > SET_CARD
         <~ READER 3
@@ -114,10 +114,7 @@ struct AuthenticationTests {
         try await user.play(
             """
             < READER 2
-            > RUN_AUTH
-            < AUTH
-            < \(Self.rights)
-            > ACCEPT
+            \(Self.accepted)
             < ENTER_PIN 2
             > SET_PIN 12345
             < ENTER_PIN 2: You must provide 6 digits
@@ -177,10 +174,7 @@ struct AuthenticationTests {
             """
             <~ READER -
             <~ READER 3
-            > RUN_AUTH
-            < AUTH
-            < \(Self.rights)
-            > ACCEPT
+            \(Self.accepted)
             < ENTER_PIN 3
             > SET_PIN 123456
             < ENTER_PIN 3: Value cannot be defined
@@ -199,10 +193,7 @@ struct AuthenticationTests {
         try await user.play(
             """
             < READER 0 deactivated
-            > RUN_AUTH
-            < AUTH
-            < \(Self.rights)
-            > ACCEPT
+            \(Self.accepted)
             < INSERT_CARD deactivated
             > CANCEL
             < AUTH error cancellationByUser User_Cancelled \(Self.back)
@@ -217,10 +208,7 @@ struct AuthenticationTests {
         try await user.play(
             """
             < READER 3
-            > RUN_AUTH
-            < AUTH
-            < \(Self.rights)
-            > ACCEPT
+            \(Self.accepted)
             < INSERT_CARD unacceptedType
             > CANCEL
             < AUTH error cancellationByUser User_Cancelled \(Self.back)

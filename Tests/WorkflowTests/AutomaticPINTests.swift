@@ -41,12 +41,7 @@ struct AutomaticPINTests {
         }
     }
 
-    private static let toPIN = """
-        > RUN_AUTH
-        < AUTH
-        < \(AuthenticationTests.rights)
-        > ACCEPT
-        """
+    private static let toPIN = AuthenticationTests.accepted
 
     private static func set(_ pin: String) -> String { #"> {"automatic":true,"cmd":"SET_PIN","value":"\#(pin)"}"# }
 
@@ -117,8 +112,7 @@ struct AutomaticPINTests {
             \(Self.toPIN)
             < ENTER_PIN 3
             \(Self.wrong)
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             \(Self.right)
             < ENTER_PIN 2: \(Self.fewTries)
             > SET_PIN 123456
@@ -181,8 +175,7 @@ struct AutomaticPINTests {
             """
             \(AuthenticationTests.toPIN)
             \(Self.wrong)
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             \(Self.wrong)
             < ENTER_PIN 2: \(Self.fewTries)
             > CANCEL
@@ -195,8 +188,7 @@ struct AutomaticPINTests {
         let desk = try await Desk()
         try await desk.user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < ENTER_PIN 3
             \(Self.right)
             < ENTER_PIN 3: No automatic answer: only the PIN of an authentication needs no person

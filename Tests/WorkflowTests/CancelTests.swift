@@ -9,7 +9,17 @@ import VirtualEID
 
 /// Tests CANCEL and disconnections at every point of the dialogue.
 @Suite("Cancelling", .timeLimit(.minutes(5)))
-struct CancelTests {
+@Loop struct CancelTests {
+    private let recorder: RecordingReaders
+    private let server: TestServer
+    private let user: ScriptedClient
+
+    init() async throws {
+        recorder = try RecordingReaders()
+        server = try await TestServer.started(recorder)
+        user = try await ScriptedClient(server)
+    }
+
     /// A question, with the dialogue that leads to it.
     enum Question: String, CaseIterable, Sendable {
         case insertCard, enterPIN, enterCAN, enterPINAfterCAN, enterPUK, enterNewPIN
@@ -29,11 +39,13 @@ struct CancelTests {
         }
     }
 
+    /// The commands of PACE with the PIN, and the one that closes the channel.
+    private static let wholePACE = [
+        "22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain",
+    ]
+
     @Test("CANCEL at any question ends the workflow and the channel and frees the reader", arguments: Question.allCases)
-    @Loop func cancel(question: Question) async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+    func cancel(question: Question) async throws {
         try await user.play(question.dialogue)
         let tries = await recorder.cardState(in: "Simulator")?.retryCounter
         recorder.forget()
@@ -45,14 +57,11 @@ struct CancelTests {
         // A command closes the channel; without a channel no command is sent.
         if question.hasChannel { #expect(recorder.recorded.map(\.command.short) == ["22 plain"]) }
         #expect(!recorder.recorded.contains { $0.command.ins != 0x22 })
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 
     @Test("a disconnection at any question closes the channel and frees the reader", arguments: Question.allCases)
-    @Loop func clientGone(question: Question) async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+    func clientGone(question: Question) async throws {
         let watcher = try await ScriptedClient(server)
         try await user.play(question.dialogue)
         if question != .insertCard {
@@ -63,11 +72,11 @@ struct CancelTests {
         if question != .insertCard { try await watcher.play("<~ READER - busy\n<~ READER -") }
         if question.hasChannel { #expect(recorder.recorded.map(\.command.short) == ["22 plain"]) }
         #expect(!recorder.recorded.contains { $0.command.ins != 0x22 })
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 
     /// Expects the READER messages to other clients until the question.
-    @Loop private static func seen(_ question: Question, by watcher: ScriptedClient) async throws {
+    private static func seen(_ question: Question, by watcher: ScriptedClient) async throws {
         switch question {
         case .insertCard: return
         case .enterPIN, .enterNewPIN: try await watcher.play("< READER 3\n< READER 3 busy")
@@ -76,14 +85,13 @@ struct CancelTests {
         }
     }
 
-    @Loop private static func readerIsUsable(_ server: TestServer) async throws {
+    private func readerIsUsable() async throws {
         let next = try await ScriptedClient(server)
         try await next.play(
             """
             \(Script.asked)
             > SET_CARD {}
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changed)
             """
@@ -93,40 +101,36 @@ struct CancelTests {
 
     // MARK: During card commands
 
-    @Test("PACE with the PIN runs to its end before CANCEL takes effect", arguments: 0..<5)
-    @Loop func cancelDuringPACE(step: Int) async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
-        try await user.play(Question.enterPIN.dialogue)
-        recorder.forget()
-        let gate = recorder.gate { _, _ in recorder.recorded.count == step }
-        await user.client.send(#"{"cmd":"SET_PIN","value":"123456"}"#)
+    /// Sends a line, and CANCEL while its command to the card is held.
+    private func cancel(during line: String, at gate: RecordingReaders.Gate) async throws {
+        try await user.play(line)
         await gate.arrival()
         await user.client.send(#"{"cmd":"CANCEL"}"#)
         await user.isQuiet()
         gate.open()
+    }
+
+    @Test("PACE with the PIN runs to its end before CANCEL takes effect", arguments: 0..<5)
+    func cancelDuringPACE(step: Int) async throws {
+        try await user.play(Question.enterPIN.dialogue)
+        recorder.forget()
+        let gate = recorder.gate { _, _ in recorder.recorded.count == step }
+        try await cancel(during: "> SET_PIN 123456", at: gate)
         try await user.play(
             """
             < READER -
             < CHANGE_PIN false User_Cancelled
             """
         )
-        let log = recorder.recorded.map(\.command.short)
-        #expect(
-            log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
-        )
+        #expect(recorder.recorded.map(\.command.short) == Self.wholePACE)
         let card = try #require(await recorder.cardState(in: "Simulator"))
         #expect(card.judgedPINs == 1)
         #expect(card.retryCounter == 3)
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 
     @Test("PACE with the PIN runs to its end when the client disconnects", arguments: 0..<5)
-    @Loop func goneDuringPACE(step: Int) async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+    func goneDuringPACE(step: Int) async throws {
         let watcher = try await ScriptedClient(server)
         try await user.play(Question.enterPIN.dialogue)
         try await Self.seen(.enterPIN, by: watcher)
@@ -138,25 +142,16 @@ struct CancelTests {
         await watcher.isQuiet()
         gate.open()
         try await watcher.play("<~ READER - busy\n<~ READER -")
-        let log = recorder.recorded.map(\.command.short)
-        #expect(
-            log == ["22 plain", "86 plain chained", "86 plain chained", "86 plain chained", "86 plain", "22 plain"]
-        )
+        #expect(recorder.recorded.map(\.command.short) == Self.wholePACE)
         #expect(await recorder.cardState(in: "Simulator")?.retryCounter == 3)
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 
     @Test("CANCEL during PACE with a wrong PIN costs one try, and no further question comes")
-    @Loop func cancelWrongPIN() async throws {
-        let recorder = try RecordingReaders()
-        let user = try await ScriptedClient(.started(recorder))
+    func cancelWrongPIN() async throws {
         try await user.play(Question.enterPIN.dialogue)
         let gate = recorder.gate { $1.isToken }
-        await user.client.send(#"{"cmd":"SET_PIN","value":"000000"}"#)
-        await gate.arrival()
-        await user.client.send(#"{"cmd":"CANCEL"}"#)
-        await user.isQuiet()
-        gate.open()
+        try await cancel(during: "> SET_PIN 000000", at: gate)
         try await user.play(
             """
             < READER 2
@@ -169,16 +164,10 @@ struct CancelTests {
     }
 
     @Test("CANCEL after the command for the new PIN has no effect; the answer of the card decides")
-    @Loop func cancelDuringChange() async throws {
-        let recorder = try RecordingReaders()
-        let user = try await ScriptedClient(.started(recorder))
+    func cancelDuringChange() async throws {
         try await user.play(Question.enterNewPIN.dialogue)
         let gate = recorder.gate { $1.ins == 0x2C }
-        await user.client.send(#"{"cmd":"SET_NEW_PIN","value":"654321"}"#)
-        await gate.arrival()
-        await user.client.send(#"{"cmd":"CANCEL"}"#)
-        await user.isQuiet()
-        gate.open()
+        try await cancel(during: "> SET_NEW_PIN 654321", at: gate)
         try await user.play(
             """
             < READER -
@@ -189,10 +178,7 @@ struct CancelTests {
     }
 
     @Test("CANCEL during identification ends the workflow at once and takes the card out")
-    @Loop func cancelDuringIdentification() async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+    func cancelDuringIdentification() async throws {
         try await user.play(Question.insertCard.dialogue)
         let gate = recorder.gate()
         await user.client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#)
@@ -200,21 +186,17 @@ struct CancelTests {
         try await user.play(Script.cancelledInPlace)
         gate.open()
         await user.isQuiet()
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 
     @Test("CANCEL while the card is being opened ends the workflow without a question")
-    @Loop func cancelDuringOpening() async throws {
-        let recorder = try RecordingReaders()
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server)
+    func cancelDuringOpening() async throws {
         #expect(try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator"))
         try await user.play("< READER 3")
         let gate = recorder.gate()
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             """
         )
         await gate.arrival()
@@ -229,6 +211,6 @@ struct CancelTests {
             """
         )
         await user.isQuiet()
-        try await Self.readerIsUsable(server)
+        try await readerIsUsable()
     }
 }

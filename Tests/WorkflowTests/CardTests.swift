@@ -8,42 +8,28 @@ import VirtualEID
 
 /// Tests cards that cannot be used, are lost or are replaced by others.
 @Suite("Cards", .timeLimit(.minutes(5)))
-struct CardTests {
-    @Test("a deactivated card is reported, and the workflow continues with another card")
-    @Loop func deactivated() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
-        try await user.play(
-            """
-            \(Script.asked)
-            > SET_CARD {"deactivated":true}
-            < READER 0 deactivated
-            < INSERT_CARD deactivated
-            """
-        )
-        await user.isQuiet()
-        await server.withdraw()
-        try await user.play(
-            """
-            < READER -
-            > SET_CARD {}
-            < READER 3
-            < ENTER_PIN 3
-            \(Script.cancelled)
-            """
-        )
+@Loop struct CardTests {
+    private let server: TestServer
+    private let user: ScriptedClient
+
+    init() async throws {
+        server = try await TestServer.started()
+        user = try await ScriptedClient(server)
     }
 
-    @Test("a card that is not an eID card is reported, and the workflow continues with another card")
-    @Loop func noEIDCard() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    @Test(
+        "a card that cannot be used is reported, and the workflow continues with another card",
+        arguments: [
+            (#"SET_CARD {"deactivated":true}"#, "0 deactivated", "deactivated"), (noEIDCard, "?", "noEIDCard"),
+        ]
+    )
+    func unusable(command: String, card: String, obstacle: String) async throws {
         try await user.play(
             """
             \(Script.asked)
-            > \(Self.noEIDCard)
-            < READER ?
-            < INSERT_CARD noEIDCard
+            > \(command)
+            < READER \(card)
+            < INSERT_CARD \(obstacle)
             """
         )
         await user.isQuiet()
@@ -52,20 +38,19 @@ struct CardTests {
             """
             < READER -
             > SET_CARD {}
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelled)
             """
         )
     }
 
     /// SET_CARD with a card whose EF.DIR lists no application.
-    private static let noEIDCard = """
+    private nonisolated static let noEIDCard = """
         {"cmd":"SET_CARD","name":"Simulator","simulator":{"files":[{"fileId":"2F00","shortFileId":"1E","content":"6100"}]}}
         """
 
     @Test("a cause is reported once for each card")
-    @Loop func reportedOnce() async throws {
+    func reportedOnce() async throws {
         let server = try await TestServer.started(readers: ["Simulator", "Simulator 2"])
         let user = try await ScriptedClient(server)
         try await user.play(
@@ -94,24 +79,21 @@ struct CardTests {
     }
 
     @Test("a card that is lost during identification is requested again", arguments: 0..<7)
-    @Loop func lostWhileIdentified(index: Int) async throws {
-        let user = try await ScriptedClient(.started())
+    func lostWhileIdentified(index: Int) async throws {
         try await user.play(
             """
             \(Script.asked)
             > SET_CARD {"faults":[{"afterApdu":\(index),"do":"remove"}]}
             < INSERT_CARD
             > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelled)
             """
         )
     }
 
     @Test("a card that is lost while it is being opened is requested again", arguments: 7..<10)
-    @Loop func lostWhileOpened(index: Int) async throws {
-        let user = try await ScriptedClient(.started())
+    func lostWhileOpened(index: Int) async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -120,8 +102,7 @@ struct CardTests {
             <~ READER -
             <~ INSERT_CARD
             > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelled)
             """
         )
@@ -130,9 +111,7 @@ struct CardTests {
     // MARK: Replaced cards
 
     @Test("removing and inserting a card during ENTER_PIN repeats the question")
-    @Loop func reinserted() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func reinserted() async throws {
         try await user.play(Script.askedPIN)
         await server.withdraw()
         try await user.play(
@@ -142,8 +121,7 @@ struct CardTests {
             > SET_PIN 123456
             < BAD_STATE SET_PIN
             > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             """
         )
@@ -155,8 +133,7 @@ struct CardTests {
             > SET_NEW_PIN 654321
             < BAD_STATE SET_NEW_PIN
             > SET_CARD
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changed)
             """
@@ -166,7 +143,7 @@ struct CardTests {
     }
 
     @Test("another card that is inserted during ENTER_PIN gets its own question")
-    @Loop func swappedWhileAsked() async throws {
+    func swappedWhileAsked() async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
         try await user.play(Script.askedPIN)
@@ -176,8 +153,7 @@ struct CardTests {
             < READER -
             < INSERT_CARD
             > SET_CARD {"pin":"777777","retryCounter":2}
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             """
         )
         #expect(await recorder.cardState(in: "Simulator")?.judgedPINs == 0)
@@ -194,7 +170,7 @@ struct CardTests {
 
     /// `step` is the number of commands after SET_PIN at which the card is replaced.
     @Test("a PIN for one card is never sent to the card that replaces it", arguments: 0..<5)
-    @Loop func swappedDuringPACE(step: Int) async throws {
+    func swappedDuringPACE(step: Int) async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
         try await user.play(Script.askedPIN)
@@ -231,7 +207,7 @@ struct CardTests {
     }
 
     @Test("a new PIN for one card is never sent to the card that replaces it")
-    @Loop func swappedDuringChange() async throws {
+    func swappedDuringChange() async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
         try await user.play(
@@ -271,7 +247,7 @@ struct CardTests {
     }
 
     @Test("CAN and PUK for one card are never sent to the card that replaces it", arguments: [1, 0])
-    @Loop func swappedUnlocking(tries: Int) async throws {
+    func swappedUnlocking(tries: Int) async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
         let question = tries == 1 ? "CAN" : "PUK"
@@ -309,15 +285,12 @@ struct CardTests {
         "a card that refuses the new PIN makes the workflow fail with a reason, and keeps its PIN",
         arguments: ["6982", "6985", "6A80", "6700", "6F00"]
     )
-    @Loop func newPINRefused(status: String) async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func newPINRefused(status: String) async throws {
         try await user.play(
             """
             \(Script.asked)
             > SET_CARD {"faults":[{"afterApdu":15,"do":"sw:\(status)"}]}
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             > SET_NEW_PIN 654321
             < READER -

@@ -9,18 +9,23 @@ import VirtualEID
 
 /// Tests readers with a keypad, where no secret is sent over the socket.
 @Suite("Keypad readers", .timeLimit(.minutes(5)))
-struct KeypadTests {
+@Loop struct KeypadTests {
+    private let server: TestServer
+    private let user: ScriptedClient
+
+    init() async throws {
+        server = try await TestServer.started()
+        user = try await ScriptedClient(server)
+    }
+
     @Test("with a keypad reader questions are answered without a value")
-    @Loop func change() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func change() async throws {
         try await user.play(
             """
             \(Script.asked)
             > SET_CARD {"keypad":true,"transportPin":"98765"}
             < READER -
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             > SET_PIN 98765
             < ENTER_PIN 3: Value cannot be defined
             > SET_PIN
@@ -35,9 +40,7 @@ struct KeypadTests {
     }
 
     @Test("a suspended card takes CAN and PIN from the keypad")
-    @Loop func suspended() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func suspended() async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -59,9 +62,7 @@ struct KeypadTests {
     }
 
     @Test("a blocked card takes the PUK from the keypad and is unblocked")
-    @Loop func blocked() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func blocked() async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -70,8 +71,7 @@ struct KeypadTests {
             < READER 0
             < ENTER_PUK 0
             > SET_PUK
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             > SET_PIN
             < ENTER_NEW_PIN 3
             > SET_NEW_PIN
@@ -101,7 +101,7 @@ struct KeypadTests {
             Answer(outcome: .noCard, next: "ENTER_PIN 3"),
         ]
     )
-    @Loop func outcomes(answer: Answer) async throws {
+    func outcomes(answer: Answer) async throws {
         let user = try await Self.user { _ throws(CardError) in KeypadPACEResult(outcome: answer.outcome) }
         try await user.play(
             """
@@ -121,7 +121,7 @@ struct KeypadTests {
             (0x6982, "Change_Pin_Unexpected_Transmit_Status"), (0x6A80, "Change_Pin_Unexpected_Transmit_Status"),
         ]
     )
-    @Loop func newPIN(status: UInt16, reason: String) async throws {
+    func newPIN(status: UInt16, reason: String) async throws {
         let user = try await Self.user { _ throws(CardError) in
             KeypadPACEResult(outcome: .established)
         } modify: {
@@ -140,7 +140,7 @@ struct KeypadTests {
     }
 
     /// Returns a client and a card in a reader with a scripted keypad.
-    @Loop private static func user(
+    private static func user(
         establish: @escaping ScriptedKeypad.Establish,
         modify: @escaping ScriptedKeypad.Modify = { () throws(CardError) in .ok }
     ) async throws -> ScriptedClient {

@@ -7,33 +7,23 @@ import VirtualEID
 
 /// Tests which password is requested for which state of the card.
 @Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
-struct LadderTests {
-    @Test("a card of SET_CARD gets a new PIN and is taken out at the end")
-    @Loop func change() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
-        try await user.play(
-            """
-            \(Script.askedPIN)
-            \(Script.rightPIN)
-            \(Script.changed)
-            """
-        )
-        await user.isQuiet()
-        #expect(await server.hasPIN("654321"))
+@Loop struct LadderTests {
+    private let server: TestServer
+    private let user: ScriptedClient
+
+    init() async throws {
+        server = try await TestServer.started()
+        user = try await ScriptedClient(server)
     }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which resets the tries")
-    @Loop func ladder() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func ladder() async throws {
         try await user.play(
             """
             \(Script.askedPIN)
             \(Script.threeWrongPINs)
             > SET_PUK 9876543210
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changed)
             """
@@ -46,18 +36,12 @@ struct LadderTests {
     }
 
     @Test("the right PIN after a wrong one resets the tries")
-    @Loop func rightAfterWrong() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func rightAfterWrong() async throws {
         try await user.play(
             """
             \(Script.askedPIN)
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
-            > SET_PIN 123456
-            < READER 3
-            < ENTER_NEW_PIN 3
+            \(Script.wrongPIN(left: 2))
+            \(Script.rightPINAfterWrong)
             \(Script.changed)
             """
         )
@@ -65,9 +49,7 @@ struct LadderTests {
     }
 
     @Test("a wrong CAN repeats the question and costs no try of the PIN")
-    @Loop func wrongCAN() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func wrongCAN() async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -80,9 +62,7 @@ struct LadderTests {
             < ENTER_CAN 1
             > SET_CAN 500540
             < ENTER_PIN 1
-            > SET_PIN 123456
-            < READER 3
-            < ENTER_NEW_PIN 3
+            \(Script.rightPINAfterWrong)
             \(Script.changed)
             """
         )
@@ -90,9 +70,7 @@ struct LadderTests {
     }
 
     @Test("a wrong PUK repeats the question and costs no use of the PUK")
-    @Loop func wrongPUK() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func wrongPUK() async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -104,8 +82,7 @@ struct LadderTests {
             > SET_PUK 1111111111
             < ENTER_PUK 0
             > SET_PUK 9876543210
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelled)
             """
         )
@@ -116,7 +93,7 @@ struct LadderTests {
     }
 
     @Test("a suspended card gets the PIN inside the CAN channel, without plain commands in between")
-    @Loop func nestedChannel() async throws {
+    func nestedChannel() async throws {
         let recorder = try RecordingReaders()
         let user = try await ScriptedClient(.started(recorder))
         try await user.play(
@@ -132,9 +109,7 @@ struct LadderTests {
             """
             > SET_CAN 500540
             < ENTER_PIN 1
-            > SET_PIN 123456
-            < READER 3
-            < ENTER_NEW_PIN 3
+            \(Script.rightPINAfterWrong)
             \(Script.changed)
             """
         )
@@ -149,7 +124,7 @@ struct LadderTests {
     }
 
     @Test("a used-up PUK ends the workflow and marks the card, and the next workflow reports the card and waits")
-    @Loop func usedUpPUK() async throws {
+    func usedUpPUK() async throws {
         let recorder = try RecordingReaders(plugged: ["Simulator"])
         let user = try await ScriptedClient(.started(recorder))
         #expect(
@@ -161,14 +136,12 @@ struct LadderTests {
         try await user.play(
             """
             < READER 0
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < ENTER_PUK 0
             > SET_PUK 9876543210
             < READER 0 inoperative
             < CHANGE_PIN false Establish_Pace_Channel_Puk_Inoperative
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD inoperative
             """
         )
@@ -178,16 +151,14 @@ struct LadderTests {
         #expect(try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator"))
         try await user.play(
             """
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelledInPlace)
             """
         )
     }
 
     @Test("the last use of the PUK unblocks the PIN, and the next use is refused")
-    @Loop func lastUseOfPUK() async throws {
-        let user = try await ScriptedClient(.started())
+    func lastUseOfPUK() async throws {
         try await user.play(
             """
             \(Script.asked)
@@ -195,8 +166,7 @@ struct LadderTests {
             < READER 0
             < ENTER_PUK 0
             > SET_PUK 9876543210
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.threeWrongPINs)
             > SET_PUK 9876543210
             < READER 0 inoperative
@@ -207,18 +177,14 @@ struct LadderTests {
     }
 
     @Test("a transport PIN of five digits is replaced by a PIN of six digits")
-    @Loop func transportPIN() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func transportPIN() async throws {
         try await user.play(
             """
             \(Script.asked)
             > SET_CARD {"transportPin":"98765"}
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             > SET_PIN 987650
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             > SET_PIN 98765
             < READER 3
             < ENTER_NEW_PIN 3
@@ -235,9 +201,7 @@ struct LadderTests {
         "a malformed value is refused and never reaches the card",
         arguments: ["1234", "1234567", "12345a", "", " 12345", "123456\\n", "１２３４５６"]
     )
-    @Loop func wrongForm(value: String) async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    func wrongForm(value: String) async throws {
         try await user.play(
             """
             \(Script.askedPIN)
@@ -250,10 +214,8 @@ struct LadderTests {
         #expect(await server.cardState()?.judgedPINs == 1)
     }
 
-    @Test("the own card of a virtual reader keeps its new PIN for the next workflow")
-    @Loop func newPINIsKept() async throws {
-        let server = try await TestServer.started()
-        let user = try await ScriptedClient(server)
+    @Test("the card of SET_CARD gets a new PIN, is taken out, and keeps the PIN for the next workflow")
+    func newPINIsKept() async throws {
         try await user.play(
             """
             \(Script.askedPIN)
@@ -261,8 +223,7 @@ struct LadderTests {
             \(Script.changed)
             \(Script.askedPIN)
             > SET_PIN 123456
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             > SET_PIN 654321
             < READER 3
             < ENTER_NEW_PIN 3
@@ -271,11 +232,12 @@ struct LadderTests {
             < CHANGE_PIN true
             """
         )
+        await user.isQuiet()
         #expect(await server.hasPIN("111222"))
     }
 
     @Test("STATUS is sent when PACE begins, if the client enabled it and its level has it", arguments: [1, 2, 3])
-    @Loop func status(level: Int) async throws {
+    func status(level: Int) async throws {
         let recorder = try RecordingReaders(plugged: ["Simulator"])
         let server = try await TestServer.started(recorder)
         let user = try await ScriptedClient(server, level: level)

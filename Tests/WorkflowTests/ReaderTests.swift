@@ -40,8 +40,7 @@ struct ReaderTests {
             """
             \(Script.asked)
             > SET_CARD {"retryCounter":2}
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.asksPIN(2))
             \(Script.cancelled)
             """
         )
@@ -57,8 +56,7 @@ struct ReaderTests {
         let user = try await ScriptedClient(server, reader: "Desk")
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD unknownReader
             """
         )
@@ -67,8 +65,7 @@ struct ReaderTests {
         backend.insert(into: "Desk")
         try await user.play(
             """
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.cancelledInPlace)
             """
         )
@@ -97,16 +94,13 @@ struct ReaderTests {
                 """
                 \(Script.asked)
                 > SET_CARD {}
-                < READER 3
-                < ENTER_PIN 3
+                \(Script.asksPIN())
                 """
             )
         }
         try await first.play(
             """
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.wrongPIN(left: 2))
             """
         )
         try await second.play(Script.rightPIN)
@@ -155,8 +149,7 @@ struct ReaderTests {
         )
         try await second.play(
             """
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changedInPlace)
             """

@@ -15,7 +15,11 @@ import VirtualEID
 
 /// Tests reader failures that virtual readers cannot produce.
 @Suite("Reader failures", .timeLimit(.minutes(5)))
-struct ScriptedTests {
+@Loop struct ScriptedTests {
+    private let fixture: Fixture
+
+    init() async throws { fixture = try await Fixture() }
+
     private static let desk = ReaderDescription(name: "Desk")
 
     /// The errors of connections and commands, which the test sets.
@@ -79,6 +83,12 @@ struct ScriptedTests {
             let server = try await TestServer.started(backend, readers: [description.name])
             user = try await ScriptedClient(server, reader: description.name)
         }
+
+        /// Inserts the card, and begins a PIN change up to the question for the PIN.
+        func insertAndAsk() async throws {
+            backend.insert(into: "Desk")
+            try await user.play("< READER 3\n\(Script.askedPINAtOnce)")
+        }
     }
 
     private static let change = """
@@ -87,53 +97,32 @@ struct ScriptedTests {
         \(Script.changedInPlace)
         """
 
-    @Test("a card in exclusive use by another program is reported, and identified when it is free")
-    @Loop func exclusive() async throws {
-        let fixture = try await Fixture()
-        fixture.failures.connecting(.exclusive)
+    @Test("a card in exclusive use by another program is reported, and used when it is free", arguments: [false, true])
+    func exclusive(isIdentified: Bool) async throws {
+        if !isIdentified { fixture.failures.connecting(.exclusive) }
         fixture.backend.insert(into: "Desk")
+        try await fixture.user.play(isIdentified ? "< READER 3" : "< READER ?")
+        fixture.failures.connecting(.exclusive)
         try await fixture.user.play(
             """
-            < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD exclusive
             """
         )
         await fixture.user.isQuiet()
         fixture.failures.connecting(nil)
         fixture.backend.change(Self.desk)
-        try await fixture.user.play("< READER 3\n" + Self.change)
-    }
-
-    @Test("an identified card in exclusive use is reported, and used when it is free")
-    @Loop func exclusiveLater() async throws {
-        let fixture = try await Fixture()
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play("< READER 3")
-        fixture.failures.connecting(.exclusive)
-        try await fixture.user.play(
-            """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            < INSERT_CARD exclusive
-            """
-        )
-        fixture.failures.connecting(nil)
-        fixture.backend.change(Self.desk)
-        try await fixture.user.play(Self.change)
+        try await fixture.user.play((isIdentified ? "" : "< READER 3\n") + Self.change)
     }
 
     @Test("refused access is reported")
-    @Loop func accessDenied() async throws {
-        let fixture = try await Fixture()
+    func accessDenied() async throws {
         fixture.failures.connecting(.accessDenied)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD accessDenied
             \(Script.cancelledInPlace)
             """
@@ -141,8 +130,7 @@ struct ScriptedTests {
     }
 
     @Test("a restart of the service during ENTER_PIN requests the card again, then the workflow continues")
-    @Loop func serviceRestarted() async throws {
-        let fixture = try await Fixture()
+    func serviceRestarted() async throws {
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
@@ -174,21 +162,15 @@ struct ScriptedTests {
             """
             <~ READER -
             <~ READER 3
-            """ + "\n" + Self.change
+            \(Self.change)
+            """
         )
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a stop of the service during PACE requests the card again, and the PIN is not reused")
-    @Loop func serviceGoneInPACE() async throws {
-        let fixture = try await Fixture()
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play(
-            """
-            < READER 3
-            \(Script.askedPINAtOnce)
-            """
-        )
+    func serviceGoneInPACE() async throws {
+        try await fixture.insertAndAsk()
         let backend = fixture.backend
         fixture.failures.transmitting(.serviceUnavailable) { command in
             if command.isToken { backend.remove("Desk") }
@@ -208,50 +190,41 @@ struct ScriptedTests {
             """
             <~ READER -
             <~ READER 3
-            """ + "\n" + Self.change
+            \(Self.change)
+            """
         )
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a reset by another program during PACE repeats the question for the PIN", arguments: 0..<5)
-    @Loop func resetInPACE(step: Int) async throws {
-        let fixture = try await Fixture()
-        fixture.backend.insert(into: "Desk")
-        try await fixture.user.play(
-            """
-            < READER 3
-            \(Script.askedPINAtOnce)
-            """
-        )
+    func resetInPACE(step: Int) async throws {
+        try await fixture.insertAndAsk()
         fixture.failures.transmitting(.reset, at: step)
         try await fixture.user.play("> SET_PIN 123456\n" + Self.change)
         #expect(await fixture.card.eidState?.judgedPINs == 1)
     }
 
     @Test("a failed identification is repeated without a message to the client", arguments: 0..<7)
-    @Loop func identifiedAtSecondTry(index: Int) async throws {
-        let fixture = try await Fixture()
+    func identifiedAtSecondTry(index: Int) async throws {
         fixture.failures.transmitting(.mute, at: index)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            """ + "\n" + Self.change
+            \(Script.begun)
+            \(Self.change)
+            """
         )
     }
 
     @Test("a card that never answers is reported, and works after it is inserted again")
-    @Loop func mute() async throws {
-        let fixture = try await Fixture()
+    func mute() async throws {
         fixture.failures.transmitting(.mute, times: 2)
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER ?
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < INSERT_CARD mute
             """
         )
@@ -262,21 +235,21 @@ struct ScriptedTests {
     }
 
     @Test("a reader without extended length can change the PIN")
-    @Loop func shortReader() async throws {
+    func shortReader() async throws {
         let fixture = try await Fixture(ReaderDescription(name: "Desk", hasExtendedLength: false))
         fixture.failures.transmitting(.tooLong) { $0.isExtended }
         fixture.backend.insert(into: "Desk")
         try await fixture.user.play(
             """
             < READER 3
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
-            """ + "\n" + Self.change
+            \(Script.begun)
+            \(Self.change)
+            """
         )
     }
 
     @Test("a workflow that needs extended length reports an unsuitable reader")
-    @Loop func needsExtendedLength() async throws {
+    func needsExtendedLength() async throws {
         let card = try VirtualCard()
         let backend = ScriptedReaders { _ throws(CardError) in ScriptedConnection(to: card) }
         backend.add(ReaderDescription(name: "Desk", hasExtendedLength: false))

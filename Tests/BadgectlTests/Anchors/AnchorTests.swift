@@ -8,12 +8,28 @@ import Text
 @Suite("badgectl: anchors", .timeLimit(.minutes(5))) struct AnchorTests {
     private static let (first, second) = ("DETESTeIDBG00001", "DETESTeIDBG00002")
 
+    private let folder: TemporaryFolder
+    private var anchors: String { folder.path + "/anchors" }
+
+    init() throws { folder = try TemporaryFolder() }
+
     private static func badgectl(_ arguments: String..., input: String? = "") throws -> RunningProgram {
         try RunningProgram("badgectl", arguments, input: input)
     }
 
+    /// Starts an import with a trusted fingerprint.
+    private static func importing(
+        into folder: String,
+        _ fingerprint: String,
+        _ sources: String...,
+        input: String? = ""
+    ) throws -> RunningProgram {
+        let arguments = ["anchors", "import", "--folder", folder, "--fingerprint", fingerprint]
+        return try RunningProgram("badgectl", arguments + sources, input: input)
+    }
+
     /// The SHA-256 of a root, that of Tests/PKI by default, as badgectl shows it.
-    private static func fingerprint(_ folder: TemporaryFolder, _ path: String? = nil) async throws -> String {
+    private func fingerprint(_ path: String? = nil) async throws -> String {
         let root = path ?? TestPKI.path("cvca.cvcert")
         let arguments = ["--json", "anchors", "import", "--folder", folder.path + "/none", root]
         let program = try RunningProgram("badgectl", arguments)
@@ -24,15 +40,9 @@ import Text
 
     @Test("import takes what has a trusted fingerprint and what it has signed, says why it leaves others, and lists it")
     func importing() async throws {
-        let folder = try TemporaryFolder()
-        let anchors = folder.path + "/anchors"
-        let fingerprint = try await Self.fingerprint(folder)
-        let program = try Self.badgectl(
-            "anchors",
-            "import",
-            "--folder",
-            anchors,
-            "--fingerprint",
+        let fingerprint = try await fingerprint()
+        let program = try Self.importing(
+            into: anchors,
             fingerprint.uppercased(),
             "-",
             TestPKI.path("link.cvcert"),
@@ -62,25 +72,20 @@ import Text
         #expect(rows[2].hasPrefix("The newest certificate, of \(Self.second), "))
 
         let again = try Self.badgectl("anchors", "import", "--folder", anchors, TestPKI.path("link.cvcert"))
-        #expect(await again.exitCode == 0)
-        #expect(again.text(.output).contains("0 taken, 1 already there"))
+        await again.ends(0, showing: "0 taken, 1 already there")
     }
 
     @Test("import that finds nothing to trust changes nothing and ends with 1")
     func nothing() async throws {
-        let folder = try TemporaryFolder()
-        let anchors = folder.path + "/anchors"
         let program = try Self.badgectl("anchors", "import", "--folder", anchors, TestPKI.path("cvca.cvcert"))
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output).contains("left \(Self.first), "))
+        await program.ends(1, showing: "left \(Self.first), ")
         #expect(program.text(.output).contains(": it is a root with an unknown fingerprint ("))
         #expect(
             program.text(.error).hasPrefix("badgectl: error: no certificate of a known country authority was found\n")
         )
         #expect(access(anchors, F_OK) != 0)
         let list = try Self.badgectl("anchors", "--folder", anchors)
-        #expect(await list.exitCode == 1)
-        #expect(list.text(.error).contains("hint: import the certificates: sudo badgectl anchors import\n"))
+        await list.ends(1, saying: "hint: import the certificates: sudo badgectl anchors import\n")
         let wrong = try Self.badgectl("anchors", "import", "--folder", anchors, "--fingerprint", "12", "x")
         #expect(await wrong.exitCode == 2)
         let word = try Self.badgectl("anchors", "export")
@@ -89,17 +94,8 @@ import Text
 
     @Test("A folder that cannot be written is an error")
     func unwritable() async throws {
-        let folder = try TemporaryFolder()
-        let fingerprint = try await Self.fingerprint(folder)
-        let program = try Self.badgectl(
-            "anchors",
-            "import",
-            "--folder",
-            "/proc/anchors",
-            "--fingerprint",
-            fingerprint,
-            TestPKI.path("cvca.cvcert")
-        )
+        let fingerprint = try await fingerprint()
+        let program = try Self.importing(into: "/proc/anchors", fingerprint, TestPKI.path("cvca.cvcert"))
         #expect(await program.exitCode != 0)
         #expect(program.text(.error).hasPrefix("badgectl: error: cannot write /proc/anchors: "))
         #expect(!program.text(.output).contains("took"))
@@ -144,34 +140,21 @@ import Text
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
         }
         let program = try RunningProgram("badgectl", ["--socket", peer.path, "auth", "https://a.example/token"])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
+        await program.ends(1, saying: "Validation of tcTokenURL failed")
     }
 
     @Test("a running badged uses imported certificates at once, and health shows the newest and its last day")
     func running() async throws {
-        let folder = try TemporaryFolder()
-        let anchors = folder.path + "/anchors"
         try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(anchors)\ndate = 2026-11-22\n".utf8))
         let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
         let before = try Self.badgectl("--socket", daemon.path, "health")
-        #expect(await before.exitCode == 1)
-        #expect(before.text(.output).contains("BAD  trustAnchors: no country authority is trusted"))
+        await before.ends(1, showing: "BAD  trustAnchors: no country authority is trusted")
         #expect(before.text(.output).contains("sudo badgectl anchors import"))
 
-        let program = try Self.badgectl(
-            "anchors",
-            "import",
-            "--folder",
-            anchors,
-            "--fingerprint",
-            try await Self.fingerprint(folder),
-            TestPKI.path("")
-        )
+        let program = try Self.importing(into: anchors, try await fingerprint(), TestPKI.path(""))
         #expect(await program.exitCode == 0, "\(program.everything)")
         let after = try Self.badgectl("--socket", daemon.path, "health")
-        #expect(await after.exitCode == 0, "\(after.everything)")
-        #expect(after.text(.output).contains("good trustAnchors: \(Self.second) until 20"))
+        await after.ends(0, showing: "good trustAnchors: \(Self.second) until 20")
         let json = try Self.badgectl("--socket", daemon.path, "--json", "health")
         #expect(await json.exitCode == 0)
         let health = try JSON(try #require(json.text(.output).split(separator: "\n").first).utf8)
@@ -182,31 +165,26 @@ import Text
 
     @Test("health says when the newest certificate is over")
     func expired() async throws {
-        let folder = try TemporaryFolder()
         try folder.write("a.cvcert", TestPKI.file("cvca.cvcert"))
         try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(folder.path)\ndate = 2099-01-01\n".utf8))
         let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
         let program = try Self.badgectl("--socket", daemon.path, "health")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output).contains("BAD  trustAnchors: the certificate of \(Self.first) was valid until "))
+        await program.ends(1, showing: "BAD  trustAnchors: the certificate of \(Self.first) was valid until ")
         #expect(program.text(.output).contains("import a newer certificate of this authority: sudo badgectl anchors"))
     }
 
     @Test("import of certificates that are over says so, ends with 1 and says what to do; a valid one ends with 0")
     func importingOld() async throws {
-        let folder = try TemporaryFolder()
-        let anchors = folder.path + "/anchors"
         let old = try CertificateRecipe.root.changed {
             ($0.effective, $0.expiration) = ([1, 6, 0, 1, 0, 1], [1, 9, 1, 2, 3, 1])
         }.certificate()
         try folder.write("old.cvcert", old.encoded)
-        let fingerprint = try await Self.fingerprint(folder, folder.path + "/old.cvcert")
+        let fingerprint = try await fingerprint(folder.path + "/old.cvcert")
         let arguments = ["anchors", "import", "--folder", anchors, "--fingerprint", fingerprint]
         let words = "no certificate came that is valid today: the one of \(Self.first) was valid until 2019-12-31"
         for attempt in ["1 taken, 0 already there", "0 taken, 1 already there"] {
             let program = try RunningProgram("badgectl", arguments + [folder.path + "/old.cvcert"])
-            #expect(await program.exitCode == 1)
-            #expect(program.text(.output).contains("\(attempt); badged uses what is in \(anchors).\n"))
+            await program.ends(1, showing: "\(attempt); badged uses what is in \(anchors).\n")
             #expect(program.text(.output).hasSuffix("of \(Self.first), was valid until 2019-12-31.\n"))
             #expect(
                 program.text(.error) == """
@@ -217,11 +195,9 @@ import Text
             )
         }
         let json = try RunningProgram("badgectl", ["--json"] + arguments + [folder.path + "/old.cvcert"])
-        #expect(await json.exitCode == 1)
-        #expect(json.text(.error).contains(words))
+        await json.ends(1, saying: words)
         let list = try Self.badgectl("anchors", "--folder", anchors)
-        #expect(await list.exitCode == 0)
-        #expect(list.text(.error).contains("import a newer certificate of this authority"))
+        await list.ends(0, saying: "import a newer certificate of this authority")
         // With the link that the old key has signed, the folder has a valid one.
         let link = try RunningProgram("badgectl", arguments + [TestPKI.path("link.cvcert")])
         #expect(await link.exitCode == 0, "\(link.everything)")
@@ -232,11 +208,9 @@ import Text
 
     @Test("import and list use the folder of the badged at the socket")
     func folderOfDaemon() async throws {
-        let folder = try TemporaryFolder()
-        let anchors = folder.path + "/anchors"
         try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(anchors)\n".utf8))
         let daemon = try await RunningDaemon(["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"])
-        let fingerprint = try await Self.fingerprint(folder)
+        let fingerprint = try await fingerprint()
         let arguments = ["--socket", daemon.path, "--json", "anchors", "import", "--fingerprint", fingerprint]
         let program = try RunningProgram("badgectl", arguments + [TestPKI.path("cvca.cvcert")])
         #expect(await program.exitCode == 0, "\(program.everything)")

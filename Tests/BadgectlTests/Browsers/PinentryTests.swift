@@ -69,8 +69,7 @@ private final class Programs: Sendable {
     func windows() async throws {
         let programs = try Programs()
         try programs.addPinentry(["ERR 83886194 Not confirmed", "1%32", "111111", "12345%36"])
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             peer.command("ACCEPT")
             peer.ask("PIN")
@@ -78,13 +77,8 @@ private final class Programs: Sendable {
             peer.ask("PIN", Say.reader(left: 2))
             peer.send(Say.authenticated)
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "auth", Self.url, "--pinentry"],
-            environment: programs.environment
-        )
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         // The third button grants only the required rights.
         #expect(await peer.received().contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
         #expect(values(await peer.received()).suffix(2) == ["SET_PIN 111111", "SET_PIN 123456"])
@@ -104,18 +98,12 @@ private final class Programs: Sendable {
     func cancelled() async throws {
         let programs = try Programs()
         try programs.addPinentry(["ERR 83886179 Operation cancelled"])
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "auth", Self.url, "--pinentry"],
-            environment: programs.environment
-        )
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: not agreed: the service got no data\n"))
+        let program = try badgectl(peer, "auth", Self.url, "--pinentry", environment: programs.environment)
+        await program.ends(1, saying: "badgectl: error: not agreed: the service got no data\n")
     }
 
     @Test("When the card leaves, the window of its question closes")
@@ -128,18 +116,13 @@ private final class Programs: Sendable {
         )
         .write(to: URL(filePath: programs.folder + "/pinentry"))
         chmod(programs.folder + "/pinentry", 0o755)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.send(Say.event(Say.reader(left: nil)))
             peer.needCard()
             peer.send(Say.failed("Card_Removed"))
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "change-pin", "--pinentry"],
-            environment: programs.environment
-        )
+        let program = try badgectl(peer, "change-pin", "--pinentry", environment: programs.environment)
         // Standard error ends only when pinentry has ended, too.
         #expect(await program.exitCode == 1)
     }
@@ -151,20 +134,16 @@ private final class Programs: Sendable {
             atPath: programs.folder + "/pinentry",
             withDestinationPath: "/usr/bin/pinentry-tty"
         )
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.send(Say.failed("Card_Removed"))
-        }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "change-pin", "--pinentry"],
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { $0.send(Say.failed("Card_Removed")) }
+        let program = try badgectl(
+            peer,
+            "change-pin",
+            "--pinentry",
             hasTerminal: true,
             environment: programs.environment
         )
         #expect(await program.prints("The card needs the PIN."))
-        #expect(await program.prints("PIN:"))
-        program.type("123456\n")
+        #expect(await program.prints("PIN:", typing: "123456\n"))
         #expect(await program.exitCode == 1, "\(program.everything)")
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
         #expect(!program.everything.contains("123456"))
@@ -175,8 +154,7 @@ private final class Programs: Sendable {
         let peer = try ScriptedPeer { _ in }
         let arguments = ["--socket", peer.path, "auth", Self.url, "--pinentry"]
         let program = try RunningProgram("badgectl", arguments, environment: ["PATH": "/nowhere"])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: pinentry cannot be used here\nhint: install "))
+        await program.ends(1, sayingFirst: "badgectl: error: pinentry cannot be used here\nhint: install ")
         let both = try RunningProgram("badgectl", arguments + ["--pin-stdin"])
         #expect(await both.exitCode == 2)
     }
@@ -202,14 +180,9 @@ private final class Programs: Sendable {
         let peer = try ScriptedPeer { browserStarts($0) }
         var environment = programs.environment
         environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nowhere"
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "agent", "--pinentry"],
-            environment: environment
-        )
+        let program = try badgectl(peer, "agent", "--pinentry", environment: environment)
         for _ in 0..<2 { #expect(await program.prints("Waiting for browsers.", on: .error)) }
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         let lines = program.text(.error).split(separator: "\n")
         for text in [
             "A browser asks you to prove your identity.", "Put the ID card on the reader.",
@@ -231,8 +204,7 @@ private final class Programs: Sendable {
         let program = try badgectl(peer, "agent")
         #expect(await program.prints("Waiting until it runs again.", on: .error))
         #expect(await program.prints("Waiting for browsers.", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test("Texts of services cannot add commands of pinentry or markup of notifications")
@@ -253,17 +225,12 @@ private final class Programs: Sendable {
     func broken(answers: String) async throws {
         let programs = try Programs()
         try programs.addPinentry(saying: answers)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.command("CANCEL")
             peer.send(Say.failed("User_Cancelled"))
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "change-pin", "--pinentry"],
-            environment: programs.environment
-        )
+        let program = try badgectl(peer, "change-pin", "--pinentry", environment: programs.environment)
         #expect(await program.exitCode == 1)
         let error = "badgectl: error: pinentry cannot be used here\n"
         #expect(program.text(.error).contains(error), "\(program.everything)")

@@ -51,8 +51,7 @@ import Testing
     )
     func usage(arguments: [String], text: String, hint: String) async throws {
         let program = try RunningProgram("badgectl", arguments)
-        #expect(await program.exitCode == 2)
-        #expect(program.text(.output) == "")
+        await program.ends(2, printing: "")
         let lines = program.text(.error).split(separator: "\n")
         #expect(lines.count == 2)
         #expect(lines.first == "badgectl: error: \(text)")
@@ -100,8 +99,7 @@ import Testing
     )
     func unreachable(arguments: [String]) async throws {
         let program = try RunningProgram("badgectl", arguments + ["--socket", "/nowhere/badged.sock"])
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.output) == "")
+        await program.ends(3, printing: "")
         #expect(
             program.text(.error) == """
                 badgectl: error: badged is not running: no program listens on /nowhere/badged.sock
@@ -121,19 +119,16 @@ import Testing
         guard access("/run/badged/badged.sock", F_OK) != 0 else { return }
         let program = try RunningProgram("badgectl", ["status"], environment: environment)
         let path = environment.isEmpty ? "/run/badged/badged.sock" : "/nowhere/u/badged/badged.sock"
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains("no program listens on \(path)\n"))
+        await program.ends(3, saying: "no program listens on \(path)\n")
     }
 
     @Test("BADGED_SOCKET names the socket, and --socket wins")
     func environment() async throws {
         let environment = ["BADGED_SOCKET": "/nowhere/env.sock", "XDG_RUNTIME_DIR": "/nowhere/u"]
         let program = try RunningProgram("badgectl", ["status"], environment: environment)
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains("no program listens on /nowhere/env.sock\n"))
+        await program.ends(3, saying: "no program listens on /nowhere/env.sock\n")
         let other = try RunningProgram("badgectl", ["status", "--socket", "/nowhere/x"], environment: environment)
-        #expect(await other.exitCode == 3)
-        #expect(other.text(.error).contains("no program listens on /nowhere/x\n"))
+        await other.ends(3, saying: "no program listens on /nowhere/x\n")
     }
 
     @Test("badgectl help shows the same as --help")

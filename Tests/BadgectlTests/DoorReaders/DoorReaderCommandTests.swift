@@ -11,9 +11,6 @@ import Text
 /// A terminal that can be cleared.
 private let terminal = ["TERM": "xterm", "LC_ALL": "C.UTF-8"]
 
-private let scanning =
-    #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
-
 private func reader(_ id: String, _ level: String, inRange: Bool, type: String = "motion") -> String {
     #"{"active":true,"id":"\#(id)","inRange":{"\#(type)":\#(inRange)},"name":null,"openingTypes":["\#(type)"],"#
         + #""profile":"seos","rssi":{"last":-60,"level":\#(level)}}"#
@@ -40,16 +37,14 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
 @Suite("badgectl: scan, closest, capture", .timeLimit(.minutes(5))) struct DoorReaderCommandTests {
     @Test("scan --watch shows readers that appear, change and are lost, until Ctrl-C")
     func watch() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-90.4", inRange: false))}"#)
             peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
         }
         let program = try badgectl(peer, "scan", "--watch", "--code", "0", "--type", "motion")
         #expect(await program.prints("lost seos-A\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(
             program.text(.output) == """
                 ████████····  -60 dBm  seos-A  motion
@@ -62,8 +57,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
 
     @Test("On a terminal scan --watch draws the table again for each change, with the last seconds of each reader")
     func table() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-90.4", inRange: false))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-B", "-60.0", inRange: true))}"#)
             peer.send(#"{"id":"seos-B","msg":"DOOR_READER_LOST"}"#)
@@ -82,8 +76,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         while lastTable()?.contains("seos-B") != false {
             try #require(await program.prints("-90 dBm  seos-A\r\n"))
         }
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test(
@@ -95,8 +88,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
     )
     func options(options: [String], parameter: String) async throws {
         let message = #"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(message)
             peer.hangUp()
         }
@@ -108,17 +100,11 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
 
     @Test("A fault of the radio is shown, and the scan goes on")
     func fault() async throws {
-        let bad = scanning.replacing(
-            #""lastAdvertAgo""#,
-            with: #""error":"off: switch it on","errorAgo":5,"lastAdvertAgo""#
-        )
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", bad.replacing(#""radio":true"#, with: #""radio":false"#))
-        }
+        let bad = Say.scanning(error: "off: switch it on")
+        let peer = try ScriptedPeer.scan(bad.replacing(#""radio":true"#, with: #""radio":false"#))
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: no scan: off: switch it on\n", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test(
@@ -126,12 +112,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         arguments: [["scan"], ["closest", "motion"], ["scan", "--json"]]
     )
     func unusable(arguments: [String]) async throws {
-        let bad = scanning.replacing(
-            #""lastAdvertAgo""#,
-            with: #""error":"no adapter: plug one in","errorAgo":5,"lastAdvertAgo""#
-        )
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", bad.replacing(#""radio":true"#, with: #""radio":false"#))
+        let bad = Say.scanning(error: "no adapter: plug one in")
+        let peer = try ScriptedPeer.scan(bad.replacing(#""radio":true"#, with: #""radio":false"#)) { peer in
             while let command = peer.command() {
                 if command["cmd"]?.string == "GET_DOOR_READER_LIST" {
                     peer.send(#"{"msg":"DOOR_READER_LIST","readers":[]}"#, answering: command)
@@ -150,12 +132,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         [[], [reader("seos-A", "-60.0", inRange: true)]]
     )
     func restricted(arguments: [String], readers: [String]) async throws {
-        let silent = scanning.replacing(
-            #""lastAdvertAgo""#,
-            with: #""error":"hci0 is silent","errorAgo":5,"lastAdvertAgo""#
-        )
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", silent)
+        let silent = Say.scanning(error: "hci0 is silent")
+        let peer = try ScriptedPeer.scan(silent) { peer in
             for reader in readers { peer.send(#"{"msg":"DOOR_READER","reader":\#(reader)}"#) }
             while let command = peer.command() {
                 if command["cmd"]?.string == "GET_DOOR_READER_LIST" {
@@ -180,31 +158,23 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         arguments: [["TERM": "dumb", "LC_ALL": "C.UTF-8"], ["TERM": "xterm", "LC_ALL": "C"]]
     )
     func plain(environment: [String: String]) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
         }
         let command = "exec \(RunningProgram.programs)/badgectl --socket \(peer.path) scan --watch >/dev/tty"
         let program = try RunningProgram("/bin/sh", ["-c", command], hasTerminal: true, environment: environment)
         #expect(await program.prints("########....  -60 dBm  seos-A  motion\r\n"))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(!program.text(.terminal).utf8.contains { $0 == 0x1B || $0 > 0x7F })
     }
 
     @Test("A restriction of a scan that runs is not called 'no scan'")
     func restriction() async throws {
-        let bad = scanning.replacing(
-            #""lastAdvertAgo""#,
-            with: #""error":"hci0 is slow: replace it","errorAgo":5,"lastAdvertAgo""#
-        )
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", bad)
-        }
+        let bad = Say.scanning(error: "hci0 is slow: replace it")
+        let peer = try ScriptedPeer.scan(bad)
         let program = try badgectl(peer, "scan", "--watch")
         #expect(await program.prints("badgectl: scan: hci0 is slow: replace it\n", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test("A user without permission gets the status 4, a refused scan the status 1")
@@ -214,15 +184,13 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let refusal = #"{"adapters":[],"error":"no radio","msg":"SCAN","radio":false,"wanted":false}"#
         let refused = try ScriptedPeer { $0.answer("START_SCAN", refusal) }
         let program = try badgectl(refused, "scan")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("no radio"))
+        await program.ends(1, saying: "no radio")
     }
 
     @Test("closest shows a reader as soon as it is in range")
     func closest() async throws {
         let near = reader("seos-A", "-60.0", inRange: true)
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-80.0", inRange: false))}"#)
             peer.send(#"{"msg":"DOOR_READER","reader":\#(near)}"#)
             // Another reader is closer, but cannot be opened by motion.
@@ -230,8 +198,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(closer),\#(near)]}"#)
         }
         let program = try badgectl(peer, "closest", "motion")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "████████····  -60 dBm  seos-A  motion\n")
+        await program.ends(0, printing: "████████····  -60 dBm  seos-A  motion\n")
     }
 
     @Test(
@@ -247,13 +214,9 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
     )
     func noneIsOpenable(readers: [String], text: String) async throws {
         let list = #"{"msg":"DOOR_READER_LIST","readers":[\#(readers.joined(separator: ","))]}"#
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
-            peer.answer("GET_DOOR_READER_LIST", list)
-        }
+        let peer = try ScriptedPeer.scan { $0.answer("GET_DOOR_READER_LIST", list) }
         let program = try badgectl(peer, "closest", "motion")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: \(text)\nhint: "))
+        await program.ends(1, sayingFirst: "badgectl: error: \(text)\nhint: ")
     }
 
     @Test(
@@ -266,8 +229,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let advert =
             #"{"adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"020106","msg":"ADVERT","#
             + #""rssi":-60,"scanResponse":false}"#
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(advert)
             peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
             peer.send(advert.replacing("}", with: #","lost":7}"#))
@@ -294,8 +256,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         let uuid: [UInt8] = [0, 0, 0x99, 0x99, 0, 0, 0x10, 0, 0x80, 0, 0, 0x17, 0x7A, 0, 0, 2]
         let path = try capture([[26, 0xFF, 0x4C, 0, 2, 0x15] + uuid + [1, 0, 0, 7, 0xC5]])
         defer { unlink(path) }
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
             peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
         }
@@ -314,8 +275,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         )
         let live = try badgectl(peer, "scan", "--beacons", "--watch")
         #expect(await live.prints("lost seos-A\n", on: .output))
-        live.signal(SIGINT)
-        #expect(await live.exitCode == 130)
+        #expect(await live.exitCode(after: SIGINT) == 130)
         #expect(await peer.received().contains { $0.contains(#""ibeacon""#) })
     }
 
@@ -325,8 +285,7 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         defer { unlink(path) }
         let peer = try ScriptedPeer { _ in }
         let usual = try badgectl(peer, "scan", "--replay", path)
-        #expect(await usual.exitCode == 0)
-        #expect(usual.text(.output) == "████████····  -60 dBm  seos-C0:00:00:00:00:01  motion\n")
+        await usual.ends(0, printing: "████████····  -60 dBm  seos-C0:00:00:00:00:01  motion\n")
         #expect(usual.text(.error) == "60 advertisements in 1 s, 20 of other devices\n")
         let any = try badgectl(peer, "scan", "--code", "0", "--replay", path)
         #expect(await any.exitCode == 0)

@@ -3,9 +3,6 @@ import TestSupport
 import Testing
 import Text
 
-private let scanning =
-    #"{"adapters":[],"backend":"bluez","lastAdvertAgo":null,"msg":"SCAN","radio":true,"wanted":true}"#
-
 private let near =
     #"{"msg":"DOOR_READER","reader":{"active":true,"id":"pkoc-A","inRange":{"proximity":true},"name":null,"#
     + #""openingTypes":["proximity"],"profile":"pkoc","rssi":{"last":-40,"level":-40.0}}}"#
@@ -25,8 +22,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
         [("granted", 0, "pkoc-A grants access\n"), ("unknown", 0, "pkoc-A does not say whether the door opens\n")]
     )
     func opens(_ arguments: [String], _ expected: (decision: String, code: Int32, text: String)) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(near)
             peer.answer(arguments.count == 1 ? "TRIGGER" : "OPEN_READER", begun)
             peer.send(begun.replacing("connecting", with: "connected"))
@@ -43,8 +39,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("open takes the name of a reader")
     func name() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(Self.named)
             let entry = Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast()
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(entry)]}"#)
@@ -58,16 +53,14 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("open does not choose between two readers of one name")
     func ambiguousName() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(Self.named)
             let entry = String(Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast())
             let both = entry + "," + entry.replacing("pkoc-A", with: "pkoc-B")
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(both)]}"#)
         }
         let program = try RunningProgram("badgectl", ["open", "Front door", "--socket", peer.path])
-        #expect(await program.exitCode == 2)
-        #expect(program.text(.error).contains("2 readers are called Front door\nhint: use the id: pkoc-A, pkoc-B"))
+        await program.ends(2, saying: "2 readers are called Front door\nhint: use the id: pkoc-A, pkoc-B")
     }
 
     @Test("an opening that fails or is denied ends with 1 and says why")
@@ -79,38 +72,31 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
                 "not opened: the reader is revoked (readerFailure)"
             ),
         ] {
-            let peer = try ScriptedPeer { peer in
-                peer.answer("START_SCAN", scanning)
+            let peer = try ScriptedPeer.scan { peer in
                 peer.send(near)
                 peer.answer("TRIGGER", begun)
                 peer.send(message)
             }
             let program = try RunningProgram("badgectl", ["open", "--socket", peer.path])
-            #expect(await program.exitCode == 1)
-            #expect(program.text(.error).hasPrefix("badgectl: error: \(text)\nhint: "))
+            await program.ends(1, sayingFirst: "badgectl: error: \(text)\nhint: ")
         }
     }
 
     @Test("an opening that cannot begin ends at once")
     func missingKey() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
+        let peer = try ScriptedPeer.scan { peer in
             peer.send(near)
             let missing = result("keyNotFound", "unknown", token: "null", reason: #""badged has no key store""#)
             peer.answer("OPEN_READER", missing)
         }
         let program = try RunningProgram("badgectl", ["open", "pkoc-A", "--socket", peer.path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: not opened: badged has no key store (keyNotFound)\n"))
+        await program.ends(1, sayingFirst: "badgectl: error: not opened: badged has no key store (keyNotFound)\n")
     }
 
     @Test("without a reader in reach open says so")
     func nobody() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.answer("START_SCAN", scanning)
-        }
+        let peer = try ScriptedPeer.scan()
         let program = try RunningProgram("badgectl", ["open", "pkoc-B", "--socket", peer.path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: pkoc-B is not in reach\nhint: "))
+        await program.ends(1, sayingFirst: "badgectl: error: pkoc-B is not in reach\nhint: ")
     }
 }

@@ -9,8 +9,7 @@ import Text
 
     @Test("auth shows the service, asks for consent and the PIN, and ends with the address")
     func atTheTerminal() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             let choice = peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             #expect(choice?["chat"] == .array([]))
             peer.command("ACCEPT")
@@ -23,19 +22,15 @@ import Text
         program.type("7\n")
         #expect(await program.prints("Type y to agree, n to end, t for the terms of usage, or numbers from the list."))
         // The terminal discards what is typed before the question.
-        #expect(await program.prints("Agree? "))
-        program.type("t\n")
+        #expect(await program.prints("Agree? ", typing: "t\n"))
         #expect(await program.prints("A company\r\nMain street 1\r\n"))
-        #expect(await program.prints("Agree? "))
-        program.type("1\n")
+        #expect(await program.prints("Agree? ", typing: "1\n"))
         #expect(await program.prints("  1 [ ] given names"))
-        #expect(await program.prints("Agree? "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? ", typing: "y\n"))
         #expect(await program.prints("PIN: "))
         #expect(!program.echoes)
         program.type("123456\n")
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         let lines = program.dialogue.split(separator: "\n").filter { !$0.hasPrefix("Agree? ") }
         #expect(
             lines.joined(separator: "\n") == """
@@ -67,26 +62,18 @@ import Text
 
     @Test("Without agreement the workflow ends before a card is used", arguments: ["n\n", "\n"])
     func declined(answer: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
         let program = try badgectl(peer, "auth", Self.url, hasTerminal: true)
-        #expect(await program.prints("Agree? "))
-        program.type(answer)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: the service got no data\n"))
+        #expect(await program.prints("Agree? ", typing: answer))
+        await program.ends(1, sayingFirst: "badgectl: error: not agreed: the service got no data\n")
     }
 
     @Test("A script agrees with --yes, gives the PIN on standard input, and gets only messages with --json")
     func script() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
-            peer.send(Say.authenticated)
-        }
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { $0.send(Say.authenticated) }
         let program = try badgectl(peer, "auth", Self.url, "--yes", "--pin-stdin", "--json", input: "123456\n")
         #expect(await program.exitCode == 0, "\(program.everything)")
         let lines = program.text(.output).split(separator: "\n").map(String.init)
@@ -99,14 +86,12 @@ import Text
 
     @Test("Without --yes a script does not agree")
     func noConsent() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
         let program = try badgectl(peer, "auth", Self.url, "--pin-stdin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        await program.ends(1, printing: "")
         // The service and its request are shown where the question would be.
         #expect(program.text(.error).contains("The service asks for:\n"))
         #expect(
@@ -124,17 +109,14 @@ import Text
     @Test("A failure says what has happened, why and what to do, and shows the way back")
     func failure() async throws {
         let peer = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.send(
                 #"{"msg":"AUTH","result":{"description":"D.","language":"en","major":"x#error","message":"The server could "#
                     + #"not be reached.","minor":"y","reason":"Get_TcToken_Network_Error"},"url":"https://a.example/e"}"#
             )
         }
         let program = try badgectl(peer, "auth", Self.url, "--developer-mode")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "https://a.example/e\n")
+        await program.ends(1, printing: "https://a.example/e\n")
         #expect(
             program.text(.error) == """
                 badgectl: error: the server could not be reached (Get_TcToken_Network_Error): the service got no data
@@ -152,11 +134,9 @@ import Text
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
         }
         let program = try badgectl(peer, "auth", "nonsense")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("Validation of tcTokenURL failed"))
+        await program.ends(1, saying: "Validation of tcTokenURL failed")
         let usage = try RunningProgram("badgectl", ["auth"])
-        #expect(await usage.exitCode == 2)
-        #expect(usage.text(.error).hasPrefix("badgectl: error: auth needs URL, or --self\n"))
+        await usage.ends(2, sayingFirst: "badgectl: error: auth needs URL, or --self\n")
     }
 
     @Test("--self takes no address, and says what is missing in badged.conf")
@@ -164,7 +144,6 @@ import Text
         let both = try RunningProgram("badgectl", ["auth", "--self", "https://a.example/"])
         #expect(await both.exitCode == 2)
         let unnamed = try RunningProgram("badgectl", ["auth", "--self"])
-        #expect(await unnamed.exitCode == 1)
-        #expect(unnamed.text(.error).contains("self_information = ADDRESS"))
+        await unnamed.ends(1, saying: "self_information = ADDRESS")
     }
 }

@@ -29,8 +29,7 @@ import Text
     @Test("It grants the rights of the list, and gives the PIN once, marked as automatic")
     func succeeds() async throws {
         let (folder, _) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.answer("SET_ACCESS_RIGHTS", Say.rights(#""Address","FamilyName""#))
             peer.command("ACCEPT")
             peer.ask("PIN")
@@ -38,8 +37,7 @@ import Text
         }
         let list = "Address, FamilyName, AgeVerification, Pseudonym"
         let program = try auth(peer, ["--rights", list], credentials: folder.path)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         let lines = await peer.received()
         #expect(lines.contains { $0.contains("SET_ACCESS_RIGHTS") && $0.contains(#""chat":[]"#) })
         #expect(automatic(lines).count == 1 && values(lines).last == "SET_PIN 123456")
@@ -49,14 +47,12 @@ import Text
     @Test("A service that requires more than the list gets nothing")
     func tooMuch() async throws {
         let (folder, path) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
+        let peer = try ScriptedPeer.authentication { peer in
             peer.command("CANCEL")
             peer.send(Self.rejected)
         }
         let program = try auth(peer, ["--rights", "Address,FamilyName", "--pin-file", path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("the service requires more than --rights allows"))
+        await program.ends(1, saying: "the service requires more than --rights allows")
         withExtendedLifetime(folder) {}
     }
 
@@ -69,18 +65,14 @@ import Text
     @Test("No second question is answered, whatever it asks for", arguments: questions)
     func once(kind: String, reader: String, text: String) async throws {
         let (folder, path) = try pinFile()
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Say.event(reader))
             peer.send(Say.enter(kind, reader))
             peer.command("CANCEL")
             peer.send(Self.rejected)
         }
         let program = try auth(peer, ["--rights", "all", "--pin-file", path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains(text), "\(program.everything)")
+        await program.ends(1, saying: text)
         #expect(values(await peer.received()).filter { $0.hasPrefix("SET_PIN") } == ["SET_PIN 123456"])
         withExtendedLifetime(folder) {}
     }
@@ -108,15 +100,9 @@ import Text
             }
             if !isWrong { peer.hangUp() }
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "agent", "--automatic", "--rights", "all", "--pin-file", path],
-            input: "",
-            environment: ["LC_ALL": "C.UTF-8"]
-        )
+        let program = try badgectl(peer, "agent", "--automatic", "--rights", "all", "--pin-file", path)
         if isWrong {
-            #expect(await program.exitCode == 1)
-            #expect(program.text(.error).contains("is wrong"), "\(program.everything)")
+            await program.ends(1, saying: "is wrong")
             #expect(values(await peer.received()).filter { $0.hasPrefix("SET_PIN") } == ["SET_PIN 123456"])
         } else {
             // badged has closed the connection, so the agent waits for it.
@@ -145,8 +131,7 @@ import Text
             input: "",
             environment: ["LC_ALL": "C.UTF-8"]
         )
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains(text), "\(program.everything)")
+        await program.ends(1, saying: text)
         withExtendedLifetime(folder) {}
     }
 

@@ -6,8 +6,7 @@ import Text
 @Suite("badgectl: change-pin in scripts", .timeLimit(.minutes(5))) struct ChangePINScriptTests {
     @Test("The values are read line by line in the order of the questions", arguments: ["\n", "\r\n"])
     func lines(end: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.ask("CAN", Say.reader(left: 1))
             peer.ask("PIN", Say.reader(left: 1))
             peer.ask("NEW_PIN")
@@ -22,9 +21,7 @@ import Text
 
     @Test("With --json standard output has only the messages, and standard error only the failure")
     func json() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send(Say.event(Say.reader(left: 2)))
             peer.send(Say.failed("Card_Removed"))
         }
@@ -52,8 +49,7 @@ import Text
         ]
     )
     func badLines(input: String, error: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             while let command = peer.command()?["cmd"]?.string {
                 if command == "SET_PIN" { peer.send(Say.enter("NEW_PIN", Say.reader())) }
@@ -61,22 +57,19 @@ import Text
             }
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: input)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
+        await program.ends(1, saying: "badgectl: error: \(error)\nhint: ")
         #expect(await peer.commands().last == "CANCEL")
         for secret in ["12345x", "77777", "1234\n"] { #expect(!program.everything.contains(secret)) }
     }
 
     @Test("Without a terminal and without --pin-stdin nothing is sent to the card")
     func noTerminal() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: there is no terminal to ask on\nhint: "))
+        await program.ends(1, sayingFirst: "badgectl: error: there is no terminal to ask on\nhint: ")
         #expect(values(await peer.received()) == [])
     }
 
@@ -120,18 +113,15 @@ import Text
             peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n"))
-        let blind = try ScriptedPeer { peer in
-            peer.start()
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n")
+        let blind = try ScriptedPeer.pinChange { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
             peer.ask("PIN")
             peer.send(Say.changed)
         }
         let other = try badgectl(blind, "change-pin", "--pin-stdin", input: "123456\n")
-        #expect(await other.exitCode == 0)
-        #expect(other.text(.error).hasPrefix("Put the ID card on the reader.\n"))
+        await other.ends(0, sayingFirst: "Put the ID card on the reader.\n")
         #expect(other.text(.output) == "The PIN has been changed.\n")
     }
 
@@ -148,27 +138,22 @@ import Text
             peer.answer("RUN_CHANGE_PIN", message)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(error)\nhint: "))
+        await program.ends(1, saying: "badgectl: error: \(error)\nhint: ")
     }
 
     @Test("When the card slips, a script ends with 1 and says what to do")
     func pause() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("\nbadgectl: error: the card has slipped on the reader\nhint: "))
+        await program.ends(1, saying: "\nbadgectl: error: the card has slipped on the reader\nhint: ")
     }
 
     @Test("Success with a reason, as other servers report it, is a failure")
     func halfSuccess() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(#"{"msg":"CHANGE_PIN","reason":"Change_Pin_Unexpected_Transmit_Status","success":true}"#)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
@@ -197,8 +182,7 @@ import Text
 
     @Test("With --timeout a workflow that gets no card is cancelled, with 1")
     func timeout() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.needCard()
             peer.endCancelled()
         }
@@ -211,8 +195,7 @@ import Text
 
     @Test("A card ends the time of --timeout")
     func timeoutWithCard() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.needCard()
             peer.ask("PIN")
             peer.send(Say.changed)

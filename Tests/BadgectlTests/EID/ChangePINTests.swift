@@ -6,12 +6,7 @@ import Testing
 @Suite("badgectl: change-pin at the terminal", .timeLimit(.minutes(5))) struct ChangePINTests {
     @Test("change-pin asks for PIN and new PIN without echo, sends each once, and reports the change")
     func happy() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
-            peer.send(Say.changed)
-        }
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { $0.send(Say.changed) }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         await answer(program, "PIN: ", "123456")
         await answer(program, "New PIN: ", "654321")
@@ -31,9 +26,7 @@ import Testing
 
     @Test("From the first wrong PIN to the PUK, each step is explained before its question")
     func allSteps() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             for (kind, left) in [("PIN", 2), ("CAN", 1), ("CAN", 1), ("PIN", 1), ("PUK", 0), ("PUK", 0), ("PIN", 3)] {
                 peer.send(Say.event(Say.reader(left: left)))
                 peer.ask(kind, Say.reader(left: left))
@@ -77,12 +70,7 @@ import Testing
 
     @Test("A value of the wrong form is asked for again, and is not sent")
     func malformed() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
-            peer.send(Say.changed)
-        }
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { $0.send(Say.changed) }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         for wrong in ["", "1234", "1234567", "12345x", String(repeating: "1", count: 1000)] {
             await answer(program, "PIN: ", wrong)
@@ -105,8 +93,7 @@ import Testing
         arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
     )
     func signal(number: Int32) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.endCancelled()
         }
@@ -125,10 +112,7 @@ import Testing
     @Test("A signal while the card works cancels, too, and the result is reported as it is")
     func signalWhileWorking() async throws {
         let arrival = AsyncStream.makeStream(of: Void.self)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { peer in
             arrival.continuation.finish()
             peer.command("CANCEL")
             // The card has changed the PIN before the CANCEL.
@@ -141,8 +125,7 @@ import Testing
         #expect(await program.prints("changing the PIN ...\r\n"))
         // badgectl writes the line before it sends the PIN.
         for await _ in arrival.stream {}
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 0)
+        #expect(await program.exitCode(after: SIGINT) == 0)
         #expect(program.dialogue.hasSuffix("Cancelling.\n"))
         #expect(program.text(.output) == "The PIN has been changed.\n")
     }
@@ -150,30 +133,21 @@ import Testing
     @Test("After a signal an uncertain end is reported as uncertain, not as unchanged")
     func uncertainAfterSignal() async throws {
         let arrival = AsyncStream.makeStream(of: Void.self)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { peer in
             arrival.continuation.finish()
             peer.command("CANCEL")
             peer.send(Say.failed("Change_Pin_No_SetEidPinCommand_Response"))
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         for await _ in arrival.stream {}
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).contains("it may have the old PIN or the new one\nhint: "))
         #expect(!program.text(.error).contains("was not changed"))
     }
 
     @Test("When badged closes during the change, the failure says that the PIN is uncertain")
     func uncertainAfterEnd() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
-            peer.hangUp()
-        }
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { $0.hangUp() }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         #expect(await program.exitCode == 3)
         let start = "badgectl: error: badged has closed the connection during the change; the card may have the old PIN"
@@ -183,46 +157,32 @@ import Testing
     @Test("After a second Ctrl-C during the change, the failure says that the PIN is uncertain")
     func uncertainAfterSecondSignal() async throws {
         let arrival = AsyncStream.makeStream(of: Void.self)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.ask("NEW_PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN", "NEW_PIN") { peer in
             arrival.continuation.finish()
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
         for await _ in arrival.stream {}
         program.signal(SIGINT)
         #expect(await program.prints("Cancelling.\n", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).contains("\nbadgectl: error: interrupted during the change; the card may have"))
     }
 
     @Test("When badged does not end the workflow, a second Ctrl-C ends the program")
     func secondSignal() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.send(Say.enter("PIN", Say.reader()))
-        }
+        let peer = try ScriptedPeer.pinChange { $0.send(Say.enter("PIN", Say.reader())) }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.prints("PIN: "))
-        program.type("\u{3}")
-        #expect(await program.prints("Cancelling."))
-        program.type("\u{3}")
+        #expect(await program.prints("PIN: ", typing: "\u{3}"))
+        #expect(await program.prints("Cancelling.", typing: "\u{3}"))
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
     }
 
     @Test("Ctrl-Z restores the echo, and afterwards the question is asked again")
     func stopped() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
-            peer.send(Say.failed("Card_Removed"))
-        }
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { $0.send(Say.failed("Card_Removed")) }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.prints("PIN: "))
-        program.type("\u{1A}")
+        #expect(await program.prints("PIN: ", typing: "\u{1A}"))
         await program.stops()
         #expect(program.echoes)
         program.signal(SIGCONT)
@@ -234,8 +194,7 @@ import Testing
 
     @Test("Ctrl-D at a question cancels and ends with 1")
     func endOfInput() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("CAN", Say.reader(left: 1)))
             peer.endCancelled()
         }
@@ -249,8 +208,7 @@ import Testing
 
     @Test("When badged closes during a question, badgectl restores the echo and ends with 3")
     func daemonGone() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.hangUp()
         }
@@ -262,15 +220,13 @@ import Testing
 
     @Test("When badged withdraws a question, digits typed for it are not sent")
     func withdrawn() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()) + "\n" + Say.event(Say.reader(left: nil)))
             peer.needCard()
             peer.endCancelled()
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
-        #expect(await program.prints("Put the ID card on the reader."))
-        program.type("123456\n")
+        #expect(await program.prints("Put the ID card on the reader.", typing: "123456\n"))
         program.type("\u{3}")
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
@@ -279,8 +235,7 @@ import Testing
 
     @Test("badgectl shows why badged cannot use a card")
     func obstacle() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.needCard(Say.list(Say.reader("A", left: nil), Say.reader("B", left: nil)))
             peer.send(#"{"error":"The online function of this card is switched off","msg":"INSERT_CARD","reader":"A"}"#)
             peer.ask("PIN", Say.reader("B"))
@@ -303,9 +258,7 @@ import Testing
 
     @Test("After PAUSE, Return continues")
     func pause() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send(#"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
             peer.command("CONTINUE")
             peer.send(Say.changed)
@@ -322,8 +275,7 @@ import Testing
     @Test("With a keypad reader nothing is asked or sent here")
     func keypad() async throws {
         let reader = Say.reader("K", keypad: true)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.ask("PIN", reader)
             peer.ask("PIN", Say.reader("K", left: 2, keypad: true))
             peer.ask("NEW_PIN", reader)
@@ -347,9 +299,7 @@ import Testing
 
     @Test("When badged refuses a value, badgectl shows why and asks again")
     func refusedValue() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { peer in
             peer.send("{\"error\":\"No card inserted\",\"msg\":\"ENTER_PIN\",\"reader\":{\(Say.reader())}}")
             peer.command("SET_PIN")
             peer.send(Say.changed)

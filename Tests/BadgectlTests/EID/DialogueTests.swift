@@ -6,9 +6,7 @@ import Testing
 @Suite("badgectl: the dialogue and the terminal", .timeLimit(.minutes(5))) struct DialogueTests {
     @Test("With a piped standard output the terminal shows who asks, a wrong PIN and the tries that are left")
     func pipedOutput() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
+        let peer = try ScriptedPeer.acceptedAuthentication { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_READER_LIST", Say.list(Say.reader(left: nil)))
             peer.ask("PIN")
@@ -22,32 +20,25 @@ import Testing
         }
         program.type("y\n")
         #expect(await program.prints("Put the ID card on the reader.\r\n"))
-        #expect(await program.prints("PIN: "))
-        program.type("111111\n")
-        #expect(await program.prints("That PIN was wrong.\r\n2 tries are left.\r\nPIN: "))
-        program.type("123456\n")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "https://a.example/back?ResultMajor=ok\n")
+        #expect(await program.prints("PIN: ", typing: "111111\n"))
+        #expect(await program.prints("That PIN was wrong.\r\n2 tries are left.\r\nPIN: ", typing: "123456\n"))
+        await program.ends(0, printing: "https://a.example/back?ResultMajor=ok\n")
         #expect(program.text(.error) == "")
     }
 
     @Test("With --pin-stdin and a terminal, the terminal is asked for the consent")
     func consentOfScript() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
-            peer.send(Say.authenticated)
-        }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "auth", "https://a.example/token", "--pin-stdin"],
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { $0.send(Say.authenticated) }
+        let program = try badgectl(
+            peer,
+            "auth",
+            "https://a.example/token",
+            "--pin-stdin",
             input: "123456\n",
             hasTerminal: true
         )
         #expect(await program.prints("The service asks for:\r\n"))
-        #expect(await program.prints("Agree? "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? ", typing: "y\n"))
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
     }
@@ -79,8 +70,7 @@ import Testing
         for await _ in steps[0].stream {}
         #expect(!program.echoes, "before the first question")
         resume[0].open()
-        #expect(await program.prints("PIN: "))
-        program.type("123456\n")
+        #expect(await program.prints("PIN: ", typing: "123456\n"))
         #expect(await program.prints("checking the PIN"))
         for await _ in steps[1].stream {}
         #expect(!program.echoes, "while the card works")
@@ -101,10 +91,7 @@ import Testing
 
     @Test("When badged is killed, a line that is half typed is dropped to its end, and the shell gets nothing of it")
     func killed() async throws {
-        let daemon = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("CANCEL")
-        }
+        let daemon = try ScriptedPeer.authentication { $0.command("CANCEL") }
         // The shell's next program reads what badgectl leaves on the terminal.
         let badgectl = "\(RunningProgram.programs)/badgectl --socket \(daemon.path) auth https://a.example/token"
         let program = try RunningProgram(
@@ -113,25 +100,20 @@ import Testing
             hasTerminal: true
         )
         // This question shows what is typed, so the test knows when the terminal has it.
-        #expect(await program.prints("Agree? "))
-        program.type("123")
+        #expect(await program.prints("Agree? ", typing: "123"))
         #expect(await program.prints("123"))
         daemon.close()
         let error = "badgectl: error: badged has closed the connection: the service got no data\n"
         #expect(await program.prints(error, on: .error))
-        #expect(await program.prints("Press Return: badgectl discards what you have typed."))
-        program.type("456\n")
-        #expect(await program.prints("ended"))
-        program.type("next\n")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "next\n")
+        #expect(await program.prints("Press Return: badgectl discards what you have typed.", typing: "456\n"))
+        #expect(await program.prints("ended", typing: "next\n"))
+        await program.ends(0, printing: "next\n")
         #expect(!program.text(.terminal).contains("456"))
     }
 
     @Test("SIGUSR1 and SIGALRM restore the terminal, too", arguments: [SIGUSR1, SIGALRM])
     func otherSignals(number: Int32) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.endCancelled()
         }
@@ -146,22 +128,14 @@ import Testing
     func columns() async throws {
         let long = Say.certificate.replacing("Test", with: String(repeating: "a long purpose ", count: 20))
         let peer = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.send(Say.rights())
             peer.answer("GET_CERTIFICATE", long)
             peer.command("CANCEL")
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
         }
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", peer.path, "auth", "https://a.example/token"],
-            hasTerminal: true,
-            columns: 0
-        )
-        #expect(await program.prints("Agree? "))
-        program.type("\n")
+        let program = try badgectl(peer, "auth", "https://a.example/token", hasTerminal: true, columns: 0)
+        #expect(await program.prints("Agree? ", typing: "\n"))
         #expect(await program.exitCode == 1)
         let lines = program.dialogue.split(separator: "\n")
         #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
@@ -180,13 +154,11 @@ import Testing
             peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"Browser_Send_Failed"}}"#)
         }
         let program = try badgectl(peer, "agent", hasTerminal: true)
-        #expect(await program.prints("Agree? "))
-        program.type("123")
+        #expect(await program.prints("Agree? ", typing: "123"))
         #expect(await program.prints("123"))
         hasTyped.open()
         #expect(await program.prints("Press Return: "))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.echoes)
     }
 }

@@ -9,8 +9,7 @@ import Testing
     @Test("After the card was away, the value is asked for again and not called wrong")
     func cardAway() async throws {
         for (kind, left, digits) in [("PIN", 3, "123456"), ("CAN", 1, "500540"), ("PUK", 0, "9876543210")] {
-            let peer = try ScriptedPeer { peer in
-                peer.start()
+            let peer = try ScriptedPeer.pinChange { peer in
                 peer.ask(kind, Say.reader(left: left))
                 peer.send(Say.event(Say.reader(left: nil)))
                 peer.needCard()
@@ -45,8 +44,7 @@ import Testing
     @Test("After an error with a keypad, badgectl waits for Return before the next try")
     func keypadError() async throws {
         let reader = Say.reader("K", keypad: true)
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.ask("PIN", reader)
             peer.send("{\"error\":\"No card inserted\",\"msg\":\"ENTER_PIN\",\"reader\":{\(reader)}}")
             peer.command("SET_PIN")
@@ -54,16 +52,14 @@ import Testing
         }
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.prints("Not sent to the card: No card inserted.\r\n"))
-        #expect(await program.prints("Press Return to continue: "))
-        program.type("\n")
+        #expect(await program.prints("Press Return to continue: ", typing: "\n"))
         #expect(await program.exitCode == 0)
         #expect(values(await peer.received()) == ["SET_PIN -", "SET_PIN -"])
     }
 
     @Test("The card of a virtual reader is inserted at most ten times")
     func leavingCard() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             for _ in 0..<20 { peer.needCard(Say.list(Say.reader("S", left: nil, insertable: true))) }
             peer.send(Say.failed("Card_Removed"))
         }
@@ -77,8 +73,7 @@ import Testing
         arguments: ["SET_PIN", "SET_CARD", "CONTINUE"]
     )
     func crossed(command: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(#"{"error":"\#(command)","msg":"BAD_STATE"}"#)
             peer.send(Say.changed)
         }
@@ -102,8 +97,7 @@ import Testing
 
     @Test("Progress is shown when it changes, and no text is shown twice in a row")
     func progress() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             for percent in ["null", "0", "40", "40", "80"] {
                 peer.send(#"{"msg":"STATUS","progress":\#(percent),"state":null,"workflow":"CHANGE_PIN"}"#)
             }

@@ -38,18 +38,14 @@ import Testing
         ]
     )
     func interrupted(progress: Int, members: String, words: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.command("CANCEL")
             peer.send(Self.failed(members))
         }
         let program = try Self.start(peer)
         #expect(await program.prints("\(progress) %", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
     }
 
@@ -62,10 +58,7 @@ import Testing
         ]
     )
     func lost(progress: Int, words: String) async throws {
-        let silent = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let silent = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.command("CANCEL")
         }
@@ -73,33 +66,25 @@ import Testing
         #expect(await program.prints("\(progress) %", on: .error))
         program.signal(SIGINT)
         #expect(await program.prints("Cancelling.", on: .error))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.error).hasSuffix("badgectl: error: interrupted: \(words)\n"), "\(program.everything)")
 
-        let closing = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let closing = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.status(progress))
             peer.hangUp()
         }
         let other = try Self.start(closing)
-        #expect(await other.exitCode == 3)
-        #expect(other.text(.error).contains(": \(words)\nhint: "), "\(other.everything)")
+        await other.ends(3, saying: ": \(words)\nhint: ")
     }
 
     @Test("before the consent nothing was asked or sent")
     func early() async throws {
         let closing = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.hangUp()
         }
         let program = try Self.start(closing)
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains(": the service got no data\nhint: "), "\(program.everything)")
+        await program.ends(3, saying: ": the service got no data\nhint: ")
     }
 
     @Test(
@@ -118,22 +103,16 @@ import Testing
         ]
     )
     func failure(reason: String, members: String, words: String) async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
-            peer.ask("PIN")
+        let peer = try ScriptedPeer.acceptedAuthentication(asking: "PIN") { peer in
             peer.send(Self.failed(members, reason: reason))
         }
         let program = try Self.start(peer)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: \(words)\nhint: "), "\(program.everything)")
+        await program.ends(1, saying: "badgectl: error: \(words)\nhint: ")
     }
 
     @Test("a service that has read nothing has not received the data")
     func successWithoutData() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.startAuth()
-            peer.command("ACCEPT")
+        let peer = try ScriptedPeer.acceptedAuthentication { peer in
             peer.send(#"{"msg":"AUTH","result":{"major":"x#ok"},"sent":"none","url":"https://a.example/"}"#)
         }
         let program = try Self.start(peer)

@@ -125,9 +125,7 @@ import Text
     )
     func hints(reason: String, message: String, hint: String) async throws {
         let peer = try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.send(
                 #"{"msg":"AUTH","result":{"major":"x#error","message":"\#(message)","reason":"\#(reason)"},"sent":"none"}"#
             )

@@ -53,9 +53,7 @@ import Testing
             ? #"{"major":"x#ok"}"#
             : #"{"description":"D.","language":"en","major":"x#error","message":"No.","minor":"y","reason":"Card_Removed"}"#
         return try ScriptedPeer { peer in
-            peer.hasAnchors()
-            peer.command("RUN_AUTH")
-            peer.send(#"{"msg":"AUTH"}"#)
+            peer.beginAuth()
             peer.send("{\"msg\":\"AUTH\",\"result\":\(result),\"url\":\"\(url)\"}")
         }
     }
@@ -87,8 +85,7 @@ import Testing
         }
         let visit = try Visit("http://127.0.0.1:\(server.port)/back?ResultMajor=ok", "--follow")
         let program = visit.program
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "Grüße\nYou are known\\u{1b}[2J.\n", "\(program.everything)")
+        await program.ends(0, printing: "Grüße\nYou are known\\u{1b}[2J.\n")
         #expect(!program.everything.contains("not this"))
     }
 
@@ -110,8 +107,7 @@ import Testing
         ] {
             let visit = try Visit("http://127.0.0.1:\(server.port)/\(path)", "--follow")
             let program = visit.program
-            #expect(await program.exitCode == 1)
-            #expect(program.text(.error).contains(words), "\(program.everything)")
+            await program.ends(1, saying: words)
             #expect(program.everything.contains("The service has received the data."))
             // The user needs the address then.
             let address = "http://127.0.0.1:\(server.port)/\(path)"
@@ -125,18 +121,15 @@ import Testing
         }
         let nobodyVisit = try Visit("http://127.0.0.1:1/", "--follow")
         let nobody = nobodyVisit.program
-        #expect(await nobody.exitCode == 1)
-        #expect(nobody.text(.error).contains("the page of the service cannot be fetched: "))
+        await nobody.ends(1, saying: "the page of the service cannot be fetched: ")
         #expect(nobody.text(.output) == "http://127.0.0.1:1/\n")
         let fileVisit = try Visit("file:///etc/passwd", "--follow")
         let file = fileVisit.program
-        #expect(await file.exitCode == 1)
-        #expect(file.text(.output) == "file:///etc/passwd\n")
+        await file.ends(1, printing: "file:///etc/passwd\n")
         // Without a page the failure of the authentication is still the one to report.
         let failedVisit = try Visit("http://127.0.0.1:1/", isSuccess: false, "--follow")
         let failed = failedVisit.program
-        #expect(await failed.exitCode == 1)
-        #expect(failed.text(.output) == "http://127.0.0.1:1/\n")
+        await failed.ends(1, printing: "http://127.0.0.1:1/\n")
         #expect(failed.text(.error).contains("the page of the service cannot be fetched: "))
         #expect(failed.text(.error).contains("badgectl: error: no (Card_Removed): "))
     }
@@ -191,12 +184,10 @@ import Testing
         let folder = try TemporaryFolder()
         let missingVisit = try Visit("https://a.example/", "--open", path: folder.path)
         let missing = missingVisit.program
-        #expect(await missing.exitCode == 1)
-        #expect(missing.text(.error).contains("there is no program xdg-open"))
+        await missing.ends(1, saying: "there is no program xdg-open")
         let otherVisit = try Visit("file:///etc/passwd", "--open", path: folder.path)
         let other = otherVisit.program
-        #expect(await other.exitCode == 1)
-        #expect(other.text(.error).contains("is not a web address"))
+        await other.ends(1, saying: "is not a web address")
         let bothVisit = try Visit("https://a.example/", "--open", "--follow")
         let both = bothVisit.program
         #expect(await both.exitCode == 2)

@@ -28,8 +28,7 @@ import Testing
         let list = Say.list(Say.reader(Self.name))
         let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", list) }
         let readers = try badgectl(peer, "readers")
-        #expect(await readers.exitCode == 0)
-        #expect(readers.text(.output) == "\(Self.escaped)  eID card\n")
+        await readers.ends(0, printing: "\(Self.escaped)  eID card\n")
         let status = try ScriptedPeer { peer in
             peer.answer("GET_INFO", Self.info)
             peer.answer("GET_READER_LIST", list)
@@ -57,8 +56,7 @@ import Testing
     func health() async throws {
         let peer = try ScriptedPeer { $0.answer("GET_HEALTH", Self.health) }
         let program = try badgectl(peer, "health")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "BAD  usb \(Self.escaped): plug \(Self.escaped) in\n")
+        await program.ends(1, printing: "BAD  usb \(Self.escaped): plug \(Self.escaped) in\n")
     }
 
     @Test("an error of badged is shown in one line")
@@ -74,8 +72,7 @@ import Testing
 
     @Test("a workflow shows the name of a reader in one line")
     func workflow() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.start()
+        let peer = try ScriptedPeer.pinChange { peer in
             peer.send(#"{"error":"wrong \#(Self.name)","msg":"INSERT_CARD"}"#)
             peer.needCard(Say.list(Say.reader(Self.name, left: nil, insertable: true)))
             peer.answer("SET_CARD", Say.event(Say.reader(Self.name)))

@@ -56,12 +56,10 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     func healthChecks() async throws {
         let good = try ScriptedPeer { $0.answer("GET_HEALTH", allGood) }
         let passing = try badgectl(good, "health")
-        #expect(await passing.exitCode == 0)
-        #expect(passing.text(.output) == "good pcscd\n")
+        await passing.ends(0, printing: "good pcscd\n")
         let bad = try ScriptedPeer { $0.answer("GET_HEALTH", health) }
         let failing = try badgectl(bad, "health")
-        #expect(await failing.exitCode == 1)
-        #expect(failing.text(.output) == "good pcscd\nBAD  reader: plug a reader in\n")
+        await failing.ends(1, printing: "good pcscd\nBAD  reader: plug a reader in\n")
         #expect(failing.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\nhint: "))
     }
 
@@ -72,14 +70,12 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         let checks = #"{"name":"pcscd","ok":true},\#(missing)"#
         let host = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(checks)],"msg":"HEALTH"}"#) }
         let program = try badgectl(host, "health")
-        #expect(await program.exitCode == 5)
-        #expect(program.text(.output) == "good pcscd\nnone bluetoothAdapter: there is none: plug one in\n")
+        await program.ends(5, printing: "good pcscd\nnone bluetoothAdapter: there is none: plug one in\n")
         #expect(program.text(.error).hasPrefix("Nothing is broken."))
         let broken = #"{"name":"store","ok":false,"advice":"restore it"}"#
         let both = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(missing),\#(broken)],"msg":"HEALTH"}"#) }
         let other = try badgectl(both, "health")
-        #expect(await other.exitCode == 1)
-        #expect(other.text(.error).hasPrefix("badgectl: error: 1 of 2 checks failed\n"))
+        await other.ends(1, sayingFirst: "badgectl: error: 1 of 2 checks failed\n")
     }
 
     @Test("A refusal names the permission, and the line that grants it")
@@ -88,8 +84,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             #"{"error":"GET_READER_LIST","granted":["cards","agent"],"missing":["readers"],"msg":"ACCESS_DENIED"}"#
         let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", answer) }
         let program = try badgectl(peer, "readers")
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).contains("the permission readers is missing\nhint: in /etc/badged/badged.conf, "))
+        await program.ends(4, saying: "the permission readers is missing\nhint: in /etc/badged/badged.conf, ")
         #expect(program.text(.error).contains(" = cards, agent, readers\""))
     }
 
@@ -122,8 +117,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         let check = #"{"advice":"plug one in","errorAgo":\#(milliseconds),"name":"bluetoothAdapter","ok":false}"#
         let peer = try ScriptedPeer { $0.answer("GET_HEALTH", #"{"checks":[\#(check)],"msg":"HEALTH"}"#) }
         let failing = try badgectl(peer, "health")
-        #expect(await failing.exitCode == 1)
-        #expect(failing.text(.output) == "BAD  bluetoothAdapter for \(words): plug one in\n")
+        await failing.ends(1, printing: "BAD  bluetoothAdapter for \(words): plug one in\n")
     }
 
     @Test(
@@ -171,8 +165,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
     func readers(reader: String, words: String) async throws {
         let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(reader)) }
         let program = try badgectl(peer, "readers")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == words)
+        await program.ends(0, printing: words)
     }
 
     @Test("readers --watch shows the readers, then each change once, until Ctrl-C ends it with 130")
@@ -187,8 +180,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("gone\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.output) == "A: no card\nA: eID card\nA: gone\n")
         #expect(program.text(.error) == "")
     }
@@ -204,8 +196,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch", "--names")
         #expect(await program.prints("B\nA\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(program.text(.output) == "A\nB\nA\n")
     }
 
@@ -219,8 +210,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         }
         let program = try badgectl(peer, "readers", "--watch")
         #expect(await program.prints("B: eID card, 2 PIN tries left\n", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
         #expect(
             program.text(.output) == "A: eID card\nB: no card\nA: gone\nB: eID card, 2 PIN tries left\n"
         )
@@ -236,8 +226,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
         }
         let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow GET_READER_LIST to this user\n"))
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow GET_READER_LIST to this user\n")
     }
 
     @Test("A server of another protocol is reported as such", arguments: ["SSH-2.0-x\r\n", "[]\n"])
@@ -246,7 +235,6 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.send(raw: text)
         }
         let program = try badgectl(peer, "status")
-        #expect(await program.exitCode == 3)
-        #expect(program.text(.error).contains("does not speak badged's protocol"))
+        await program.ends(3, saying: "does not speak badged's protocol")
     }
 }

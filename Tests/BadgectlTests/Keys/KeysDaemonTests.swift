@@ -82,8 +82,7 @@ import Text
             )
             #expect(await program.prints("This deletes the pkoc key front door"))
             for line in answer.split(separator: "\n") {
-                #expect(await program.prints("Delete? [y, n] "))
-                program.type("\(line)\n")
+                #expect(await program.prints("Delete? [y, n] ", typing: "\(line)\n"))
             }
             #expect(await program.exitCode == code, "\(program.everything)")
         }

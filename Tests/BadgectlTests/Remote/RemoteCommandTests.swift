@@ -38,14 +38,10 @@ private let off =
             peer.send(#"{"msg":"PAIR_READER","success":true,"fingerprint":"\#(phone)","name":"Phone"}"#)
         }
         let program = try RunningProgram("badgectl", ["remote", "pair", "--socket", peer.path], hasTerminal: true)
-        #expect(await program.prints("Pairing code: "))
-        program.type("777\n")
-        #expect(await program.prints("Pairing code: "))
-        program.type("0777\n")
-        #expect(await program.prints("Pairing code: "))
-        program.type("0778\n")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "Paired with Phone, \(phone).\n")
+        #expect(await program.prints("Pairing code: ", typing: "777\n"))
+        #expect(await program.prints("Pairing code: ", typing: "0777\n"))
+        #expect(await program.prints("Pairing code: ", typing: "0778\n"))
+        await program.ends(0, printing: "Paired with Phone, \(phone).\n")
         let dialogue = program.dialogue
         #expect(dialogue.contains("Its fingerprint:  \(phone)\nThis host:        \(desk)\n"))
         #expect(dialogue.contains("do not protect against a man in the middle"))
@@ -67,8 +63,7 @@ private let off =
         }
         let arguments = ["remote", "pair", String(phone.prefix(8)), "--pin-stdin", "--socket", peer.path]
         let program = try RunningProgram("badgectl", arguments, input: "0777\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("badgectl: error: three wrong codes were entered\n"))
+        await program.ends(1, saying: "badgectl: error: three wrong codes were entered\n")
         #expect(await peer.received().contains { $0.contains(#""value":"0777""#) })
     }
 
@@ -131,8 +126,7 @@ private let off =
         let program = try RunningProgram("badgectl", ["remote", "share", "--pair", "--socket", peer.path])
         #expect(await program.prints("0777\n", on: .output))
         program.signal(2)
-        #expect(await program.exitCode == 130)
-        #expect(program.text(.error).contains("no device is paired"))
+        await program.ends(130, saying: "no device is paired")
     }
 
     @Test("list shows lenders and borrowers, forget removes the pairing with the named device")
@@ -145,8 +139,7 @@ private let off =
             for _ in 0..<2 { peer.answer("GET_REMOTE", state) }
         }
         let program = try RunningProgram("badgectl", ["remote", "list", "--timeout", "0", "--socket", list.path])
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "\(phone)  lends  paired  Phone\n\(desk)  borrows  paired  Desk\n")
+        await program.ends(0, printing: "\(phone)  lends  paired  Phone\n\(desk)  borrows  paired  Desk\n")
 
         let peer = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", state)
@@ -160,8 +153,7 @@ private let off =
             peer.answer("GET_REMOTE", state)
         }
         let missing = try RunningProgram("badgectl", ["remote", "forget", "Nobody", "--socket", other.path])
-        #expect(await missing.exitCode == 1)
-        #expect(missing.text(.error).contains("no device Nobody is paired"))
+        await missing.ends(1, saying: "no device Nobody is paired")
     }
 
     @Test("remote share says when nothing is lent, and a user without the permission gets 4")
@@ -170,8 +162,7 @@ private let off =
             peer.answer("GET_REMOTE", off)
         }
         let program = try RunningProgram("badgectl", ["remote", "share", "--socket", peer.path])
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).hasPrefix("badgectl: error: this host lends no readers\nhint: "))
+        await program.ends(1, sayingFirst: "badgectl: error: this host lends no readers\nhint: ")
         let denying = try ScriptedPeer { peer in
             peer.answer("GET_REMOTE", remote())
             peer.answer("OPEN_PAIRING", #"{"msg":"ACCESS_DENIED","error":"OPEN_PAIRING"}"#)

@@ -58,8 +58,7 @@ private func running(_ state: String?) -> String {
             peer.send(Say.cancelled)
         }
         let program = try badgectl(peer, "send", input: "{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == "\(Say.started)\n\(Say.cancelled)\n")
+        await program.ends(0, printing: "\(Say.started)\n\(Say.cancelled)\n")
     }
 
     @Test("A question after the end of the input ends send with 1", arguments: [true, false])
@@ -110,8 +109,7 @@ private func running(_ state: String?) -> String {
                 if !isEarly { peer.send(Say.enter("PIN", Say.reader())) }
             }
             let program = try badgectl(peer, "send", "--wait", "ENTER_PIN", input: "{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
-            #expect(await program.exitCode == 0)
-            #expect(program.text(.output).contains("ENTER_PIN"))
+            await program.ends(0, showing: "ENTER_PIN")
         }
     }
 
@@ -142,8 +140,7 @@ private func running(_ state: String?) -> String {
         }
         let program = try badgectl(peer, "send", "--for", "3600")
         #expect(await program.prints(Say.insertCard, on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 
     @Test("When badged closes, send shows the last messages and ends with 3")
@@ -186,7 +183,6 @@ private func running(_ state: String?) -> String {
         }
         let program = try badgectl(peer, "send", input: nil)
         #expect(await program.prints("INSERT_CARD", on: .output))
-        program.signal(SIGINT)
-        #expect(await program.exitCode == 130)
+        #expect(await program.exitCode(after: SIGINT) == 130)
     }
 }

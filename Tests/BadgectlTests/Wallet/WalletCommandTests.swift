@@ -9,18 +9,9 @@ import Text
 @Suite("badgectl: wallet", .timeLimit(.minutes(5))) struct WalletCommandTests {
     private typealias Played = PlayedWallet
 
-    private func commands(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("setup shows the PUK and the words once on the terminal, asks for three words, and clears the screen")
     func setup() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.playSetup()
-        }
+        let peer = try ScriptedPeer { $0.playSetup() }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
         await answer(program, "Repeat the new PIN: ", "123456")
@@ -43,7 +34,7 @@ import Text
         )
         #expect(program.text(.error) == "")
         #expect(
-            await commands(peer) == [
+            await peer.commandsWithValues() == [
                 "RUN_WALLET", "SET_NEW_PIN 123456", "ACCEPT", "ACCEPT", "SET_WORDS able absorb access",
                 "DEVICE_REGISTERED",
             ]
@@ -53,9 +44,7 @@ import Text
 
     @Test("With --json the words and the PUK are on the terminal alone")
     func json() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.playSetup()
-        }
+        let peer = try ScriptedPeer { $0.playSetup() }
         let program = try badgectl(peer, "wallet", "setup", "--json", hasTerminal: true)
         await answer(program, "New PIN: ", "123456")
         await answer(program, "Repeat the new PIN: ", "123456")
@@ -114,8 +103,7 @@ import Text
         await answer(program, "12 words: ", words)
         #expect(await program.prints("Word 3 is not in the list."))
         await answer(program, "12 words: ", words)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output).contains("key UID     \(Played.keyUID)\n"))
+        await program.ends(0, showing: "key UID     \(Played.keyUID)\n")
         #expect(!program.everything.contains("abandon"))
         let start = try JSON(Array(try #require(await peer.received().first).utf8))
         #expect(start["keyUID"] == .string(Played.keyUID) && start["generatePUK"] == .bool(true))
@@ -123,24 +111,10 @@ import Text
 
     @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")
     func tries() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.enter("PIN", 1, left: 2), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 1))
-            peer.prompt(Played.enter("PIN", 2, left: 1), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 0))
-            peer.prompt(Played.enter("PUK", 3, left: 5), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 4), "SET_NEW_PIN")
-            peer.send(Played.invalid("PUK", left: 1))
-            peer.prompt(Played.enter("PUK", 5, left: 1), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 6), "SET_NEW_PIN")
-            peer.send(Played.validated)
-            peer.send(Played.complete("RESET_PIN", Played.card))
-        }
+        let peer = try ScriptedPeer { $0.playResetPIN(lastTries: 1) }
         let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
         let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "The PIN has been changed.\n")
+        await program.ends(0, printing: "The PIN has been changed.\n")
         let said = program.text(.error).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }
         #expect(
             said == [
@@ -186,11 +160,9 @@ import Text
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
         #expect(await program.prints("The card is asked to sign:\r\n"))
         #expect(await program.prints("text    hello\r\n"))
-        #expect(await program.prints("Sign? [y/N] "))
-        program.type("y\n")
+        #expect(await program.prints("Sign? [y/N] ", typing: "y\n"))
         await answer(program, "PIN: ", "123456")
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "\(Played.signature)\n\(Played.publicKey)\n")
+        await program.ends(0, printing: "\(Played.signature)\n\(Played.publicKey)\n")
         #expect(program.text(.error) == "")
     }
 
@@ -213,8 +185,7 @@ import Text
             ],
             input: "123456\n"
         )
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "ab12\n")
+        await program.ends(0, printing: "ab12\n")
         let said = program.text(.error)
         for line in ["action      transfer of eosio.token", "quantity  1.3100 EOS", "memo      \\u{1b}[2Jhi"] {
             #expect(said.contains(line), "\(said)")
@@ -235,12 +206,10 @@ import Text
             peer.send(Played.result("sign", 0))
         }
         let program = try badgectl(peer, "wallet", "sign", "hello", hasTerminal: true)
-        #expect(await program.prints("Sign? [y/N] "))
-        program.type("\n")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        #expect(await program.prints("Sign? [y/N] ", typing: "\n"))
+        await program.ends(1, printing: "")
         #expect(program.text(.error).hasPrefix("badgectl: error: not agreed: nothing was signed\n"))
-        #expect(await commands(peer) == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
+        #expect(await peer.commandsWithValues() == ["WALLET_INIT", "WALLET_SIGN", "CANCEL"])
     }
 
     @Test("contract sends the actions of a file, and says when the outcome is not known")
@@ -253,8 +222,7 @@ import Text
             peer.answer("WALLET_CONTRACT", Played.result("contract", 10005, #","txId":"ab12""#))
         }
         let program = try badgectl(peer, "wallet", "contract", folder.path + "/actions.json", "--yes")
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.output) == "")
+        await program.ends(1, printing: "")
         #expect(
             program.text(.error).contains("hint: it is not known whether it was carried out: look at the chain for")
         )
@@ -277,11 +245,9 @@ import Text
             "badgectl",
             ["--socket", "/nowhere/x", "wallet", "contract", folder.path + "/actions.json"]
         )
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("actions.json"))
+        await program.ends(1, saying: "actions.json")
         let missing = try RunningProgram("badgectl", ["wallet", "contract", folder.path + "/none"])
-        #expect(await missing.exitCode == 1)
-        #expect(missing.text(.error).hasPrefix("badgectl: error: cannot read "))
+        await missing.ends(1, sayingFirst: "badgectl: error: cannot read ")
     }
 
     @Test("reset-card destroys nothing before the key UID was typed", arguments: [true, false])
@@ -303,7 +269,7 @@ import Text
             #expect(
                 program.text(.error).hasPrefix("badgectl: error: that is another key UID: the card was not reset\n")
             )
-            #expect(await commands(peer) == [])
+            #expect(await peer.commandsWithValues() == [])
         }
     }
 
@@ -311,9 +277,8 @@ import Text
     func resetScript() async throws {
         let peer = try ScriptedPeer { _ in }
         let program = try badgectl(peer, "wallet", "reset-card", "--key-uid", Played.keyUID)
-        #expect(await program.exitCode == 1)
-        #expect(program.text(.error).contains("a script that has checked the key UID itself uses --yes"))
-        #expect(await commands(peer) == [])
+        await program.ends(1, saying: "a script that has checked the key UID itself uses --yes")
+        #expect(await peer.commandsWithValues() == [])
     }
 
     @Test("status shows each wallet card with what to do next; --json writes the messages")
@@ -349,8 +314,7 @@ import Text
         #expect(json.text(.output).contains(#""msg":"READER_LIST""#))
         let none = try ScriptedPeer { $0.answer("GET_READER_LIST", Say.list(Say.reader())) }
         let empty = try badgectl(none, "wallet", "status")
-        #expect(await empty.exitCode == 1)
-        #expect(empty.text(.error).hasPrefix("badgectl: error: no reader has a wallet card\n"))
+        await empty.ends(1, sayingFirst: "badgectl: error: no reader has a wallet card\n")
     }
 
     @Test(
@@ -370,8 +334,7 @@ import Text
     )
     func usage(arguments: [String], text: String) async throws {
         let program = try RunningProgram("badgectl", ["--socket", "/nowhere/x"] + arguments)
-        #expect(await program.exitCode == 2)
-        #expect(program.text(.error).hasPrefix("badgectl: error: \(text)"), "\(program.text(.error))")
+        await program.ends(2, sayingFirst: "badgectl: error: \(text)")
     }
 
     @Test("A user without the permission is denied with 4")
@@ -380,23 +343,17 @@ import Text
             peer.answer("RUN_WALLET", #"{"msg":"ACCESS_DENIED","error":"RUN_WALLET"}"#)
         }
         let program = try badgectl(peer, "wallet", "unpair")
-        #expect(await program.exitCode == 4)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged does not allow RUN_WALLET to this user\n"))
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_WALLET to this user\n")
     }
 
     @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")
     func interrupted() async throws {
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.paperWallet(1), "CANCEL")
-            peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-        }
+        let peer = try ScriptedPeer { $0.playCancelled("SETUP_DEVICE", at: Played.paperWallet(1)) }
         let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
-        #expect(await program.prints("Press Return when you have written it down: "))
-        program.type("\u{3}")
+        #expect(await program.prints("Press Return when you have written it down: ", typing: "\u{3}"))
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
-        #expect(await commands(peer) == ["RUN_WALLET", "CANCEL"])
+        #expect(await peer.commandsWithValues() == ["RUN_WALLET", "CANCEL"])
     }
 
     @Test(

@@ -40,11 +40,9 @@ private struct Visitor: WalletUser {
     func pin() async throws {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
         let first = try badgectl(daemon, "wallet", "pin", "--pin-stdin", input: "123456\n654321\n")
-        #expect(await first.exitCode == 0, "\(first.everything)")
-        #expect(first.text(.output) == "The PIN has been changed.\n")
+        await first.ends(0, printing: "The PIN has been changed.\n")
         let second = try badgectl(daemon, "wallet", "pin", "--pin-stdin", input: "123456\n654321\n222222\n")
-        #expect(await second.exitCode == 0, "\(second.everything)")
-        #expect(second.text(.error).contains("That PIN was wrong.\n2 tries are left.\n"))
+        await second.ends(0, saying: "That PIN was wrong.\n2 tries are left.\n")
     }
 
     @Test("A blocked PIN is unblocked with the PUK, and a PIN with tries needs no PUK")
@@ -64,16 +62,14 @@ private struct Visitor: WalletUser {
         #expect(program.text(.error).contains("That PUK was wrong.\n"))
         #expect(program.text(.error).contains(" 4 tries are left."))
         let again = try badgectl(daemon, "wallet", "unblock", "--pin-stdin")
-        #expect(await again.exitCode == 1)
-        #expect(again.text(.error).contains("hint: the PIN still has tries: badgectl wallet pin\n"))
+        await again.ends(1, saying: "hint: the PIN still has tries: badgectl wallet pin\n")
     }
 
     @Test("unpair removes the pairing, and a second unpair reports that there is none")
     func unpair() async throws {
         let daemon = try await daemon(card: #"{"kind":"keycard","words":"\#(Self.words)"}"#)
         let program = try badgectl(daemon, "wallet", "unpair", "--pin-stdin", input: "123456\n")
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "This computer is no longer paired with the card.\n")
+        await program.ends(0, printing: "This computer is no longer paired with the card.\n")
     }
 
     @Test("reset-card resets the card with this key UID, and no other card")
@@ -104,22 +100,15 @@ private struct Visitor: WalletUser {
         other.signal(SIGINT)
         #expect(await other.exitCode == 130, "\(other.everything)")
         let program = try badgectl(daemon, "wallet", "reset-card", "--yes", "--key-uid", keyUID)
-        #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(program.text(.output) == "The card is in its factory state: PIN, PUK and keys are destroyed.\n")
+        await program.ends(0, printing: "The card is in its factory state: PIN, PUK and keys are destroyed.\n")
         let pin = try badgectl(daemon, "wallet", "pin", "--pin-stdin")
-        #expect(await pin.exitCode == 1)
-        #expect(pin.text(.error).contains("hint: set the card up: badgectl wallet setup\n"), "\(pin.everything)")
+        await pin.ends(1, saying: "hint: set the card up: badgectl wallet setup\n")
     }
 
     @Test("setup with a terminal: the words are shown once, three are asked back, and words restores the same keys")
     func setup() async throws {
         let daemon = try await daemon()
-        let program = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "wallet", "setup"],
-            hasTerminal: true,
-            environment: ["LC_ALL": "C.UTF-8"]
-        )
+        let program = try badgectl(daemon, "wallet", "setup", hasTerminal: true, environment: ["LC_ALL": "C.UTF-8"])
         for question in ["New PIN: ", "Repeat the new PIN: "] {
             #expect(await program.prints(question), "\(program.everything)")
             program.type("123456\n")
@@ -141,11 +130,7 @@ private struct Visitor: WalletUser {
         #expect(output.hasPrefix("address     0x"))
         // The words restore the same keys on another new card.
         let list = (1...12).map { words[$0] ?? "" }.joined(separator: " ")
-        let other = try RunningProgram(
-            "badgectl",
-            ["--socket", daemon.path, "wallet", "words", "--own-puk"],
-            hasTerminal: true
-        )
+        let other = try badgectl(daemon, "wallet", "words", "--own-puk", hasTerminal: true)
         let answers = [
             ("12 words: ", list), ("New PIN: ", "222222"), ("Repeat the new PIN: ", "222222"),
             ("New PUK: ", "111122223333"), ("Repeat the new PUK: ", "111122223333"),
@@ -155,8 +140,7 @@ private struct Visitor: WalletUser {
             #expect(!other.echoes)
             other.type(answer + "\n")
         }
-        #expect(await other.exitCode == 0, "\(other.everything)")
-        #expect(other.text(.output) == output)
+        await other.ends(0, printing: output)
     }
 
     /// Reads the table of words.

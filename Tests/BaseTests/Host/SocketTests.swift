@@ -45,12 +45,17 @@ struct SocketTests {
         mkdir(folder.path + "/s", 0o700)
     }
 
-    @Test("clients connect, and close removes the socket file")
-    func lifecycle() throws {
-        let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
+    /// Connects a client, which must succeed.
+    private func expectAnswer(at path: String) {
         let peer = client(of: path)
         #expect(peer >= 0)
         close(peer)
+    }
+
+    @Test("clients connect, and close removes the socket file")
+    func lifecycle() throws {
+        let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
+        expectAnswer(at: path)
         #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
         #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
         #expect(!socket.isFromSystemd && socket.path == path)
@@ -81,9 +86,7 @@ struct SocketTests {
         #expect(address.withPointer { Glibc.bind(dead, $0, $1) } == 0)
         close(dead)
         let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
-        let peer = client(of: path)
-        #expect(peer >= 0)
-        close(peer)
+        expectAnswer(at: path)
         socket.close()
     }
 
@@ -92,9 +95,7 @@ struct SocketTests {
         let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
         #expect(error?.message.contains("(process \(getpid())) listens on \(path)") == true, "\(error?.message ?? "")")
-        let peer = client(of: path)
-        #expect(peer >= 0)
-        close(peer)
+        expectAnswer(at: path)
         first.close()
     }
 
@@ -104,9 +105,7 @@ struct SocketTests {
         unlink(path)
         let second = try ListeningSocket.bind(to: path, names: nobodyKnown)
         first.close()
-        let peer = client(of: path)
-        #expect(peer >= 0)
-        close(peer)
+        expectAnswer(at: path)
         second.close()
     }
 
@@ -159,9 +158,7 @@ struct SocketTests {
             return all
         }
         #expect(winners.count == 1)
-        let peer = client(of: path)
-        #expect(peer >= 0)
-        close(peer)
+        expectAnswer(at: path)
     }
 
     @Test("the default path depends on the user")

@@ -33,6 +33,14 @@ extension TPMFault {
 
 @Suite("TPM", .timeLimit(.minutes(5)))
 struct TPMTests {
+    private let device: SoftwareTPM
+    private let tpm: TPM
+
+    init() async throws {
+        device = try await SoftwareTPM()
+        tpm = TPM(device.path, timeLimit: longTimeLimit)
+    }
+
     private func isValid(_ signature: [UInt8], of message: [UInt8], _ key: TPM.Key) throws -> Bool {
         let publicKey = try ECPublicKey(key.publicKey, on: .secp256r1)
         return try ECDSA.verify(signature, of: message, with: publicKey, digest: .sha256)
@@ -40,8 +48,6 @@ struct TPMTests {
 
     @Test("a key signs, also after a restart of the TPM, and the TPM keeps nothing")
     func keys() async throws {
-        let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let message = Array("a message".utf8)
         var keys: [TPM.Key] = []
         // A TPM has room for three objects.
@@ -60,8 +66,6 @@ struct TPMTests {
 
     @Test("sealed bytes come back, also after a restart of the TPM, and the TPM keeps nothing")
     func sealed() async throws {
-        let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let sealed = try tpm.seal(secret())
         #expect(Data(sealed).range(of: Data(0..<16)) == nil)
         device.stop()
@@ -73,9 +77,7 @@ struct TPMTests {
 
     @Test("a TPM refuses keys and bytes of another TPM, and those that were changed")
     func foreign() async throws {
-        let device = try await SoftwareTPM()
         let other = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         var changed = sealed
         changed[40] ^= 1
@@ -108,8 +110,6 @@ struct TPMTests {
 
     @Test("a TPM that was cleared refuses its old keys, and makes new ones")
     func cleared() async throws {
-        let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         try device.clear()
         #expect(
@@ -123,8 +123,6 @@ struct TPMTests {
 
     @Test("a TPM that other programs have locked still works for keys without a password")
     func locked() async throws {
-        let device = try await SoftwareTPM()
-        let tpm = TPM(device.path, timeLimit: longTimeLimit)
         let (key, sealed) = (try await tpm.makeKey(), try tpm.seal(secret()))
         try device.lock()
         #expect(try await tpm.sign(digest: digest, with: key).count == 64)
@@ -133,7 +131,6 @@ struct TPMTests {
 
     @Test("a TPM that is killed during a signature ends it at once, and the key works later")
     func killed() async throws {
-        let device = try await SoftwareTPM()
         let key = try await TPM(device.path, timeLimit: longTimeLimit).makeKey()
         let between = try ScriptedTPM(before: device.path) { [device] code in
             guard code == ScriptedTPM.sign else { return .pass() }
@@ -152,7 +149,6 @@ struct TPMTests {
 
     @Test("a TPM that has stopped does not hold its callers longer than the limit, and works later")
     func stopped() async throws {
-        let device = try await SoftwareTPM()
         let key = try await TPM(device.path, timeLimit: longTimeLimit).makeKey()
         let tpm = TPM(device.path, timeLimit: .milliseconds(200))
         device.signal(SIGSTOP)
@@ -196,7 +192,6 @@ struct TPMTests {
 
     @Test("random answers never trap and never make a key")
     func randomAnswers() async throws {
-        let device = try await SoftwareTPM()
         let fake = try ScriptedTPM(before: device.path) { code in
             // The storage key is real in some rounds, so that the answers to later commands are reached. It is removed.
             if code == 0x131, Bool.random() { return .pass() }
@@ -215,7 +210,6 @@ struct TPMTests {
 
     @Test("many programs at once wait for a TPM that serves one after the other")
     func queue() async throws {
-        let device = try await SoftwareTPM()
         let faults = await withTaskGroup(of: String?.self) { group in
             for _ in 0..<8 {
                 group.addTask {
@@ -240,7 +234,6 @@ struct TPMTests {
             await fault { () throws(Failure) in _ = try TPM(nowhere, isRequired: true).takesNewKeys() } == error.text
         )
         #expect(await fault { () throws(Failure) in _ = try await TPM(nowhere).makeKey() } == error.text)
-        let device = try await SoftwareTPM()
         #expect(try TPM(device.path, timeLimit: longTimeLimit).takesNewKeys())
         device.stop()
         #expect(

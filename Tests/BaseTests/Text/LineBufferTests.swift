@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
 import Testing
 import Text
 
@@ -42,6 +43,8 @@ extension LineBuffer {
 }
 
 @Suite("Line buffer", .timeLimit(.minutes(5))) struct LineBufferTests {
+    private let buffer = LineBuffer()
+
     @Test("lines do not depend on where the stream is split")
     func everyCut() {
         let stream = Array("one\n\ntwo\r\n\r\n\rthree\r\r\nfour €\n".utf8)
@@ -70,7 +73,6 @@ extension LineBuffer {
 
     @Test("a line beyond 1 MiB is reported once and skipped, with at most 1 MiB and one read of memory")
     func endless() {
-        let buffer = LineBuffer()
         let chunk = [UInt8](repeating: 0x61, count: 65_536)
         var taken: [Taken] = []
         var largest = 0
@@ -87,7 +89,6 @@ extension LineBuffer {
 
     @Test("a line of 1 MiB is accepted, and its memory is released")
     func largest() {
-        let buffer = LineBuffer()
         let line = String(repeating: "z", count: LineBuffer.maximumLine)
         #expect(buffer.feed(Array((line + "\n").utf8)) == [.text(line)])
         _ = buffer.feed(Array("x\n".utf8))
@@ -95,27 +96,19 @@ extension LineBuffer {
     }
 
     @Test("10 000 partial reads become one line without a large buffer")
-    func halfLines() {
-        let buffer = LineBuffer()
+    func halfLines() throws {
         for number in 0..<10_000 { #expect(buffer.feed(Array("\(number % 10)".utf8)).isEmpty) }
         #expect(buffer.capacity <= 32_768)
-        guard case .text(let text)? = buffer.feed([0x0A]).first else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let text)? = buffer.feed([0x0A]).first else { throw Unexpected("no line") }
         #expect(text.utf8.count == 10_000)
         #expect(text.hasPrefix("0123456789"))
     }
 
     @Test("the memory of a line is zeroed after its use, also while a partial line follows it")
     func wiped() throws {
-        let buffer = LineBuffer()
         let (secret, half) = (Array("{\"value\":\"123456\"}\n".utf8), Array("{\"cmd\":".utf8))
         _ = buffer.take((secret + half)[...])
-        guard case .text(let given)? = buffer.next() else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let given)? = buffer.next() else { throw Unexpected("no line") }
         // The memory belongs to the buffer and stays valid until the next fill.
         let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
         #expect(memory.elementsEqual(secret))
@@ -125,14 +118,10 @@ extension LineBuffer {
     }
 
     @Test("the memory of the last line is zeroed")
-    func wipedWhenEmpty() {
-        let buffer = LineBuffer()
+    func wipedWhenEmpty() throws {
         let secret = Array("123456\n".utf8)
         _ = buffer.take(secret[...])
-        guard case .text(let given)? = buffer.next() else {
-            Issue.record("no line")
-            return
-        }
+        guard case .text(let given)? = buffer.next() else { throw Unexpected("no line") }
         let memory = UnsafeRawBufferPointer(start: given.baseAddress, count: secret.count)
         #expect(buffer.next() == nil)
         #expect(memory.allSatisfy { $0 == 0 })
@@ -140,7 +129,6 @@ extension LineBuffer {
 
     @Test("a read without data changes nothing", arguments: [0, -1])
     func nothing(result: Int) {
-        let buffer = LineBuffer()
         _ = buffer.feed(Array("ab".utf8))
         #expect(buffer.fill { _ in result } == result)
         #expect(buffer.feed(Array("c\n".utf8)) == [.text("abc")])

@@ -29,8 +29,7 @@ struct IdentificationTests {
     @Test("the remaining tries are read", arguments: 0...3)
     func tries(count: Int) async throws {
         guard case .eid(let profile) = try await EIDCard.identify(on: TestCard(tries: count)) else {
-            Issue.record("not identified")
-            return
+            throw Unexpected("not identified")
         }
         #expect(profile.status == PINStatus(retryCounter: count))
     }
@@ -49,8 +48,7 @@ struct IdentificationTests {
     func applications() async throws {
         let persoSim = TestCard(interfere: { index, _ in index == 0 ? ResponseAPDU(StatusWord(0x6A82)) : nil })
         guard case .eid(let profile) = try await EIDCard.identify(on: persoSim) else {
-            Issue.record("not identified")
-            return
+            throw Unexpected("not identified")
         }
         #expect(profile.applicationID == ApplicationID.persoSim)
         let passport = TestCard(interfere: { index, _ in index < 2 ? ResponseAPDU(StatusWord(0x6A82)) : nil })
@@ -74,10 +72,7 @@ struct IdentificationTests {
             command == index ? ResponseAPDU(data: content + [UInt8](repeating: padding, count: 40), .ok) : nil
         })
         #expect(try await EIDCard.identify(on: card) == expected)
-        guard case .eid = expected else {
-            Issue.record("not identified")
-            return
-        }
+        guard case .eid = expected else { throw Unexpected("not identified") }
     }
 
     /// Unexpected answers, with the number of the command.
@@ -127,10 +122,7 @@ struct IdentificationTests {
             if part.isEmpty || !isSeparate && isLast { return ResponseAPDU(data: part, StatusWord(word)) }
             return ResponseAPDU(data: part, .ok)
         })
-        guard case .eid(let profile) = try await EIDCard.identify(on: card) else {
-            Issue.record("not identified")
-            return
-        }
+        guard case .eid(let profile) = try await EIDCard.identify(on: card) else { throw Unexpected("not identified") }
         #expect(profile.cardAccess.bytes == exampleCardAccess)
     }
 

@@ -50,8 +50,7 @@ struct WorkedExample: Decodable {
     let exchange: [Exchange]
 
     static func load() throws -> WorkedExample {
-        let file = testsFolder.appending(path: "Vectors/pace-ecdh-gm-worked-example.json")
-        return try JSONDecoder().decode(WorkedExample.self, from: Data(contentsOf: file))
+        try vectors("pace-ecdh-gm-worked-example.json", as: WorkedExample.self)
     }
 
     func parameters() throws -> PACEParameters {
@@ -166,10 +165,7 @@ struct WorkedExampleTests {
         )
         for field in fields { #expect(try chip.answer(field.command) == field.answer) }
         let taken = chip.takeOutcome()
-        guard let outcome = consume taken else {
-            Issue.record("no outcome")
-            return
-        }
+        guard let outcome = consume taken else { throw Unexpected("no outcome") }
         #expect(bytes(outcome.keys.encryption) == hex(example.encryptionKey))
         #expect(bytes(outcome.keys.authentication) == hex(example.authenticationKey))
         #expect(outcome.idPICC == Array(hex(example.ephemeral.chip.public).dropFirst().prefix(32)))

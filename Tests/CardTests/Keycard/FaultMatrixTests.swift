@@ -95,11 +95,7 @@ struct FaultMatrixTests {
         switch dialogue {
         case .initialize:
             let applet = try await card.select()
-            try await applet.initialize(
-                pin: Secret(Known.pin.utf8),
-                puk: Secret(Known.puk.utf8),
-                pairingSecret: Secret(Known.pairingSecret)
-            )
+            try await applet.initializeWithKnownSecrets()
             return isDone(await card.wasInitialized)
         case .pair:
             let applet = try await card.select()

@@ -119,11 +119,7 @@ actor KeycardStage: CardChannel {
     ) async throws -> (card: KeycardStage, pairing: PairingBox?) {
         let card = try KeycardStage(model)
         let applet = try await card.select()
-        try await applet.initialize(
-            pin: Secret(Known.pin.utf8),
-            puk: Secret(Known.puk.utf8),
-            pairingSecret: Secret(Known.pairingSecret)
-        )
+        try await applet.initializeWithKnownSecrets()
         var pairing: PairingBox?
         if model.isPaired {
             pairing = PairingBox(try await applet.pair(secret: Secret(Known.pairingSecret)))
@@ -165,4 +161,15 @@ extension KeycardStage {
     }
 
     func initializeWithoutDuressPIN() { inside.initializeWithoutDuressPIN() }
+}
+
+extension KeycardApplet {
+    /// Initialises the card with the secrets of these tests.
+    func initializeWithKnownSecrets() async throws(KeycardError) {
+        try await initialize(
+            pin: Secret(Known.pin.utf8),
+            puk: Secret(Known.puk.utf8),
+            pairingSecret: Secret(Known.pairingSecret)
+        )
+    }
 }

@@ -33,8 +33,7 @@ struct Transcript: Decodable {
     let steps: [Step]
 
     static func load(_ name: String) throws -> Transcript {
-        let file = testsFolder.appending(path: "Vectors/\(name).json")
-        return try JSONDecoder().decode(Transcript.self, from: Data(contentsOf: file))
+        try vectors("\(name).json", as: Transcript.self)
     }
 }
 

@@ -106,10 +106,7 @@ struct VirtualKeycardKindTests {
                 command[2] = UInt8.random(in: 0...3, using: &random)
                 command[4] = UInt8(command.count - 5)
             }
-            guard case .answer(let answer) = await channel.card.exchange(command) else {
-                Issue.record("no answer")
-                return
-            }
+            guard case .answer(let answer) = await channel.card.exchange(command) else { throw Unexpected("no answer") }
             #expect(answer.count >= 2)
         }
         #expect(await channel.card.counters.dropFirst() == before)

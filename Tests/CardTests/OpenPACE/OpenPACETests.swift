@@ -37,20 +37,13 @@ struct OpenPACETests {
         let terminal = try OpenPACE(parameters, password: "500540", id: .can)
         var chip = try makeChip(parameters, "500540", .can)
 
-        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
-        let mapping = try terminal.makeMappingKey()
-        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
-        let ephemeral = try terminal.makeEphemeralKey()
-        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        let token = try token(of: terminal, for: &chip)
         let answer = try chip.answer(wrap(0x85, token))
         #expect(try terminal.accepts(token: try value(0x86, answer)))
 
         let keys = try terminal.keys
         let taken = chip.takeOutcome()
-        guard let outcome = consume taken else {
-            Issue.record("our chip has no channel")
-            return
-        }
+        guard let outcome = consume taken else { throw Unexpected("our chip has no channel") }
         #expect(bytes(outcome.keys.encryption) == keys.encryption)
         #expect(bytes(outcome.keys.authentication) == keys.authentication)
     }
@@ -106,11 +99,7 @@ struct OpenPACETests {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes256)
         let terminal = try OpenPACE(parameters, password: theirs, id: id)
         var chip = try makeChip(parameters, ours, id)
-        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
-        let mapping = try terminal.makeMappingKey()
-        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
-        let ephemeral = try terminal.makeEphemeralKey()
-        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        let token = try token(of: terminal, for: &chip)
         #expect(try terminal.accepts(token: try value(0x86, try chip.answer(wrap(0x85, token)))))
     }
 
@@ -119,11 +108,7 @@ struct OpenPACETests {
         let parameters = PACEParameters(curve: .brainpoolP256r1, cipher: .aes128)
         let terminal = try OpenPACE(parameters, password: "123456", id: .pin)
         var chip = try makeChip(parameters, "123457", .pin)
-        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
-        let mapping = try terminal.makeMappingKey()
-        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
-        let ephemeral = try terminal.makeEphemeralKey()
-        let token = try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
+        let token = try token(of: terminal, for: &chip)
         #expect(throws: ChipError.wrongToken) { try chip.answer(wrap(0x85, token)) }
     }
 
@@ -200,6 +185,15 @@ struct OpenPACETests {
             #expect(outcome.idPICC == Array(chipEphemeral.dropFirst().prefix(chipEphemeral.count / 2)))
         }
         return outcome
+    }
+
+    /// Runs PACE of libeac's terminal with our chip, up to the token of the terminal.
+    private func token(of terminal: OpenPACE, for chip: inout PACE.Chip) throws -> [UInt8] {
+        try terminal.decryptNonce(try value(0x80, try chip.answer(PACE.Terminal.request)))
+        let mapping = try terminal.makeMappingKey()
+        try terminal.map(try value(0x82, try chip.answer(wrap(0x81, mapping))))
+        let ephemeral = try terminal.makeEphemeralKey()
+        return try terminal.agree(try value(0x84, try chip.answer(wrap(0x83, ephemeral))))
     }
 
     private func makeTerminal(_ parameters: PACEParameters, _ password: String, _ id: PasswordID) throws

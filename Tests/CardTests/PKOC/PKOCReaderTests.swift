@@ -67,10 +67,7 @@ struct PKOCReaderTests {
     func plain(name: String) async throws {
         let (site, transaction, step) = try Self.plain(name)
         let reading = try await Self.read([Self.noData, step], site, random: transaction)
-        guard case .credential(let credential) = reading else {
-            Issue.record("\(reading)")
-            return
-        }
+        guard case .credential(let credential) = reading else { throw Unexpected("\(reading)") }
         #expect(credential.edition == .one)
         #expect(credential.transaction == transaction)
         #expect(try credential.key.compressed == pkocVectors().object(name).object("identifiers").bytes("bits256"))
@@ -94,10 +91,7 @@ struct PKOCReaderTests {
             site,
             random: transaction
         )
-        guard case .credential = reading else {
-            Issue.record("\(reading)")
-            return
-        }
+        guard case .credential = reading else { throw Unexpected("\(reading)") }
     }
 
     @Test("SE V1: an answer with one bit changed, cut or repeated is no credential")
@@ -105,10 +99,7 @@ struct PKOCReaderTests {
         let (site, transaction, step) = try Self.plain("own")
         for answer in damaged(Array(step.answer.dropLast(2))) {
             let reading = try await Self.read([Self.noData, (nil, answer + [0x90, 0x00])], site, random: transaction)
-            guard case .failed = reading else {
-                Issue.record("\(hex(answer))")
-                return
-            }
+            guard case .failed = reading else { throw Unexpected("\(hex(answer))") }
         }
     }
 
@@ -175,10 +166,7 @@ struct PKOCReaderTests {
     func certified(chained: Bool) async throws {
         let (challenge, steps) = try Self.certified(chained: chained)
         let reading = try await Self.read(steps, try Self.site(isValidated: true), random: challenge)
-        guard case .credential(let credential) = reading else {
-            Issue.record("\(reading)")
-            return
-        }
+        guard case .credential(let credential) = reading else { throw Unexpected("\(reading)") }
         #expect(credential.edition == .two)
         #expect(credential.transaction == challenge)
         #expect(credential.certificateProblem == nil)
@@ -189,8 +177,7 @@ struct PKOCReaderTests {
     func unknownIssuer() async throws {
         let (challenge, steps) = try Self.certified()
         guard case .credential(let credential) = try await Self.read(steps, random: challenge) else {
-            Issue.record("no credential")
-            return
+            throw Unexpected("no credential")
         }
         #expect(credential.certificateProblem == .unknownIssuer)
     }
@@ -232,10 +219,7 @@ struct PKOCReaderTests {
         var steps = try Self.certified().steps.prefix(2)
         steps[1].answer = hex("6A88")
         let reading = try await Self.read(steps + [plain], site, random: transaction)
-        guard case .credential(let credential) = reading else {
-            Issue.record("\(reading)")
-            return
-        }
+        guard case .credential(let credential) = reading else { throw Unexpected("\(reading)") }
         #expect(credential.edition == .one)
     }
 }

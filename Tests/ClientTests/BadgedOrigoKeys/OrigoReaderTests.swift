@@ -12,9 +12,12 @@ import Testing
 
 @Suite("The Origo SDK on door readers of badged", .timeLimit(.minutes(5)))
 @Loop struct OrigoReaderTests {
+    private let stage: OrigoStage
+
+    init() async throws { stage = try await OrigoStage() }
+
     @Test("an app scans, finds the closest reader, and opens it")
     func opens() async throws {
-        let stage = try await OrigoStage()
         stage.app.opens = false
         try await stage.setUp()
         #expect(try await stage.call { _, manager in (try? manager.lastAuthenticationInfo()) == nil })
@@ -59,7 +62,6 @@ import Testing
 
     @Test("a wrong scan, and a way of opening that it does not have, are refused")
     func refusals() async throws {
-        let stage = try await OrigoStage()
         for types in [[], ["tap"], [0], [3]] as [[any Sendable]] {
             try await stage.call { app, _ in app.startScanning(.optimizePerformance, types) }
             #expect(stage.app.lastError?.code == 1102)
@@ -77,7 +79,6 @@ import Testing
 
     @Test("a reader in range is opened when the app agrees, and the app gets the result")
     func automatic() async throws {
-        let stage = try await OrigoStage()
         try await stage.setUp()
         try await stage.call { app, _ in app.startScanning() }
         stage.advertise()
@@ -89,7 +90,6 @@ import Testing
 
     @Test("a reader that the app ignores is neither shown nor opened")
     func ignores() async throws {
-        let stage = try await OrigoStage()
         stage.app.interacts = false
         try await stage.call { app, _ in app.startScanning() }
         stage.advertise()
@@ -101,7 +101,6 @@ import Testing
 
     @Test("a gesture opens the closest reader by motion, if there is one")
     func gesture() async throws {
-        let stage = try await OrigoStage()
         try await stage.call { app, _ in app.startScanning() }
         try await stage.call { $1.unlockGesture() }
         #expect(await stage.next() == "gesture")
@@ -110,7 +109,6 @@ import Testing
 
     @Test("when badged ends during an opening, the opening fails, and the scan continues with a new badged")
     func ends() async throws {
-        let stage = try await OrigoStage()
         stage.app.opens = false
         try await stage.setUp()
         try await stage.call { app, _ in app.startScanning() }
@@ -219,7 +217,6 @@ import Testing
         "keys and readers are objects of Foundation: they are compared, are keys of dictionaries, and describe themselves"
     )
     func objects() async throws {
-        let stage = try await OrigoStage()
         try await stage.setUp()
         let keys: [AnyHashable] = try await stage.call { app, _ in app.listKeys() }
         let again = try await stage.call { app, _ in app.listKeys() }

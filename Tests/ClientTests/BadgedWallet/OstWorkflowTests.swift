@@ -12,14 +12,6 @@ import Text
         OstWorkflows(socketPath: peer.path, callbackQueue: DispatchQueue(label: "callbacks"))
     }
 
-    /// The commands with their values, in order.
-    private func commands(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("An app with the nine functions sets up no new card: it cannot show the PUK, nor ask the words back")
     func setup() async throws {
         let words = Array(repeating: #""able""#, count: 12).joined(separator: ",")
@@ -29,11 +21,7 @@ import Text
             #"{"msg":"ENTER_WORDS","userId":"u","positions":[1,2,3],"question":1}"#,
         ]
         for question in questions {
-            let peer = try ScriptedPeer { peer in
-                peer.command("RUN_WALLET")
-                peer.prompt(question, "CANCEL")
-                peer.send(Played.interrupted("SETUP_DEVICE", "USER_CANCELED"))
-            }
+            let peer = try ScriptedPeer { $0.playCancelled("SETUP_DEVICE", at: question) }
             let app = OstApp(["123456"])
             workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
             let end = await app.end()
@@ -53,7 +41,7 @@ import Text
                 "getNewPin u", "showPuk 12", "pinValidated u", "showPaperWallet 12", "verifyMnemonics 3",
             ]
         )
-        #expect(await commands(peer).contains("SET_WORDS able absorb access"))
+        #expect(await peer.commandsWithValues().contains("SET_WORDS able absorb access"))
     }
 
     @Test("A PIN that the app has given is sent once; after a wrong one invalidPin asks")
@@ -78,7 +66,9 @@ import Text
         )
         #expect(await app.end() == "flowComplete resetPin card true")
         #expect(app.lines.all.dropLast() == ["invalidPin u", "pinValidated u"])
-        #expect(await commands(peer) == ["RUN_WALLET", "SET_PIN 111111", "SET_PIN 222222", "SET_NEW_PIN 333333"])
+        #expect(
+            await peer.commandsWithValues() == ["RUN_WALLET", "SET_PIN 111111", "SET_PIN 222222", "SET_NEW_PIN 333333"]
+        )
     }
 
     @Test("verifyData shows what is signed; without consent the workflow is cancelled", arguments: [true, false])
@@ -122,11 +112,7 @@ import Text
         final class Forgetful: OstApp {
             override func getPin(_ userId: String, delegate: any OstPinAcceptDelegate) { lines.add("getPin") }
         }
-        let peer = try ScriptedPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.prompt(Played.enter("PIN", 1, left: 3), "CANCEL")
-            peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
-        }
+        let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: Played.enter("PIN", 1, left: 3)) }
         let app = Forgetful()
         workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
         #expect(await app.end() == "flowInterrupted addSession userCanceled: the app has not answered")
@@ -145,11 +131,7 @@ import Text
             (Played.registerDevice(1, error: "Invalid apiResponse"), "invalidAPIResponse: Invalid apiResponse"),
         ]
         for (question, reason) in questions {
-            let peer = try ScriptedPeer { peer in
-                peer.command("RUN_WALLET")
-                peer.prompt(question, "CANCEL")
-                peer.send(Played.interrupted("ADD_SESSION", "USER_CANCELED"))
-            }
+            let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: question) }
             let app = OstApp()
             workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
             let end = await app.end()

@@ -6,13 +6,6 @@ import Text
 @Suite("An app of MYKEY that asks on its terminal", .timeLimit(.minutes(5))) struct TerminalTests {
     private typealias Played = PlayedWallet
 
-    private func values(_ peer: ScriptedPeer) async -> [String] {
-        await peer.received().compactMap { line in
-            guard let json = try? JSON(line.utf8), let name = json["cmd"]?.string else { return nil }
-            return name + (json["value"]?.string.map { " \($0)" } ?? "")
-        }
-    }
-
     @Test("The request is shown without control characters, and the PIN is typed without echo, once for each question")
     func agrees() async throws {
         let peer = try ScriptedPeer { peer in
@@ -29,8 +22,7 @@ import Text
         #expect(await program.prints("Sign this with the card?\r\n"))
         #expect(await program.prints("  quantity  1.3100 EOS\r\n"), "\(program.everything)")
         #expect(await program.prints("  memo      \\u{1b}[2Jhi\r\n"), "\(program.everything)")
-        #expect(await program.prints("Agree? [y/N] "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? [y/N] ", typing: "y\n"))
         #expect(await program.prints("2 tries are left.\r\nPIN: "))
         #expect(!program.echoes)
         program.type("111111\n")
@@ -40,7 +32,7 @@ import Text
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output).hasPrefix("success {"))
         #expect(!program.everything.contains("123456"))
-        let sent = await values(peer)
+        let sent = await peer.commandsWithValues()
         #expect(sent == ["WALLET_INIT", "WALLET_TRANSFER", "ACCEPT", "SET_PIN 111111", "SET_PIN 123456"])
     }
 
@@ -54,8 +46,7 @@ import Text
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: hasTerminal)
         if hasTerminal {
-            #expect(await program.prints("Agree? [y/N] "))
-            program.type("\n")
+            #expect(await program.prints("Agree? [y/N] ", typing: "\n"))
         }
         #expect(await program.exitCode == 2, "\(program.everything)")
         #expect(program.text(.output) == "cancelled\n")
@@ -73,12 +64,10 @@ import Text
             peer.send(Played.result("transfer", 1))
         }
         let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
-        #expect(await program.prints("Agree? [y/N] "))
-        program.type("y\n")
+        #expect(await program.prints("Agree? [y/N] ", typing: "y\n"))
         #expect(await program.prints("Put the wallet card on the reader."))
-        #expect(await program.prints("PIN: "))
-        program.type("123456\n")
+        #expect(await program.prints("PIN: ", typing: "123456\n"))
         #expect(await program.exitCode == 0, "\(program.everything)")
-        #expect(await values(peer).last == "SET_PIN 123456")
+        #expect(await peer.commandsWithValues().last == "SET_PIN 123456")
     }
 }

@@ -9,7 +9,9 @@ import Testing
 @testable import DoorOpening
 
 @Suite("Opening a reader in software", .timeLimit(.minutes(5)))
-struct DoorOpenerTests {
+@Loop struct DoorOpenerTests {
+    private let connector = ModelConnector(ModelReader(signer: siteScalar))
+
     private static let siteScalar = [UInt8](repeating: 5, count: 32)
     private static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
 
@@ -34,7 +36,7 @@ struct DoorOpenerTests {
     }
 
     @Test("a reader grants in both flows, in both dialects, also at MTU 23")
-    @Loop func grants() async throws {
+    func grants() async throws {
         for isEncrypted in [true, false] {
             for (dialect, information, mtu) in [
                 (PKOCFraming.Dialect.fragments, [UInt8]([3, 1, 0, 0, 0, 1]), 23),
@@ -63,7 +65,7 @@ struct DoorOpenerTests {
     }
 
     @Test("a reader that supports only the flow without encryption gets no key unless its site is legacy")
-    @Loop func noDowngrade() async throws {
+    func noDowngrade() async throws {
         var reader = ModelReader(signer: Self.siteScalar)
         reader.isEncrypted = false
         let connector = ModelConnector(reader)
@@ -83,8 +85,7 @@ struct DoorOpenerTests {
             (.silentAfterGreeting, .readerTimedOutAPDU), (.earlyGrant, .readerFailure), (.refusal, .readerFailure),
         ]
     )
-    @Loop func faults(_ fault: ModelReader.Fault, _ status: OpeningStatus) async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func faults(_ fault: ModelReader.Fault, _ status: OpeningStatus) async throws {
         connector.reader.fault = fault
         let opener = DoorOpener(connector)
         let result = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
@@ -96,8 +97,7 @@ struct DoorOpenerTests {
     }
 
     @Test("a reader that stays silent after the credential and a lost reader have different results")
-    @Loop func lost() async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func lost() async throws {
         let opener = DoorOpener(connector)
         connector.reader.fault = .silentAtEnd
         let silent = await opener.open(Self.address, adapter: 0, try Self.credentials(), Self.patient)
@@ -118,7 +118,7 @@ struct DoorOpenerTests {
     }
 
     @Test("answers of the reader become a status and a decision")
-    @Loop func answers() async throws {
+    func answers() async throws {
         let expected: [UInt8: (OpeningStatus, AccessDecision)] = [
             0: (.success, .unknown), 1: (.success, .unknown), 2: (.success, .denied), 3: (.success, .granted),
             5: (.readerFailure, .unknown), 6: (.readerFailure, .unknown), 7: (.readerFailure, .unknown),
@@ -134,8 +134,7 @@ struct DoorOpenerTests {
     }
 
     @Test("a key that cannot sign, and a reader without fragments at MTU 23, end the opening")
-    @Loop func ends() async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func ends() async throws {
         let opener = DoorOpener(connector)
         let broken = try Self.credentials(key: BrokenKey())
         let unsigned = await opener.open(Self.address, adapter: 0, broken, Self.patient)
@@ -149,8 +148,7 @@ struct DoorOpenerTests {
     }
 
     @Test("the result does not wait for the end of the connection, but a new opening of the same reader does")
-    @Loop func slowEnd() async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func slowEnd() async throws {
         connector.holdsEnds = true
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()
@@ -176,8 +174,7 @@ struct DoorOpenerTests {
     }
 
     @Test("a piece, a write and a signature that do not come in time have different results")
-    @Loop func timeLimits() async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func timeLimits() async throws {
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()
         (connector.cutsGreeting, connector.mtu) = (true, 23)
@@ -197,8 +194,7 @@ struct DoorOpenerTests {
     }
 
     @Test("an adapter opens one reader at a time, another adapter opens another one")
-    @Loop func busy() async throws {
-        let connector = ModelConnector(ModelReader(signer: Self.siteScalar))
+    func busy() async throws {
         connector.holds = true
         let opener = DoorOpener(connector)
         let credentials = try Self.credentials()

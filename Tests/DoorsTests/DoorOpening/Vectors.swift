@@ -38,14 +38,7 @@ struct PKOCVectors: Decodable {
     let fragments: [Fragments]
     let responses: [String: String]
 
-    static func load() throws -> PKOCVectors { try file("pkoc-ble", PKOCVectors.self) }
-
-    static func file<Content: Decodable>(_ name: String, _ type: Content.Type) throws -> Content {
-        return try JSONDecoder().decode(
-            type,
-            from: Data(contentsOf: testsFolder.appending(path: "Vectors/\(name).json"))
-        )
-    }
+    static func load() throws -> PKOCVectors { try vectors("pkoc-ble.json", as: PKOCVectors.self) }
 
     func key(_ label: String) -> Key? { keys.first { $0.label == label } }
 
@@ -75,7 +68,7 @@ struct CertificateVectors: Decodable {
     let revocationList: List
 
     static func load() throws -> CertificateVectors {
-        try PKOCVectors.file("pkoc-reader-certificate", CertificateVectors.self)
+        try vectors("pkoc-reader-certificate.json", as: CertificateVectors.self)
     }
 }
 

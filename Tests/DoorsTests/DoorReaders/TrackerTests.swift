@@ -20,12 +20,15 @@ import Testing
         }
     }
 
+    private let tracker = ReaderTracker()
+    private let recorder = Recorder()
+
+    init() { recorder.attach(tracker) }
+
     private let any = ScanFilter(lockServiceCodes: [], profiles: Set(ReaderProfile.allCases))
 
     @Test("a reader appears with its first advertisement, is lost after ten seconds, and appears again")
     func appearance() {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         #expect(tracker.nextSweep == nil)
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         #expect(recorder.lines == ["appeared seos-C0:00:00:00:00:01"])
@@ -42,7 +45,6 @@ import Testing
 
     @Test("a lost reader is removed after some time, and then no sweep is due")
     func removal() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         var sweeps = 0
         while let next = tracker.nextSweep, sweeps < 100 {
@@ -55,7 +57,6 @@ import Testing
 
     @Test("a reader that advertises every five seconds is lost after twenty seconds")
     func slowReader() {
-        let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 50_000, by: 5000) {
             tracker.receive(Adverts.seos(), from: .door(1), -60, at: now)
         }
@@ -66,7 +67,6 @@ import Testing
 
     @Test("mean and median use samples of the last three seconds and need at least two")
     func statistics() throws {
-        let tracker = ReaderTracker()
         for (index, rssi) in [-90, -50, -60, -70, -61, -62].enumerated() {
             tracker.receive(Adverts.seos(), from: .door(1), Int8(rssi), at: Milliseconds(index) * 500)
         }
@@ -103,7 +103,6 @@ import Testing
 
     @Test("the history has at most fifty values")
     func history() throws {
-        let tracker = ReaderTracker()
         for index in 0..<120 {
             tracker.receive(Adverts.seos(), from: .door(1), Int8(-index / 2), at: Milliseconds(index) * 10)
         }
@@ -115,7 +114,6 @@ import Testing
 
     @Test("an advertisement without a signal strength is decoded, but is no sample")
     func noStrength() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), nil, at: 0)
         #expect(tracker.readers.isEmpty)
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
@@ -128,7 +126,6 @@ import Testing
 
     @Test("name, code, types and limits stay when a later advertisement does not contain them")
     func valuesStay() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(7, name: "Lobby"), from: .door(1), -60, at: 0)
         tracker.receive(
             Adverts.seosCompany(mask: 0x06, limits: [-71, -51, -72]),
@@ -166,7 +163,6 @@ import Testing
         "a reader enters the range at the limit with two samples and leaves it below the hysteresis or without samples"
     )
     func range() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(), from: .door(1), -40, at: 0)
         let reader = try #require(tracker.readers.first)
         #expect(reader.inRange == [])
@@ -187,8 +183,6 @@ import Testing
         "a reader of constant strength stays in range while the radio pauses, and leaves it when it is gone afterwards"
     )
     func pauses() throws {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         func isClosest(at now: Milliseconds) -> Bool {
             if case .reader = tracker.closest(for: .motion, any, at: now) { true } else { false }
         }
@@ -227,8 +221,6 @@ import Testing
 
     @Test("while the radio reports a sender once in ten seconds, a reader is lost after four of these intervals")
     func repeatedReports() {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         tracker.setRepeatInterval(10_900)
         tracker.receive(Adverts.seos(), from: .door(1), -60, at: 0)
         func sweep(until end: Milliseconds) {
@@ -242,7 +234,6 @@ import Testing
 
     @Test("the closest reader is found, or the reason why there is none")
     func closest() throws {
-        let tracker = ReaderTracker()
         func reason(_ type: OpeningType, at now: Milliseconds) -> String {
             switch tracker.closest(for: type, any, at: now) {
             case .reader(let reader): reader.id
@@ -270,7 +261,6 @@ import Testing
 
     @Test("a filter of codes applies to Seos-style readers, filters of profiles and opening types to all")
     func filters() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 0)
         tracker.receive(Adverts.seos(33), from: .door(2), -61, at: 0)
         tracker.receive(Adverts.seosCompany(mask: 0x04, limits: [-70, -50]), from: .door(3), -62, at: 0)
@@ -291,7 +281,6 @@ import Testing
         "a reader keeps all its lock service codes, and each of them passes a filter"
     )
     func severalCodes() throws {
-        let tracker = ReaderTracker()
         tracker.receive(Adverts.seos(2), from: .door(1), -60, at: 0)
         tracker.receive(Adverts.seos(33), from: .door(1), -60, isScanResponse: true, at: 1)
         tracker.receive(Adverts.seos(7) + Adverts.seos(8), from: .door(2), -61, at: 1)
@@ -312,7 +301,6 @@ import Testing
 
     @Test("a later fragment makes no reader and changes the profile of none, and its sender is counted")
     func continuations() throws {
-        let tracker = ReaderTracker()
         var report = AdvertisingReport(address: .door(1), rssi: -60)
         report.isContinuation = true
         for round in Milliseconds(0)..<9 {
@@ -336,7 +324,6 @@ import Testing
 
     @Test("advertisements of phones and those without a profile are counted and not stored")
     func privacy() {
-        let tracker = ReaderTracker()
         tracker.receive([2, 0x01, 0x06], from: .door(1), -60, at: 0)
         tracker.receive(Adverts.structure(0x09, Array("Seos".utf8)), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.ibeacon(hex("0000980000001000800000177a000002")), from: .passing(2), -40, at: 0)
@@ -350,8 +337,6 @@ import Testing
 
     @Test("an Aliro reader is the same reader under every address")
     func aliroIdentity() throws {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 2), from: .passing(2), -60, at: 100)
         tracker.receive(Adverts.aliro(group: 1, subGroup: 3), from: .passing(3), -60, at: 100)
@@ -361,8 +346,6 @@ import Testing
 
     @Test("a named reader keeps its id when its address changes, but two such readers at the same time are different")
     func fingerprint() {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.seos(2, name: "Lobby"), from: .passing(2), -60, at: 3001)
         #expect(recorder.lines == ["appeared seos-2-Lobby"])
@@ -409,8 +392,6 @@ import Testing
 
     @Test("without a unique name, every changing address is a new reader")
     func ephemeral() {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(1), -60, at: 0)
         tracker.receive(Adverts.seos(2, name: "Seos"), from: .passing(2), -60, at: 5000)
         #expect(recorder.lines == ["appeared seos-passing-1", "appeared seos-passing-2"])
@@ -418,8 +399,6 @@ import Testing
 
     @Test("a name that is received later identifies a known reader")
     func lateName() {
-        let (tracker, recorder) = (ReaderTracker(), Recorder())
-        recorder.attach(tracker)
         let name = Adverts.structure(0x09, Array("Lobby".utf8))
         tracker.receive(Adverts.seos(2), from: .passing(1), -60, at: 0)
         tracker.receive(name, from: .passing(1), -60, isScanResponse: true, at: 1)
@@ -454,7 +433,6 @@ import Testing
 
     @Test("another adapter represents a reader after a second with 6 dB more, or when the first receives nothing")
     func adapters() throws {
-        let tracker = ReaderTracker()
         for now in stride(from: Milliseconds(0), through: 5000, by: 100) {
             tracker.receive(Adverts.seos(), from: .door(1), -70, adapter: 0, at: now)
             tracker.receive(Adverts.seos(), from: .door(1), -65, adapter: 1, at: now)

@@ -9,7 +9,11 @@ import Testing
 @testable import ScannerBlueZ
 
 @Suite("Opening a reader with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))
-struct BlueZLinkTests {
+@Loop struct BlueZLinkTests {
+    private let stage: Stage
+
+    init() async throws { stage = try await Stage() }
+
     private static let siteScalar = [UInt8](repeating: 5, count: 32)
 
     /// A bus with a bluetoothd and a reader.
@@ -41,8 +45,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader is connected, opened and disconnected", arguments: [23, 517] as [UInt16])
-    @Loop func opens(_ mtu: UInt16) async throws {
-        let stage = try await Stage()
+    func opens(_ mtu: UInt16) async throws {
         stage.service.mtu = mtu
         let result = try await stage.open()
         #expect(result == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
@@ -54,8 +57,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader that bluetoothd does not know is searched, and the search ends before the connection")
-    @Loop func unknown() async throws {
-        let stage = try await Stage()
+    func unknown() async throws {
         stage.service.isKnown = false
         #expect(try await stage.open().status == .success)
         let expected = ["SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
@@ -63,8 +65,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader with a wrong site key gets no key and is disconnected")
-    @Loop func wrongKey() async throws {
-        let stage = try await Stage()
+    func wrongKey() async throws {
         stage.service.reader.fault = .wrongSiteKey
         let result = try await stage.open()
         #expect(result.status == .readerFailure)
@@ -73,8 +74,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader that ends the connection during the dialogue ends the opening", arguments: [1, 2])
-    @Loop func lost(_ messages: Int) async throws {
-        let stage = try await Stage()
+    func lost(_ messages: Int) async throws {
         stage.service.disconnectsAfter = messages
         let result = try await stage.open()
         #expect(result.status == .bluetoothCommunicationFailed)
@@ -88,8 +88,7 @@ struct BlueZLinkTests {
             ("WriteValue", "org.bluez.Error.Failed"), ("GetManagedObjects", "bluetoothd does not list its objects"),
         ]
     )
-    @Loop func refusals(_ method: String, _ reason: String) async throws {
-        let stage = try await Stage()
+    func refusals(_ method: String, _ reason: String) async throws {
         stage.service.refusals[method] = "org.bluez.Error.Failed"
         let result = try await stage.open()
         #expect(result.status == .bluetoothCommunicationFailed)
@@ -98,8 +97,7 @@ struct BlueZLinkTests {
     }
 
     @Test("an adapter that is off, a reader without PKOC and a flood of notifications end the opening")
-    @Loop func hostile() async throws {
-        let stage = try await Stage()
+    func hostile() async throws {
         stage.service.isPowered = false
         #expect(try await stage.open().reason == "hci0 is switched off")
         stage.service.isPowered = true
@@ -115,8 +113,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader to which other programs listen is opened", arguments: [1, 2], [23, 517] as [UInt16])
-    @Loop func shared(_ listeners: Int, _ mtu: UInt16) async throws {
-        let stage = try await Stage()
+    func shared(_ listeners: Int, _ mtu: UInt16) async throws {
         (stage.service.listeners, stage.service.mtu) = (listeners, mtu)
         for _ in 0..<2 {
             #expect(try await stage.open() == OpeningResult(.success, decision: .granted, payload: [3], key: "door"))
@@ -125,8 +122,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a reader that another program uses is busy, and stays connected")
-    @Loop func inUse() async throws {
-        let stage = try await Stage()
+    func inUse() async throws {
         (stage.service.listeners, stage.service.isConnectedBefore) = (1, true)
         #expect(
             try await stage.open() == OpeningResult(.busy, reason: "another program is connected to the reader")
@@ -142,8 +138,7 @@ struct BlueZLinkTests {
     }
 
     @Test("a connection that takes too long is cancelled")
-    @Loop func slow() async throws {
-        let stage = try await Stage()
+    func slow() async throws {
         stage.service.silent = ["Connect"]
         let result = try await stage.open { $0.connect = 500 }
         #expect(result.status == .timedOut)
@@ -152,24 +147,21 @@ struct BlueZLinkTests {
     }
 
     @Test("an opening of a silent reader ends at its limit")
-    @Loop func silent() async throws {
-        let stage = try await Stage()
+    func silent() async throws {
         stage.service.reader.fault = .silentAtEnd
         #expect(try await stage.open { $0.apdu = 2000 }.status == .readerTimedOutAPDU)
         #expect(stage.service.calls.last == "Disconnect")
     }
 
     @Test("without bluetoothd the opening fails, and bluetoothd is not started")
-    @Loop func noService() async throws {
-        let stage = try await Stage()
+    func noService() async throws {
         await stage.service.end()
         let result = try await stage.open()
         #expect(result.reason == "bluetoothd is not running")
     }
 
     @Test("a cancelled opening disconnects the reader")
-    @Loop func cancelled() async throws {
-        let stage = try await Stage()
+    func cancelled() async throws {
         stage.service.reader.fault = .silentAtEnd
         let opening = Task { @Loop in try await stage.open() }
         await stage.service.wait { stage.service.reader.visitors.count == 1 }

@@ -40,10 +40,13 @@ extension ScanDemand {
 }
 
 @Suite("BlueZScanner with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))
-struct BlueZScannerTests {
+@Loop struct BlueZScannerTests {
+    private let fixture: BlueZFixture
+
+    init() async throws { fixture = try await BlueZFixture() }
+
     @Test("a discovery with a filter starts, and devices and their signal strengths are received as advertisements")
-    @Loop func receives() async throws {
-        let fixture = try await BlueZFixture()
+    func receives() async throws {
         await fixture.listen(.performance)
         #expect(fixture.service.filter == ["Transport": "le", "RSSI": "-127", "DuplicateData": "true"])
         #expect(
@@ -68,7 +71,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a device from before the scan is received when its signal strength changes")
-    @Loop func cached() async throws {
+    func cached() async throws {
         let fixture = try await BlueZFixture {
             $0.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60)
         }
@@ -83,8 +86,7 @@ struct BlueZScannerTests {
     @Test(
         "what bluetoothd says of a device is kept from the first signal on, before it is known as a reader"
     )
-    @Loop func lateMark() async throws {
-        let fixture = try await BlueZFixture()
+    func lateMark() async throws {
         await fixture.listen(.performance)
         let path = "/org/bluez/hci0/dev_5B_00_00_00_00_01"
         fixture.service.found(path) { message in
@@ -111,8 +113,7 @@ struct BlueZScannerTests {
     }
 
     @Test("the properties of a device that is not stored are read when it is received")
-    @Loop func forgotten() async throws {
-        let fixture = try await BlueZFixture()
+    func forgotten() async throws {
         await fixture.listen(.performance)
         fixture.service.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -70)
         fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(-70))
@@ -130,8 +131,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a controller that drops repeated advertisements is a fault with advice, until monitors are active")
-    @Loop func repeats() async throws {
-        let fixture = try await BlueZFixture()
+    func repeats() async throws {
         let clock = ManualClock()
         fixture.scanner.now = { clock.now }
         await fixture.listen(.performance)
@@ -162,7 +162,7 @@ struct BlueZScannerTests {
     }
 
     @Test("monitors are registered where the service supports them, and then the discovery is restarted")
-    @Loop func monitors() async throws {
+    func monitors() async throws {
         let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci0"]?.hasMonitors = true }
         await fixture.listen(.performance)
         await fixture.service.wait(for: "StartDiscovery hci0", times: 2)
@@ -181,7 +181,7 @@ struct BlueZScannerTests {
     }
 
     @Test("after the error InProgress the discovery is stopped and started again")
-    @Loop func inProgress() async throws {
+    func inProgress() async throws {
         var timing = BlueZScanner.Timing()
         timing.retry = 1
         let fixture = try await BlueZFixture(
@@ -202,7 +202,7 @@ struct BlueZScannerTests {
     }
 
     @Test("an adapter that is off or missing is a fault, and the scan continues when the adapter is back")
-    @Loop func power() async throws {
+    func power() async throws {
         let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci0"]?.isPowered = false }
         fixture.scanner.scan(ScanDemand())
         await fixture.observer.wait { $0.status.fault?.kind == .adapter }
@@ -220,8 +220,7 @@ struct BlueZScannerTests {
     }
 
     @Test("the end of bluetoothd is a fault, and the scan continues with a new bluetoothd")
-    @Loop func restart() async throws {
-        let fixture = try await BlueZFixture()
+    func restart() async throws {
         await fixture.listen(.performance)
         fixture.service.end()
         await fixture.observer.wait { $0.status.fault?.kind == .service }
@@ -233,8 +232,7 @@ struct BlueZScannerTests {
     }
 
     @Test("the end of the bus is a fault")
-    @Loop func busEnds() async throws {
-        let fixture = try await BlueZFixture()
+    func busEnds() async throws {
         await fixture.listen(.performance)
         fixture.bus.stop()
         await fixture.observer.wait { $0.status.fault?.text.contains("D-Bus") == true }
@@ -244,7 +242,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a scan waits for bluetoothd")
-    @Loop func late() async throws {
+    func late() async throws {
         let bus = try await PrivateBus.start()
         let (scanner, observer) = (BlueZScanner(address: bus.address), RecordingObserver())
         scanner.observer = observer
@@ -257,7 +255,7 @@ struct BlueZScannerTests {
     }
 
     @Test("the discovery has pauses in power saving and none in performance")
-    @Loop func dutyCycle() async throws {
+    func dutyCycle() async throws {
         var timing = BlueZScanner.Timing()
         (timing.on, timing.off) = (5, 5)
         let fixture = try await BlueZFixture(timing: timing)
@@ -273,8 +271,7 @@ struct BlueZScannerTests {
     }
 
     @Test("each recovery step is taken, without a power cycle when there are connections")
-    @Loop func recovery() async throws {
-        let fixture = try await BlueZFixture()
+    func recovery() async throws {
         await fixture.listen(.performance)
         #expect(fixture.scanner.recover(.renew, adapter: nil))
         await fixture.service.wait(for: "SetDiscoveryFilter hci0", times: 2)
@@ -297,7 +294,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a probe is a discovery without a filter, and afterwards the filter is set again")
-    @Loop func probe() async throws {
+    func probe() async throws {
         var timing = BlueZScanner.Timing()
         timing.probe = 1
         let fixture = try await BlueZFixture(timing: timing)
@@ -308,7 +305,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a probe ends the pause of power saving")
-    @Loop func probeInPause() async throws {
+    func probeInPause() async throws {
         var timing = BlueZScanner.Timing()
         (timing.on, timing.off) = (1, 600_000)
         let fixture = try await BlueZFixture(timing: timing)
@@ -319,7 +316,7 @@ struct BlueZScannerTests {
     }
 
     @Test("a scan that starts after one has ended in its pause discovers at once")
-    @Loop func stopInPause() async throws {
+    func stopInPause() async throws {
         var timing = BlueZScanner.Timing()
         (timing.on, timing.off) = (1, 600_000)
         let fixture = try await BlueZFixture(timing: timing)
@@ -332,7 +329,7 @@ struct BlueZScannerTests {
     }
 
     @Test("each recovery step can be taken for one adapter without an effect on the other")
-    @Loop func oneAdapter() async throws {
+    func oneAdapter() async throws {
         let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci1"] = .init() }
         await fixture.listen(.performance)
         await fixture.observer.wait { $0.status.adapters.filter(\.isListening).count == 2 }
@@ -349,7 +346,7 @@ struct BlueZScannerTests {
     }
 
     @Test("an adapter with connections is switched off and on where this is configured")
-    @Loop func mayDisconnect() async throws {
+    func mayDisconnect() async throws {
         let connected: (BusMessage) -> Void = { message in
             message.property("Connected", "b") { message.append(true) }
         }
@@ -360,8 +357,7 @@ struct BlueZScannerTests {
     }
 
     @Test("an inspection without a scan reports adapters and faults and starts nothing")
-    @Loop func inspection() async throws {
-        let fixture = try await BlueZFixture()
+    func inspection() async throws {
         func inspect(hasAdapter: Bool = true) async -> ScannerStatus {
             await BlueZInspection.status(.address(fixture.bus.address), hasAdapter: hasAdapter, timeout: 600_000)
         }
@@ -388,8 +384,7 @@ struct BlueZScannerTests {
     }
 
     @Test("signals with wrong types are counted and ignored, and those of other programs are ignored")
-    @Loop func malformed() async throws {
-        let fixture = try await BlueZFixture()
+    func malformed() async throws {
         await fixture.listen(.performance)
         let service = fixture.service
         let properties = "org.freedesktop.DBus.Properties"

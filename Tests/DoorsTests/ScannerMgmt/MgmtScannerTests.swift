@@ -35,10 +35,13 @@ extension MgmtScanner.Timing {
 }
 
 @Suite("MgmtScanner with an emulated kernel", .timeLimit(.minutes(5)))
-struct MgmtScannerTests {
+@Loop struct MgmtScannerTests {
+    private let fixture: MgmtFixture
+
+    init() throws { fixture = try MgmtFixture() }
+
     @Test("a monitor with the patterns of all door readers and a discovery start, and reports of both are received")
-    @Loop func receives() async throws {
-        let fixture = try MgmtFixture()
+    func receives() async throws {
         await fixture.listen()
         #expect(Int(fixture.kernel.monitor.first ?? 0) == AdvertisementPattern.doors.count)
         #expect(fixture.kernel.monitor.count == 1 + 34 * AdvertisementPattern.doors.count)
@@ -55,8 +58,7 @@ struct MgmtScannerTests {
     }
 
     @Test("a monitor that bluetoothd removes is added again")
-    @Loop func removed() async throws {
-        let fixture = try MgmtFixture()
+    func removed() async throws {
         await fixture.listen()
         fixture.kernel.removeMonitors(0)
         await fixture.kernel.wait(for: "52 hci0", times: 2)
@@ -73,8 +75,7 @@ struct MgmtScannerTests {
     @Test(
         "stopping removes the monitor, ends the discovery and stops reading, and a new scan receives only new reports"
     )
-    @Loop func stops() async throws {
-        let fixture = try MgmtFixture()
+    func stops() async throws {
         await fixture.listen()
         await fixture.kernel.wait(for: "23 hci0")
         fixture.kernel.report(MgmtFixture.door, -60, [])
@@ -90,7 +91,7 @@ struct MgmtScannerTests {
     }
 
     @Test("windows of discovery open and close in turns")
-    @Loop func windows() async throws {
+    func windows() async throws {
         var timing = MgmtScanner.Timing.long
         timing.performance = (2, 2)
         let fixture = try MgmtFixture(timing: timing)
@@ -102,7 +103,7 @@ struct MgmtScannerTests {
     }
 
     @Test("scan responses are requested by a window of discovery, not more often than every ten seconds")
-    @Loop func scanResponses() async throws {
+    func scanResponses() async throws {
         var timing = MgmtScanner.Timing.long
         timing.powerSaving = (1, 600_000)
         let fixture = try MgmtFixture(timing: timing)
@@ -117,7 +118,7 @@ struct MgmtScannerTests {
     }
 
     @Test("adapters may be added, removed, and switched off and on")
-    @Loop func adapters() async throws {
+    func adapters() async throws {
         let fixture = try MgmtFixture { $0.adapters = [:] }
         fixture.scanner.scan(ScanDemand())
         await fixture.observer.wait { $0.status.fault?.text.contains("no Bluetooth adapter") == true }
@@ -135,7 +136,7 @@ struct MgmtScannerTests {
         "a refusal that cannot change is a permanent fault",
         arguments: [(UInt8(0x14), ScannerFault.Kind.access), (0x01, .scan), (0x0C, .scan)]
     )
-    @Loop func permanent(status: UInt8, kind: ScannerFault.Kind) async throws {
+    func permanent(status: UInt8, kind: ScannerFault.Kind) async throws {
         let fixture = try MgmtFixture { $0.refusals[0x52] = [status] }
         fixture.scanner.scan(ScanDemand())
         await fixture.observer.wait { $0.status.fault != nil }
@@ -144,14 +145,14 @@ struct MgmtScannerTests {
     }
 
     @Test("without a socket there is a permanent fault at once")
-    @Loop func noSocket() {
+    func noSocket() {
         let scanner = MgmtScanner(socket: nil)
         scanner.scan(ScanDemand())
         #expect(scanner.status.fault?.isPermanent == true)
     }
 
     @Test("a monitor that is refused is tried again, and a refused discovery is no fault")
-    @Loop func busy() async throws {
+    func busy() async throws {
         var timing = MgmtScanner.Timing.long
         timing.retry = 1
         let fixture = try MgmtFixture(
@@ -171,8 +172,7 @@ struct MgmtScannerTests {
     }
 
     @Test("each recovery step is taken, without a new socket, and without a power cycle when there are connections")
-    @Loop func recovery() async throws {
-        let fixture = try MgmtFixture()
+    func recovery() async throws {
         await fixture.listen()
         #expect(fixture.scanner.recover(.renew, adapter: nil))
         await fixture.kernel.wait(for: "52 hci0", times: 2)
@@ -196,7 +196,7 @@ struct MgmtScannerTests {
     }
 
     @Test("each recovery step can be taken for one adapter without an effect on the other")
-    @Loop func oneAdapter() async throws {
+    func oneAdapter() async throws {
         var timing = MgmtScanner.Timing.long
         // After the first window, no further one opens except for the probe.
         timing.powerSaving = (1, 600_000)
@@ -222,7 +222,7 @@ struct MgmtScannerTests {
     }
 
     @Test("an adapter with connections is switched off and on where this is configured")
-    @Loop func mayDisconnect() async throws {
+    func mayDisconnect() async throws {
         let fixture = try MgmtFixture({ $0.adapters[0]?.connections = 1 }, mayDisconnect: true)
         await fixture.listen()
         #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
@@ -231,7 +231,7 @@ struct MgmtScannerTests {
     }
 
     @Test("an inspection without a scan reads only the settings of the adapters")
-    @Loop func inspection() async throws {
+    func inspection() async throws {
         let fixture = try MgmtFixture(timing: .long)
         #expect(await fixture.scanner.inspect().fault == nil)
         #expect(fixture.kernel.commands == ["3", "4 hci0"])
@@ -247,7 +247,7 @@ struct MgmtScannerTests {
     }
 
     @Test("a kernel that does not answer an inspection is a fault of the service")
-    @Loop func hung() async throws {
+    func hung() async throws {
         var timing = MgmtScanner.Timing.long
         timing.inspection = 1
         let fixture = try MgmtFixture({ $0.isSilent = true }, timing: timing)
@@ -255,7 +255,7 @@ struct MgmtScannerTests {
     }
 
     @Test("a scan that starts during an inspection ends it")
-    @Loop func inspectionEnds() async throws {
+    func inspectionEnds() async throws {
         let fixture = try MgmtFixture({ $0.isSilent = true }, timing: .long)
         async let inspection = fixture.scanner.inspect()
         await fixture.kernel.wait(for: "3")
@@ -265,8 +265,7 @@ struct MgmtScannerTests {
     }
 
     @Test("a thousand reports in a moment are all received in their order")
-    @Loop func burst() async throws {
-        let fixture = try MgmtFixture()
+    func burst() async throws {
         await fixture.listen()
         for number in 0..<1000 {
             fixture.kernel.report(DeviceAddress(bits: UInt64(number), isRandom: false), -60, [2, 1, 6])
@@ -276,8 +275,7 @@ struct MgmtScannerTests {
     }
 
     @Test("the monitor is added again after a suspend")
-    @Loop func suspend() async throws {
-        let fixture = try MgmtFixture()
+    func suspend() async throws {
         await fixture.listen()
         fixture.kernel.event(0x002D, 0, [0])
         await fixture.observer.wait { !$0.status.isListening }
@@ -287,8 +285,7 @@ struct MgmtScannerTests {
     }
 
     @Test("the monitor has the patterns of beacons when a client wants beacons")
-    @Loop func beacons() async throws {
-        let fixture = try MgmtFixture()
+    func beacons() async throws {
         await fixture.listen()
         fixture.scanner.scan(ScanDemand(profiles: [.seos, .ibeacon]))
         await fixture.kernel.wait(for: "52 hci0", times: 2)
@@ -297,8 +294,7 @@ struct MgmtScannerTests {
     }
 
     @Test("packets that are too short, too long or unknown are counted and ignored")
-    @Loop func malformed() async throws {
-        let fixture = try MgmtFixture()
+    func malformed() async throws {
         await fixture.listen()
         for packet in [[0x12, 0, 0], [0x12, 0, 0, 0, 9, 0], [0x12, 0, 0, 0, 0, 0], [0xFF, 0xFF, 0, 0, 0, 0]]
             as [[UInt8]]

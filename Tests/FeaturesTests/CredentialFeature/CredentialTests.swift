@@ -23,10 +23,16 @@ import WalletFeature
 
 @Suite("Credentials that people tap", .timeLimit(.minutes(5)))
 @Loop struct CredentialTests {
+    private let stage: CredentialStage
+    private let client: TestClient
+
+    init() async throws {
+        stage = try await CredentialStage()
+        client = try await stage.watcher()
+    }
+
     @Test("a watching client gets the number, and READER has only the kind")
     func credential() async throws {
-        let stage = try await CredentialStage()
-        let client = try await stage.watcher()
         let other = try stage.server.connect()
         try await stage.tap(try Vectors.plainCard())
         #expect(await client.next("READER")?["card"] == #"{"kind":"pkoc","versions":["1.0"]}"#)
@@ -52,8 +58,6 @@ import WalletFeature
 
     @Test("each tap has a transaction of its own, also with a phone, which signs once per activation")
     func fresh() async throws {
-        let stage = try await CredentialStage()
-        let client = try await stage.watcher()
         var transactions: Set<String> = []
         for _ in 1...3 {
             try await stage.tap(#""phone":true"#)
@@ -67,23 +71,18 @@ import WalletFeature
 
     @Test("a card that was read is reset, so the next program can read it")
     func reset() async throws {
-        let stage = try await CredentialStage()
-        let client = try await stage.watcher()
         try await stage.tap(#""phone":true"#)
         _ = try #require(await client.next("CREDENTIAL"))
         let card = try #require(await stage.server.readers?.card(in: "Simulator"))
         let link = ScriptedConnection(to: card)
         let reader = try #require(try await PKOCReader.select(on: link))
         guard case .credential = try await reader.read(for: PKOCSite(), on: .earliest) else {
-            Issue.record("the card has signed in this activation")
-            return
+            throw Unexpected("the card has signed in this activation")
         }
     }
 
     @Test("without a watching client the card only answers SELECT, and nothing is signed")
     func unwanted() async throws {
-        let stage = try await CredentialStage()
-        let client = try await stage.watcher()
         try await stage.tap("")
         _ = try #require(await client.next("CREDENTIAL"))
         let wanted = try #require(await stage.server.readers?.card(in: "Simulator")?.apdus)
@@ -144,8 +143,6 @@ import WalletFeature
 
     @Test("SET_CARD inserts a virtual PKOC card, which is read, and which no workflow takes")
     func setCard() async throws {
-        let stage = try await CredentialStage()
-        let client = try await stage.watcher()
         _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
         await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"pkoc"}}"#)
         await client.wait { client.hasReceived(#""CREDENTIAL""#) && client.hasReceived("is not an eID card") }

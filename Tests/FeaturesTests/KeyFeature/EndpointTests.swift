@@ -10,6 +10,10 @@ private let code = "AB12-CD34-EF56-GH78"
 
 @Suite("Endpoint and issuer", .timeLimit(.minutes(5)))
 @Loop struct EndpointTests {
+    private let stage: KeyStage
+
+    init() async throws { stage = try await KeyStage() }
+
     private static let sites: JSON = .array([
         .object([
             .init("siteId", .string("00112233-4455-6677-8899-aabbccddeeff")), .init("legacy", .bool(true)),
@@ -46,7 +50,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("an invitation can be a file or an address of the issuer")
     func otherForms() async throws {
-        let stage = try await KeyStage()
         let file = stage.issuer.invitationFile(["label": .string("side door")])
         let key = await setUp(stage, file)["key"]
         #expect(key?["label"]?.string == "side door")
@@ -72,7 +75,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("a list of revoked readers is kept until a newer one comes, and one of another issuer is refused")
     func revocations() async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         let thumbprint = try #require(await stage.keys().first?["thumbprint"]?.string)
         func update(_ sites: JSON) async throws -> (changed: Int?, readers: Int?) {
@@ -112,7 +114,6 @@ private let code = "AB12-CD34-EF56-GH78"
         ]
     )
     func faults(_ fault: IssuerDouble.Fault, _ name: String) async throws {
-        let stage = try await KeyStage()
         stage.issuer.invite(code)
         stage.issuer.fail(fault)
         #expect(await setUp(stage)["error"]?.string == name)
@@ -134,7 +135,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("with an endpoint a failed invitation leaves a key that is marked as pending")
     func failedInvitation() async throws {
-        let stage = try await KeyStage()
         #expect(await stage.error("SETUP_ENDPOINT") == "")
         stage.issuer.invite(code)
         stage.issuer.fail(.drop)
@@ -160,7 +160,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("a foreign issuer, an unknown code and a used code leave no key behind")
     func refusals() async throws {
-        let stage = try await KeyStage()
         stage.issuer.invite(code)
         for fault in [IssuerDouble.Fault.foreign, .forbidden] {
             stage.issuer.fail(fault)
@@ -212,7 +211,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("an update that fails changes nothing and can be repeated")
     func failedUpdate() async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         let thumbprint = try #require(await stage.keys().first?["thumbprint"]?.string)
         stage.issuer.enrol(thumbprint, ["label": .string("gate")])
@@ -226,7 +224,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("the end of the endpoint deletes all keys")
     func removal() async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         #expect(await stage.ask("REMOVE_ENDPOINT", #""confirm":true"#)["msg"]?.string == "ENDPOINT_TERMINATED")
         #expect(await stage.error("GET_KEYS") == "Endpoint")
@@ -271,7 +268,6 @@ private let code = "AB12-CD34-EF56-GH78"
 
     @Test("a pass that is not saved within a day is forgotten")
     func lostPass() async throws {
-        let stage = try await KeyStage()
         _ = await stage.ask("SETUP_ENDPOINT")
         let blob = try #require(await stage.ask("WALLET_PREPARE")["blob"]?.string)
         let key = try #require(IssuerDouble.check(blob: blob)?["publicKey"]?.string.flatMap { Hex.decode($0) })

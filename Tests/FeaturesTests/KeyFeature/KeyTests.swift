@@ -13,6 +13,10 @@ import Vault
 
 @Suite("Commands for keys", .timeLimit(.minutes(5)))
 @Loop struct KeyCommandTests {
+    private let stage: KeyStage
+
+    init() async throws { stage = try await KeyStage() }
+
     @Test("a key is made, shown, deactivated, exported and deleted", arguments: KeyRecord.Protection.allCases)
     func wholeLife(_ place: KeyRecord.Protection) async throws {
         let stage = try await KeyStage(keys: place)
@@ -51,7 +55,6 @@ import Vault
 
     @Test("the last use of a key is reported")
     func lastUse() async throws {
-        let stage = try await KeyStage()
         let id = try await stage.newKey()
         let never = await stage.ask("GET_LAST_AUTH")
         #expect(never["key"] == .null && never["counter"]?.int == 0 && never["time"] == .null)
@@ -65,7 +68,6 @@ import Vault
 
     @Test("a user has room for 32 keys, and a further one is refused")
     func full() async throws {
-        let stage = try await KeyStage()
         for _ in 0..<Vault.maximumKeys { _ = try await stage.newKey() }
         #expect(await stage.error("NEW_KEY") == "StorageFull")
         #expect(await stage.ask("GET_ENDPOINT")["keys"]?.int == 32)
@@ -73,7 +75,6 @@ import Vault
 
     @Test("no user of the system reaches the key of another one")
     func owners() async throws {
-        let stage = try await KeyStage()
         let id = try await stage.newKey()
         let stranger = try stage.server.connect(uid: 1001)
         _ = await stage.ask("SETUP_ENDPOINT", by: stranger)
@@ -110,7 +111,6 @@ import Vault
 
     @Test("HOTP counts each code, TOTP follows the time; the secret is in no message and in no log")
     func codes() async throws {
-        let stage = try await KeyStage()
         let secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
         let hotp = try await stage.newKey(#""protocol":"otp","value":"\#(secret)""#)
         for (counter, code) in ["755224", "287082", "359152"].enumerated() {
@@ -130,7 +130,6 @@ import Vault
 
     @Test("objects are kept by key and tag")
     func data() async throws {
-        let stage = try await KeyStage()
         let id = try await stage.newKey()
         let object = #""oid":"\#(id)","tag":"9f31""#
         #expect(await stage.ask("GET_DATA", object)["data"] == .null)
@@ -158,7 +157,6 @@ import Vault
         ]
     )
     func badMembers(_ command: String, _ members: String) async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         #expect(await stage.error(command, members) == "InvalidParameter")
         #expect(await stage.keys().count == 1)
@@ -166,7 +164,6 @@ import Vault
 
     @Test("a site is imported from the code of a reader, and its key is never replaced")
     func sites() async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         func code(_ key: [UInt8], reader: Character = "1") -> String {
             let site = String(repeating: "a", count: 32)
@@ -216,7 +213,6 @@ import Vault
 
     @Test("a broken store is reported with its number, and is not changed")
     func brokenStore() async throws {
-        let stage = try await KeyStage()
         _ = try await stage.newKey()
         let key = Data(repeating: 7, count: 32)
         let folder = stage.folder + "/other"
@@ -241,7 +237,6 @@ import Vault
 
     @Test("a key of a later version is named, does not hide the others, and can be deleted")
     func laterVersion() async throws {
-        let stage = try await KeyStage()
         let (bad, good) = (try await stage.newKey(), try await stage.newKey())
         let record = SecretBox(Secret(#"{"version":2}"#.utf8))
         try await stage.store.required().set("1000/\(bad)", in: StoreSpace("vault keys"), to: record)

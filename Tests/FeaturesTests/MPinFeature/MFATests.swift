@@ -10,11 +10,15 @@ import Testing
 import Text
 
 extension MPinStage {
-    /// Makes the user of MPinMFA, and begins the registration.
-    func makeMFAUser(at url: String? = nil, customer: String = "c1") async {
+    func setMFABackend(_ url: String? = nil, customer: String = "c1") async {
         _ = await run("MPIN_INIT", #""flavour":"MFA""#)
         #expect(await status("MPIN_SET_CLIENT_ID", #""clientId":"\#(customer)""#) == "OK")
         #expect(await status("MPIN_SET_BACKEND", #""url":"\#(url ?? servers.url)""#) == "OK")
+    }
+
+    /// Makes the user of MPinMFA, and begins the registration.
+    func makeMFAUser(at url: String? = nil, customer: String = "c1") async {
+        await setMFABackend(url, customer: customer)
         #expect(await status("MPIN_MAKE_USER", #"\#(who),"deviceName":"laptop""#) == "OK")
     }
 
@@ -25,10 +29,15 @@ extension MPinStage {
         #expect(await status("MPIN_FINISH_REGISTRATION", "\(who)\(members)", pin: pin) == "OK")
     }
 
-    /// Registers the user for signing.
-    func registerSigner(pin: String = "4321") async throws {
+    /// Begins the registration of the user for signing.
+    func startSigner() async throws {
         let token = try #require(try await servers.lab(.post, "permit/\(user)")["token"]?.string)
         #expect(await status("MPIN_START_DVS", #"\#(who),"token":"\#(token)""#) == "OK")
+    }
+
+    /// Registers the user for signing.
+    func registerSigner(pin: String = "4321") async throws {
+        try await startSigner()
         let finished = await run("MPIN_FINISH_DVS", who, pin: pin)
         #expect(finished["user"]?["canSign"] == .bool(true))
     }
@@ -59,14 +68,15 @@ extension MPinStage {
 
 @Suite("MPinMFA against the double of its service", .timeLimit(.minutes(5)))
 @Loop struct MFATests {
+    private let stage: MPinStage
+
+    init() async throws { stage = try await MPinStage() }
+
     @Test("a user registers with a code, and logs in with each scope, also after a new start of badged")
     func wholeWay() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(pin: "7391")
         let later = try await MPinStage(after: stage)
-        _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)
-        _ = await later.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#)
-        #expect(await later.status("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#) == "OK")
+        await later.setMFABackend()
         for mode in ["", #","mode":"OTP""#, #","mode":"REGCODE""#] {
             #expect(await later.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
             let result = await later.run("MPIN_FINISH_AUTHENTICATION", stage.who + mode, pin: "7391")
@@ -83,7 +93,6 @@ extension MPinStage {
 
     @Test("a session is opened, told about and used, and another one is aborted")
     func sessions() async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser()
         let service = await stage.run("MPIN_SERVICE_DETAILS", #""url":"\#(stage.servers.url)/""#)["serviceDetails"]
         #expect(service?["rpsPrefix"]?.string == "rps/v2")
@@ -98,8 +107,7 @@ extension MPinStage {
         #expect(details?["customerIconUrl"]?.string == "https://lab.test/c")
         let start = #"\#(stage.who),"accessCode":"\#(code)","activateCode":"1","pushNotificationIdentifier":"p""#
         #expect(await stage.status("MPIN_START_REGISTRATION", start) == "OK")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
         let seen = try await stage.servers.lab(.get, "registrations")["seen"]?.array?.last {
             $0["userId"]?.string == stage.user
         }
@@ -120,7 +128,6 @@ extension MPinStage {
 
     @Test("the second factor is asked, and counts as much as the PIN")
     func secondFactor() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(#","pin1":true"#)
         // The token decides what is asked, not the client.
         for members in [#","pin1":true"#, "", #","pin1":false"#, #","mode":"OTP""#] {
@@ -136,7 +143,6 @@ extension MPinStage {
 
     @Test("without a second factor a client that names one does not make the right PIN wrong")
     func noSecondFactor() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         try await stage.registerSigner()
         for _ in 0..<3 {
@@ -149,8 +155,7 @@ extension MPinStage {
     func secondFactorOfSigner() async throws {
         let stage = try await MPinStage("dora+renew")
         await stage.registerMFA()
-        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
-        #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
+        try await stage.startSigner()
         #expect(await stage.status("MPIN_FINISH_DVS", #"\#(stage.who),"nfc":true"#, pin: "4321") == "OK")
         for _ in 0..<2 { #expect(await stage.sign().status == "OK") }
         let user = await stage.run("MPIN_USERS")["users"]?.array?.first
@@ -163,7 +168,6 @@ extension MPinStage {
         arguments: ["", "card 17"]
     )
     func unknownSecondFactor(value: String) async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(value.isEmpty ? "" : #","pin1":true"#)
         try await stage.forgetSecondFactor()
         // A client that says something about it is believed.
@@ -180,7 +184,6 @@ extension MPinStage {
 
     @Test("a session and a login may be answered without a body")
     func emptyAnswers() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url("v2authenticate-empty,v2status-empty"))
         let authorize = #""url":"\#(stage.servers.url)/authorize""#
         let code = try #require(await stage.run("MPIN_ACCESS_CODE", authorize)["accessCode"]?.string)
@@ -194,7 +197,6 @@ extension MPinStage {
 
     @Test("the third wrong PIN blocks the user, and both tokens are gone")
     func wrongPIN() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         try await stage.registerSigner()
         for state in ["REGISTERED", "REGISTERED", "BLOCKED"] {
@@ -210,7 +212,6 @@ extension MPinStage {
 
     @Test("a document is signed with a PIN of its own, and the verifier accepts it")
     func signing() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
         #expect(await stage.sign().status == "FLOW_ERROR")
         #expect(await stage.status("MPIN_FINISH_DVS", stage.who) == "FLOW_ERROR")
@@ -261,7 +262,6 @@ extension MPinStage {
 
     @Test("a document is verified by its hash")
     func verify() async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         #expect(
@@ -284,7 +284,6 @@ extension MPinStage {
 
     @Test("the login service of a page is shown before MPIN_INIT, too")
     func serviceBeforeInit() async throws {
-        let stage = try await MPinStage()
         let result = await stage.run("MPIN_SERVICE_DETAILS", #""url":"\#(stage.servers.url)""#)
         #expect(result["serviceDetails"]?["name"]?.string == "Lab")
         #expect(await stage.status("MPIN_USERS") == "FLOW_ERROR")
@@ -292,7 +291,6 @@ extension MPinStage {
 
     @Test("users of two customers, and of MPin, are different users")
     func customers() async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser()
         await stage.makeMFAUser(customer: "c2")
         #expect(await stage.run("MPIN_USERS")["users"]?.array?.count == 2)
@@ -308,7 +306,6 @@ extension MPinStage {
 
     @Test("a service that names no addresses has the usual ones")
     func usualAddresses() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url("v2defaults"))
         #expect(await stage.logInMFA().status == "OK")
     }
@@ -326,7 +323,6 @@ extension MPinStage {
         ]
     )
     func registrationFaults(fault: String, command: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser(at: stage.servers.url(fault))
         for name in ["MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"] {
             if name == command { #expect(await stage.status(name, stage.who) == status) }
@@ -344,28 +340,23 @@ extension MPinStage {
         ]
     )
     func repeatedRegistration(fault: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.makeMFAUser(at: stage.servers.url(fault))
         #expect(await stage.status("MPIN_START_REGISTRATION", stage.who) == "OK")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == status)
-        #expect(await stage.status("MPIN_RESTART_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_RESTART_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
     }
 
     @Test(
         "a badged that ends at any step of a registration goes on, or says to repeat it",
-        arguments: ["", #""flavour":"MFA""#],
+        arguments: [false, true],
         ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"]
     )
-    func killed(flavour: String, last: String) async throws {
+    func killed(isMFA: Bool, last: String) async throws {
         let steps = [
             "MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION",
         ]
         func begin(_ stage: MPinStage) async {
-            _ = await stage.run("MPIN_INIT", flavour)
-            if !flavour.isEmpty { _ = await stage.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#) }
-            #expect(await stage.status("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#) == "OK")
+            if isMFA { await stage.setMFABackend() } else { #expect(await stage.setBackend() == "OK") }
         }
         let stage = try await MPinStage()
         await begin(stage)
@@ -389,14 +380,10 @@ extension MPinStage {
 
     @Test("after an end of badged during the registration for signing, a new token is needed")
     func killedSigner() async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA()
-        let token = try #require(try await stage.servers.lab(.post, "permit/\(stage.user)")["token"]?.string)
-        #expect(await stage.status("MPIN_START_DVS", #"\#(stage.who),"token":"\#(token)""#) == "OK")
+        try await stage.startSigner()
         let later = try await MPinStage(after: stage)
-        _ = await later.run("MPIN_INIT", #""flavour":"MFA""#)
-        _ = await later.run("MPIN_SET_CLIENT_ID", #""clientId":"c1""#)
-        _ = await later.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#)
+        await later.setMFABackend()
         let refused = await later.run("MPIN_FINISH_DVS", stage.who)
         #expect(refused.status == "FLOW_ERROR")
         #expect(refused["errorMessage"]?.string?.contains("MPIN_START_DVS") == true)
@@ -423,7 +410,6 @@ extension MPinStage {
         ]
     )
     func loginFaults(fault: String, status: String) async throws {
-        let stage = try await MPinStage()
         await stage.registerMFA(at: stage.servers.url(fault))
         // The fault comes before the PIN is checked, so two wrong PINs leave one try.
         #expect(await stage.logInMFA(pin: "0000").status == status)

@@ -12,10 +12,14 @@ import Text
 
 @Suite("BadgedMPin", .timeLimit(.minutes(5)))
 @Loop struct MPinClientTests {
+    private let stage: MPinStage
+
+    init() async throws { stage = try await MPinStage() }
+
     private func pin(_ digits: String) -> Secret { Secret(digits.utf8) }
 
     /// A client of the library, which badged serves on a socket.
-    private func mpin(_ stage: MPinStage) async throws -> MPin {
+    private func mpin() async throws -> MPin {
         let path = try stage.server.listen()
         let mpin = MPin(try await DaemonConnection.connect(to: path))
         #expect(try await mpin.initSDK(headers: ["X-One": "1"]).isOK)
@@ -25,8 +29,7 @@ import Text
 
     @Test("a user registers, logs in, gets a code, and logs a browser in and out")
     func wholeWay() async throws {
-        let stage = try await MPinStage()
-        let mpin = try await mpin(stage)
+        let mpin = try await mpin()
         #expect(try await mpin.getClientParam("cSum") == "1")
         #expect(try await !mpin.isUserExisting(stage.user))
         let made = try await mpin.makeNewUser(stage.user, deviceName: "laptop")
@@ -74,7 +77,6 @@ import Text
 
     @Test("a user of MPinMFA registers, logs in in each way, and signs")
     func wholeWayOfMFA() async throws {
-        let stage = try await MPinStage()
         let mfa = MPinMFA(try await DaemonConnection.connect(to: try stage.server.listen()))
         #expect(try await mfa.initSDK(headers: ["X-One": "1"]).isOK)
         #expect(try await mfa.setClientId("c1").isOK)
@@ -145,8 +147,7 @@ import Text
 
     @Test("a PIN of a wrong length cancels the call")
     func wrongLength() async throws {
-        let stage = try await MPinStage()
-        let mpin = try await mpin(stage)
+        let mpin = try await mpin()
         let user = try #require(try await mpin.makeNewUser(stage.user).user)
         #expect(try await mpin.startRegistration(user).isOK)
         #expect(try await mpin.confirmRegistration(user).isOK)
@@ -157,8 +158,7 @@ import Text
 
     @Test("a cancelled task cancels its call")
     func cancellation() async throws {
-        let stage = try await MPinStage()
-        let mpin = try await mpin(stage)
+        let mpin = try await mpin()
         let url = stage.servers.url("settings-hang")
         let call = Task { try await mpin.testBackend(url).status }
         call.cancel()
@@ -169,8 +169,7 @@ import Text
 
     @Test("headers and trusted domains reach badged")
     func settings() async throws {
-        let stage = try await MPinStage()
-        let mpin = try await mpin(stage)
+        let mpin = try await mpin()
         #expect(try await mpin.addCustomHeaders(["X-Two": "2"]).isOK)
         #expect(try await mpin.clearCustomHeaders().isOK)
         #expect(try await mpin.addTrustedDomain("example.org").isOK)

@@ -9,9 +9,12 @@ import Text
 
 @Suite("M-Pin against the double of its servers", .timeLimit(.minutes(5)))
 @Loop struct MPinDialogueTests {
+    private let stage: MPinStage
+
+    init() async throws { stage = try await MPinStage() }
+
     @Test("a user registers and logs in, also after badged has been started again")
     func wholeWay() async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
         let made = await stage.run("MPIN_MAKE_USER", #"\#(stage.who),"deviceName":"laptop""#)
         #expect(made["user"]?["state"]?.string == "INVALID")
@@ -39,7 +42,6 @@ import Text
 
     @Test("the third wrong PIN blocks the user and deletes the token")
     func wrongPIN() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         for _ in 0..<2 {
             #expect(await stage.logIn(pin: "4321").status == "INCORRECT_PIN")
@@ -56,7 +58,6 @@ import Text
 
     @Test("a right PIN after a wrong one logs in")
     func rightAfterWrong() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.logIn(pin: "0000").status == "INCORRECT_PIN")
         #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "FLOW_ERROR")
@@ -65,7 +66,6 @@ import Text
 
     @Test("a one-time code has its times in seconds")
     func otp() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let otp = try #require(await stage.logIn(#""mode":"OTP""#)["otp"])
         #expect(otp["otp"]?.string?.utf8.count == 6)
@@ -79,7 +79,6 @@ import Text
 
     @Test("a server without time permits is served, too")
     func withoutPermits() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("nopermits")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -88,7 +87,6 @@ import Text
 
     @Test("an access number logs a browser in, and the user out again")
     func accessNumber() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.status("MPIN_CHECK_ACCESS_NUMBER", #""accessNumber":"\#(number)""#) == "OK")
@@ -102,7 +100,6 @@ import Text
 
     @Test("a wrong access number is refused before the PIN is asked, an unknown one by the server")
     func wrongAccessNumber() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         let wrong = #"\#(stage.who),"mode":"AN","accessNumber":"3692435""#
@@ -126,18 +123,14 @@ import Text
         let id = try #require(user?["mpinId"]?.string)
         #expect(await stage.run("MPIN_RESTART_REGISTRATION", stage.who)["user"]?["mpinId"]?.string == id)
         try await stage.servers.lab(.post, "activate/\(id)")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
         #expect(await stage.logIn().status == "OK")
     }
 
     @Test("a registration that badged has lost at its end is repeated")
     func lostSecret() async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
-        for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION"] {
-            #expect(await stage.status(command, stage.who) == "OK", "\(command)")
-        }
+        await stage.succeed("MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION")
         let later = try await MPinStage(after: stage)
         #expect(await later.setBackend() == "OK")
         let refused = await later.run("MPIN_FINISH_REGISTRATION", stage.who)
@@ -150,21 +143,16 @@ import Text
 
     @Test("the share that is served once is kept until the other one is there")
     func shareServedOnce() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("secret-503@1")
         #expect(await stage.setBackend(url) == "OK")
-        for command in ["MPIN_MAKE_USER", "MPIN_START_REGISTRATION"] {
-            #expect(await stage.status(command, stage.who) == "OK", "\(command)")
-        }
+        await stage.succeed("MPIN_MAKE_USER", "MPIN_START_REGISTRATION")
         #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "HTTP_SERVER_ERROR")
-        #expect(await stage.status("MPIN_CONFIRM_REGISTRATION", stage.who) == "OK")
-        #expect(await stage.status("MPIN_FINISH_REGISTRATION", stage.who) == "OK")
+        await stage.succeed("MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION")
         #expect(try await stage.servers.paths(below: url).count { $0.contains("/signature/") } == 1)
     }
 
     @Test("CANCEL at the question for the PIN is PIN_INPUT_CANCELED, and nothing is sent")
     func cancelledPIN() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("none")
         await stage.register(at: url)
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
@@ -182,7 +170,6 @@ import Text
 
     @Test("CANCEL ends the wait for a server that hangs")
     func cancelledRequest() async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let command = #"{"cmd":"MPIN_TEST_BACKEND","url":"\#(stage.servers.url("settings-hang"))"}"#
         _ = await stage.client.ask(command, "MPIN_STARTED")
@@ -260,7 +247,6 @@ import Text
 
     @Test("what a server does wrong ends with its status", arguments: cases)
     private func statusCodes(_ wanted: Case) async throws {
-        let stage = try await MPinStage()
         _ = await stage.run("MPIN_INIT")
         let steps: [(String, String)] = [
             ("MPIN_TEST_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#),
@@ -293,7 +279,6 @@ import Text
         ]
     )
     func storageFaults(fault: String) async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url(fault)
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -302,7 +287,6 @@ import Text
 
     @Test("the storage of time permits spares the trust authority")
     func storage() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("storage")
         await stage.register(at: url)
         #expect(await stage.logIn().status == "OK")
@@ -311,7 +295,6 @@ import Text
 
     @Test("after a wrong PIN the share of the time permit comes from the trust authority")
     func wrongShare() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("storage-other")
         await stage.register(at: url)
         // Only the login service can tell that the stored share is wrong.
@@ -324,11 +307,8 @@ import Text
 
     @Test("a permit that another connection holds is not used after a wrong PIN")
     func heldPermit() async throws {
-        let stage = try await MPinStage()
         await stage.register()
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "OK")
         #expect(await stage.logIn(pin: "9999").status == "INCORRECT_PIN")
         #expect(await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
@@ -336,7 +316,6 @@ import Text
 
     @Test("a login may be answered without a body")
     func emptyLogin() async throws {
-        let stage = try await MPinStage()
         await stage.register(at: stage.servers.url("login-empty"))
         let login = await stage.logIn()
         #expect(login.status == "OK")
@@ -346,20 +325,16 @@ import Text
 
     @Test("a browser can be logged out by another connection")
     func logoutElsewhere() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         let number = try #require(try await stage.servers.send(.post, "/rps/getAccessNumber")["accessNumber"]?.string)
         #expect(await stage.logIn(#""mode":"AN","accessNumber":"\#(number)""#)["canLogout"] == .bool(true))
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_LOGOUT", stage.who, by: other).status == "OK")
         #expect(await stage.status("MPIN_LOGOUT", stage.who) == "FLOW_ERROR")
     }
 
     @Test("users are those of the backend of the connection")
     func usersOfBackend() async throws {
-        let stage = try await MPinStage()
         let urls = ["one", "two"].map { stage.servers.url($0) }
         for url in urls {
             #expect(await stage.setBackend(url) == "OK")
@@ -375,11 +350,8 @@ import Text
 
     @Test("a user belongs to the user of the system who has made it")
     func foreignUser() async throws {
-        let stage = try await MPinStage()
         await stage.register()
-        let other = try stage.server.connect(uid: 1001, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        #expect(await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other).status == "OK")
+        let other = try await stage.otherClient(uid: 1001)
         #expect(await stage.run("MPIN_USERS", by: other)["users"]?.array == [])
         #expect(await stage.run("MPIN_BACKENDS", by: other)["backends"]?.array == [])
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
@@ -392,7 +364,6 @@ import Text
 
     @Test("users are listed, found, and deleted with their tokens")
     func list() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "FLOW_ERROR")
         #expect(await stage.status("MPIN_MAKE_USER", #""userId":"second""#) == "OK")
@@ -425,7 +396,6 @@ import Text
 
     @Test("each command needs MPIN_INIT, and most of them a backend")
     func order() async throws {
-        let stage = try await MPinStage()
         let all = [
             "DESTROY", "SET_HEADERS", "TRUSTED_DOMAINS", "TEST_BACKEND", "SET_BACKEND", "CLIENT_PARAM",
             "CHECK_ACCESS_NUMBER", "MAKE_USER", "USERS", "BACKENDS", "DELETE_USER", "START_REGISTRATION",
@@ -448,7 +418,6 @@ import Text
 
     @Test("headers of the client go to the server, unless they are reserved")
     func headers() async throws {
-        let stage = try await MPinStage()
         let url = stage.servers.url("none")
         #expect(await stage.status("MPIN_INIT", #""headers":{"Host":"x"}"#) == "FLOW_ERROR")
         #expect(await stage.status("MPIN_INIT", #""headers":{"X-One":"1","User-Agent":"mine"}"#) == "OK")
@@ -467,7 +436,6 @@ import Text
 
     @Test("with trusted domains every other host is refused before anything is sent")
     func trustedDomains() async throws {
-        let stage = try await MPinStage()
         let url = #""url":"\#(stage.servers.url)""#
         #expect(await stage.setBackend() == "OK")
         #expect(await stage.status("MPIN_TRUSTED_DOMAINS", #""add":["a b"]"#) == "FLOW_ERROR")
@@ -481,7 +449,6 @@ import Text
 
     @Test("without the permission each command is denied")
     func permission() async throws {
-        let stage = try await MPinStage()
         let client = try stage.server.connect(uid: 1000, [.readers, .cards])
         for command in ["MPIN_INIT", "MPIN_USERS", "MPIN_SET_BACKEND"] {
             #expect(await stage.run(command, by: client)["msg"]?.string == "ACCESS_DENIED")
@@ -490,15 +457,12 @@ import Text
 
     @Test("no second dialogue runs with a user, and none in a connection with a workflow")
     func busy() async throws {
-        let stage = try await MPinStage()
         await stage.register()
         #expect(await stage.status("MPIN_START_AUTHENTICATION", stage.who) == "OK")
         let line = #"{"cmd":"MPIN_FINISH_AUTHENTICATION",\#(stage.who)}"#
         _ = await stage.client.ask(line, "ENTER_PIN")
         #expect(await stage.client.ask(#"{"cmd":"MPIN_USERS"}"#, "BAD_STATE") != nil)
-        let other = try stage.server.connect(uid: 1000, .all)
-        _ = await stage.run("MPIN_INIT", by: other)
-        _ = await stage.run("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url)""#, by: other)
+        let other = try await stage.otherClient()
         #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "FLOW_ERROR")
         #expect(await stage.run("MPIN_DELETE_USER", stage.who, by: other).status == "FLOW_ERROR")
         #expect(await stage.client.ask(#"{"cmd":"SET_PIN","value":"1234"}"#, "MPIN_RESULT")?.status == "OK")
@@ -516,7 +480,6 @@ import Text
         ]
     )
     func malformed(command: String, members: String, name: String) async throws {
-        let stage = try await MPinStage()
         #expect(await stage.setBackend() == "OK")
         let result = await stage.run(command, members)
         #expect(result.status == "FLOW_ERROR")

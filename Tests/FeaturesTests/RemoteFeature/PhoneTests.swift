@@ -14,12 +14,14 @@ import Transfers
 
 /// What a phone does that lends its reader, other than to answer.
 @Suite(.timeLimit(.minutes(5))) @Loop struct PhoneTests {
-    /// A stage whose laptop is paired with the key of the desk, which the phone has from now on.
-    private func stage() async throws -> RemoteStage {
+    private let stage: RemoteStage
+
+    /// Makes a stage whose laptop is paired with the key of the desk, which the phone has from now on.
+    init() async throws {
         let stage = try await RemoteStage.paired()
         stage.sharing.stop()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
-        return stage
+        self.stage = stage
     }
 
     private func lend(_ stage: RemoteStage) async throws -> CardLease {
@@ -33,7 +35,6 @@ import Transfers
 
     @Test("A card that leaves during the question of the phone is told at once, and the late answer hurts nobody")
     func cardLeaves() async throws {
-        let stage = try await stage()
         let phone = try await ScriptedPhone(stage)
         let lease = try await lend(stage)
         let keypad = try #require(lease.connection as? any KeypadConnection)
@@ -62,7 +63,6 @@ import Transfers
 
     @Test("The phone gets the progress with the next command, once")
     func progress() async throws {
-        let stage = try await stage()
         let phone = try await ScriptedPhone(stage)
         let lease = try await lend(stage)
         let command = try #require(CommandAPDU(bytes: [0, 0xA4, 4, 0x0C]))
@@ -82,7 +82,6 @@ import Transfers
 
     @Test("A phone that has forgotten this host is named to the user, until it is paired again or connected")
     func forgotten() async throws {
-        let stage = try await stage()
         let client = try stage.laptop.connect()
         let phone = try await ScriptedPhone(stage)
         let laptop = phone.trusted
@@ -120,7 +119,6 @@ import Transfers
 
     @Test("A single refusal, and one by somebody without the key of the phone, are not told")
     func strangersRefuse() async throws {
-        let stage = try await stage()
         let fingerprint = try await stage.deskStore.identity().fingerprint
         let stranger = try Announcer(fingerprint, name: "desk", to: stage.lenders.port)
         await stranger.closes(8)
@@ -131,7 +129,6 @@ import Transfers
 
     @Test("An address in the announcement is tried beside the sender, and the one that answers is kept")
     func addresses() async throws {
-        let stage = try await stage()
         // 127.0.0.1 is the sender; the phone says that it has another address, too.
         let phone = try await ScriptedPhone(stage, hosts: [.four(0x7F00_0002), .four(0x7F00_0003)])
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
@@ -142,7 +139,6 @@ import Transfers
 
     @Test("Announcements with the fingerprint of the phone and other addresses do not delay it")
     func copies() async throws {
-        let stage = try await stage()
         let fingerprint = try await stage.deskStore.identity().fingerprint
         // Nobody reads from these connections, so each attempt lasts until the limit of ten minutes.
         let traps = try (0..<12).map { _ in try PortSocket(.connections, port: 0, interface: "lo") }

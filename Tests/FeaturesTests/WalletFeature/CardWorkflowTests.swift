@@ -15,6 +15,10 @@ let resettable = ["3.1", "4.0"]
 
 @Suite("Workflows with the card itself", .timeLimit(.minutes(5)))
 @Loop struct CardWorkflowTests {
+    private let bench: WalletBench
+
+    init() async throws { bench = try await WalletBench() }
+
     private static let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
     private func card(_ version: String, _ more: String = "") -> String {
@@ -23,9 +27,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("RESET_PIN changes the PIN of a card with the old one", arguments: generations)
     func changePIN(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version))
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN","userId":"u1"}"#)
         #expect(end["msg"] == .string("FLOW_COMPLETE"))
         #expect(user.names == ["FLOW_STARTED", "ENTER_PIN", "PIN_VALIDATED", "ENTER_NEW_PIN", "FLOW_COMPLETE"])
@@ -51,9 +53,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("after three wrong PINs the card takes the PUK and a new PIN", arguments: generations)
     func unblock(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card(version, #","retryCounter":1"#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version, #","retryCounter":1"#))
         user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"000000"}"#]
         user.answers["ENTER_PUK"] = [
             #"{"cmd":"SET_PUK","value":"000000000000"}"#, #"{"cmd":"SET_PUK","value":"\#(WalletUser.puk)"}"#,
@@ -73,9 +73,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("a card without any tries ends the workflow", arguments: generations)
     func blocked(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card(version, #","retryCounter":0,"pukCounter":1"#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version, #","retryCounter":0,"pukCounter":1"#))
         user.answers["ENTER_PUK"] = [#"{"cmd":"SET_PUK","value":"000000000000"}"#]
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
         #expect(end.code == "CARD_BLOCKED")
@@ -84,9 +82,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("RESET_PIN by the PUK is refused while the PIN has tries", arguments: generations)
     func notBlocked(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version))
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN","puk":true}"#)
         #expect(end.code == "PIN_NOT_BLOCKED")
         #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
@@ -94,9 +90,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("after PAIR the counters of a 3.1 card are known, and UNPAIR frees the slot")
     func pairing() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card("3.1"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("3.1"))
         let paired = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#)
         #expect(user.names == ["FLOW_STARTED", "FLOW_COMPLETE"])
         #expect(paired.entity?["paired"] == .bool(true))
@@ -121,9 +115,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("a 3.1 card with its own pairing password asks for it, and a wrong one uses no slot")
     func pairingPassword() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card("3.1", #","pairingPassword":"own password""#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("3.1", #","pairingPassword":"own password""#))
         user.answers["ENTER_PAIRING_PASSWORD"] = [
             #"{"cmd":"SET_PAIRING_PASSWORD","value":""}"#, #"{"cmd":"SET_PAIRING_PASSWORD","value":"wrong"}"#,
             #"{"cmd":"SET_PAIRING_PASSWORD","value":"own password"}"#,
@@ -143,8 +135,7 @@ let resettable = ["3.1", "4.0"]
     @Test("a card of a foreign authority is refused by the name of the authority")
     func foreign() async throws {
         let bench = try await WalletBench(trustsVirtualCards: false)
-        try await bench.insert(card("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("4.0"))
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
         #expect(end.code == "FOREIGN_CARD")
         let message = try #require(end["error"]?["message"]?.string)
@@ -156,26 +147,21 @@ let resettable = ["3.1", "4.0"]
 
     @Test("a 4.0 card needs no pairing", arguments: ["PAIR", "UNPAIR"])
     func noPairing(workflow: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("4.0"))
         #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"\#(workflow)"}"#).code == "UNSUPPORTED_CARD")
     }
 
     @Test("without a store no 3.1 card is paired")
     func noStore() async throws {
         let bench = try await WalletBench(hasStore: false)
-        try await bench.insert(card("3.1"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("3.1"))
         #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"PAIR"}"#).code == "STORE_UNAVAILABLE")
         #expect(try await bench.info().freeSlots == 5)
     }
 
     @Test("RESET_CARD resets the card with this key UID only", arguments: resettable)
     func reset(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version))
         let uid = try await keyUID(user)
         let other = String(repeating: "0", count: 64)
         await user.client.send(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":"\#(other)"}"#)
@@ -192,9 +178,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("RESET_CARD of a 3.0 card is refused, and the way of a blocked one is another card")
     func notResettable() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card("3.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("3.0"))
         let uid = try await keyUID(user)
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":"\#(uid)"}"#)
         #expect(end.code == "UNSUPPORTED_CARD")
@@ -212,7 +196,6 @@ let resettable = ["3.1", "4.0"]
         ["3.1", "4.0"]
     )
     func otherVersion(version: UInt16, form: String) async throws {
-        let bench = try await WalletBench()
         try await bench.insert(card(form))
         await bench.server.withdraw()
         try await bench.card().tell(version)
@@ -243,9 +226,7 @@ let resettable = ["3.1", "4.0"]
 
     @Test("after the duress PIN, the PUK opens the main wallet of a 3.1 card")
     func unblockAfterDuress() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(card("3.1"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("3.1"))
         user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
         let known = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
         let address = try #require(known.entity?["address"])

@@ -40,8 +40,7 @@ import Text
     @Test("words are shown once, also if the card is away while the user writes them down", arguments: generations)
     func words(version: String) async throws {
         let bench = try await WalletBench()
-        try await bench.insert(card(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version))
         user.pausesAt = "SHOW_PAPER_WALLET"
         let shown = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE"}"#)
         #expect(shown["msg"] == .string("SHOW_PAPER_WALLET"))
@@ -59,8 +58,7 @@ import Text
     @Test("another card gets other words")
     func otherCard() async throws {
         let bench = try await WalletBench()
-        try await bench.insert(card("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("4.0"))
         user.pausesAt = "SHOW_PAPER_WALLET"
         let first = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE"}"#)
         await bench.server.withdraw()
@@ -79,8 +77,7 @@ import Text
     @Test("a 4.0 card whose PUK unblocks the duress wallet ends the workflow with WRONG_WALLET")
     func duress() async throws {
         let bench = try await WalletBench()
-        try await bench.insert(card("4.0", #","words":"\#(Self.words)""#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("4.0", #","words":"\#(Self.words)""#))
         user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.words)"}"#]
         let known = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
         #expect(known["msg"] == .string("FLOW_COMPLETE"))
@@ -142,8 +139,7 @@ import Text
     @Test("a blocked card can be reset", arguments: resettable)
     func resetOfBlockedCard(version: String) async throws {
         let bench = try await WalletBench()
-        try await bench.insert(card(version, #","retryCounter":0,"pukCounter":0"#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card(version, #","retryCounter":0,"pukCounter":0"#))
         #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#).code == "CARD_BLOCKED")
         try await bench.insertAgain()
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_CARD","keyUID":""}"#)
@@ -155,8 +151,7 @@ import Text
         var limits = ServerLimits()
         limits.promptTimeout = .milliseconds(1)
         let bench = try await WalletBench(limits: limits)
-        try await bench.insert(card("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: card("4.0"))
         user.answers["ENTER_PIN"] = []
         #expect(try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#).code == "REQUEST_TIMED_OUT")
         #expect(!bench.server.isLent())

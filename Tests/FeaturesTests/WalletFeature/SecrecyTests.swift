@@ -13,8 +13,7 @@ import VirtualKeycard
     func others(version: String) async throws {
         let bench = try await WalletBench()
         let other = try bench.server.connect()
-        try await bench.insert(#"{"kind":"keycard","version":"\#(version)","initialised":false}"#)
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: #"{"kind":"keycard","version":"\#(version)","initialised":false}"#)
         _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","generatePUK":true}"#)
         let puk = try #require(user.last("SHOW_PUK")?["puk"]?.string)
         try await bench.insertAgain()

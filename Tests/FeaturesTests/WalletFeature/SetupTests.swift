@@ -11,6 +11,10 @@ import Text
 
 @Suite("Setting up and restoring a card", .timeLimit(.minutes(5)))
 @Loop struct SetupTests {
+    private let bench: WalletBench
+
+    init() async throws { bench = try await WalletBench() }
+
     /// The first vector of BIP-39, whose first address is 0x9858EfFD232B4033E47d90003D41EC34EcaEda94.
     private static let abandon = Array(repeating: "abandon", count: 11).joined(separator: " ") + " about"
     private static let address = "0x9858EfFD232B4033E47d90003D41EC34EcaEda94"
@@ -27,9 +31,7 @@ import Text
 
     @Test("a new card gets PIN, PUK, words and keys, and is registered with its addresses", arguments: generations)
     func setup(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(newCard(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard(version))
         let end = try await user.run(Self.setup)
         #expect(
             user.names == [
@@ -78,9 +80,7 @@ import Text
 
     @Test("the keys are loaded only after the user has typed the words that were asked back", arguments: generations)
     func wrongWords(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard(version))
         user.answers["ENTER_WORDS"] = [
             #"{"cmd":"SET_WORDS","value":"zoo zoo zoo"}"#, #"{"cmd":"SET_WORDS"}"#, #"{"cmd":"SET_WORDS","value":3}"#,
             #"{"cmd":"CANCEL"}"#,
@@ -94,9 +94,7 @@ import Text
 
     @Test("badged draws the PUK if it should, and the card takes it", arguments: generations)
     func generatedPUK(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(newCard(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard(version))
         let command = #"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","words":24,"generatePUK":true}"#
         _ = try await user.run(command)
         #expect(user.words.count == 24)
@@ -113,9 +111,7 @@ import Text
 
     @Test("a device that was registered with another address interrupts the workflow")
     func wrongAddress() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard("3.1", #","words":"\#(Self.abandon)""#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard("3.1", #","words":"\#(Self.abandon)""#))
         user.registeredAddress = "0x0000000000000000000000000000000000000001"
         let end = try await user.run(Self.setup)
         #expect(end.code == "WRONG_DEVICE_ADDRESS")
@@ -124,9 +120,7 @@ import Text
 
     @Test("the answer of the app must be an object of a reasonable size")
     func wrongResponse() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard("4.0", #","words":"\#(Self.abandon)""#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard("4.0", #","words":"\#(Self.abandon)""#))
         let long = String(repeating: "x", count: 20_000)
         user.answers["REGISTER_DEVICE"] = [
             #"{"cmd":"DEVICE_REGISTERED"}"#, #"{"cmd":"DEVICE_REGISTERED","apiResponse":[]}"#,
@@ -142,9 +136,7 @@ import Text
 
     @Test("words that the user types restore a new card", arguments: generations)
     func restore(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(newCard(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard(version))
         user.answers["ENTER_WORDS"] = [
             #"{"cmd":"SET_WORDS","value":"abandon about"}"#,
             #"{"cmd":"SET_WORDS","value":"\#(Self.abandon.replacing("about", with: "abouts"))"}"#,
@@ -166,9 +158,7 @@ import Text
 
     @Test("words of another wallet are refused before anything is loaded", arguments: generations)
     func otherWords(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard(version))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard(version))
         user.answers["ENTER_WORDS"] = [
             #"{"cmd":"SET_WORDS","value":"\#(Self.abandon)"}"#, #"{"cmd":"CANCEL"}"#,
         ]
@@ -182,7 +172,6 @@ import Text
 
     @Test("a card with other keys than the words is left as it is", arguments: generations)
     func otherKeys(version: String) async throws {
-        let bench = try await WalletBench()
         let words = "legal winner thank year wave sausage worth useful legal winner thank yellow"
         try await bench.insert(emptyCard(version, #","words":"\#(words)""#))
         let before = try await bench.info().keyUID
@@ -196,9 +185,7 @@ import Text
 
     @Test("a card that has the keys of the words already is compared with them", arguments: generations)
     func sameKeys(version: String) async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard(version, #","words":"\#(Self.abandon)""#))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard(version, #","words":"\#(Self.abandon)""#))
         user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.abandon)"}"#]
         let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
         #expect(end.entity?["address"] == .string(Self.address))
@@ -217,8 +204,7 @@ import Text
     @Test("without a store nothing is done with the card")
     func noStore() async throws {
         let bench = try await WalletBench(hasStore: false)
-        try await bench.insert(newCard("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard("4.0"))
         #expect(try await user.run(Self.setup).code == "STORE_UNAVAILABLE")
         #expect(try await bench.info().isInitialized == false)
     }
@@ -226,17 +212,14 @@ import Text
     @Test("a card of a foreign authority is refused before a PIN is typed for it")
     func foreign() async throws {
         let bench = try await WalletBench(trustsVirtualCards: false)
-        try await bench.insert(newCard("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard("4.0"))
         #expect(try await user.run(Self.setup).code == "FOREIGN_CARD")
         #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
     }
 
     @Test("values of a wrong form are refused, and the question stays open")
     func wrongForms() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(newCard("3.1"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: newCard("3.1"))
         user.answers["ENTER_NEW_PIN"] = [
             #"{"cmd":"SET_NEW_PIN","value":"12345"}"#, #"{"cmd":"SET_NEW_PIN","value":"12345a"}"#,
             #"{"cmd":"SET_NEW_PIN","question":0,"value":"123456"}"#,
@@ -256,9 +239,7 @@ import Text
 
     @Test("a PIN with the prefix of a passphrase is refused by name")
     func passphrasePrefix() async throws {
-        let bench = try await WalletBench()
-        try await bench.insert(emptyCard("4.0"))
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: emptyCard("4.0"))
         user.answers["ENTER_PIN"] = [
             #"{"cmd":"SET_PIN","value":"000000","passphrasePrefix":"thirty characters and more of a prefix"}"#,
             #"{"cmd":"CANCEL"}"#,

@@ -186,8 +186,7 @@ import Text
     func notSet(version: String) async throws {
         for more in [#","initialised":false"#, ""] {
             let bench = try await WalletBench()
-            try await bench.insert(#"{"kind":"keycard","version":"\#(version)"\#(more)}"#)
-            let user = try WalletUser(bench)
+            let user = try await bench.user(with: #"{"kind":"keycard","version":"\#(version)"\#(more)}"#)
             let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"ACTIVATE_USER","challenge":"c"}"#)
             #expect(end.code == "DEVICE_NOT_SET")
             #expect(user.names == ["FLOW_STARTED", "VERIFY_DATA", "FLOW_INTERRUPTED"])

@@ -103,8 +103,7 @@ import Text
     private func run(_ dialogue: Dialogue, _ version: String, _ cell: Cell?) async throws -> (Int, JSON) {
         let bench = try await WalletBench(withFaults: true)
         let faults = try #require(bench.faults)
-        try await bench.insert(#"{"kind":"keycard","version":"\#(version)"\#(dialogue.card)}"#)
-        let user = try WalletUser(bench)
+        let user = try await bench.user(with: #"{"kind":"keycard","version":"\#(version)"\#(dialogue.card)}"#)
         user.answers["ENTER_PIN"] = nil
         user.knowsCard = bench
         user.typedWords = Self.words

@@ -7,11 +7,6 @@ import Secrets
 import TestSupport
 import Testing
 
-/// Reads a file of Tests/Vectors.
-func vectors<Content: Decodable>(_ name: String, as type: Content.Type) throws -> Content {
-    return try JSONDecoder().decode(type, from: Data(contentsOf: testsFolder.appending(path: "Vectors/\(name)")))
-}
-
 @Suite("Keys of BIP-32")
 struct BIP32Tests {
     struct File: Decodable {

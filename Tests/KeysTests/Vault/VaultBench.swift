@@ -44,5 +44,12 @@ final class VaultBench: Sendable {
         return Vault(store, tpm: tpm, now: { [clock] in clock.now })
     }
 
+    /// Opens the vault, and sets it up for user 1.
+    func setUp() async throws -> Vault {
+        let vault = opened()
+        _ = try await vault.setUp(1)
+        return vault
+    }
+
     var database: URL { URL(filePath: folder + "/store.db") }
 }

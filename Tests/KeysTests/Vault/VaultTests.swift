@@ -53,9 +53,8 @@ struct VaultTests {
     @Test("no user sees, uses or removes the keys of another user", arguments: both)
     func owners(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
+        let vault = try await bench.setUp()
         // The name of one user is the beginning of the name of the other.
-        _ = try await vault.setUp(1)
         _ = try await vault.setUp(11)
         let key = try await newKey(vault)
         #expect(try await vault.keys(of: 11).isEmpty)
@@ -72,8 +71,7 @@ struct VaultTests {
     @Test("inactive keys are not used, revoked keys cannot be activated", arguments: both)
     func states(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let key = try await newKey(vault)
         #expect(try await vault.usableKeys(of: 1).map(\.record) == [key])
         #expect(try await vault.activate(key.id, false, of: 1).isActive == false)
@@ -90,8 +88,7 @@ struct VaultTests {
     @Test("a pending key is forgotten when it is not saved in time", arguments: both)
     func pending(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let end = bench.clock.now + Vault.pendingTime
         let key = try await vault.makeKey(of: 1, origin: .wallet) { $0.pendingUntil = end }
         #expect(try await vault.usableKeys(of: 1).isEmpty)
@@ -120,8 +117,7 @@ struct VaultTests {
         let bench = try await VaultBench()
         let (bad, good): (KeyRecord, KeyRecord)
         do {
-            let vault = bench.opened()
-            _ = try await vault.setUp(1)
+            let vault = try await bench.setUp()
             (bad, good) = (try await newKey(vault), try await newKey(vault))
             let tag = try #require(DataTag([0x85]))
             for key in [bad, good] { try await vault.setData(box("data"), tag, key: key.id, of: 1) }
@@ -152,8 +148,7 @@ struct VaultTests {
     @Test("the last use of a key is counted", arguments: both)
     func uses(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let key = try await newKey(vault)
         #expect(try await vault.lastAuthentication(of: 1) == nil)
         try await vault.used(key.id, isModified: false, of: 1)
@@ -171,8 +166,7 @@ struct VaultTests {
         let expected = [
             "755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489",
         ]
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let key = try await newCodes(vault, codes, "12345678901234567890")
         for (counter, code) in expected.enumerated() {
             #expect(try await vault.counter(key.id, of: 1) == UInt64(counter))
@@ -228,8 +222,7 @@ struct VaultTests {
     @Test("a key has 32 KiB for its objects, which are deleted with the key", arguments: both)
     func data(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let key = try await newKey(vault)
         let (short, long) = (try #require(DataTag([0x85])), try #require(DataTag([0x9F, 0x31])))
         #expect(
@@ -251,8 +244,7 @@ struct VaultTests {
     @Test("a user has 32 keys at most, each with 32 KiB", arguments: both)
     func limit(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         _ = try await vault.setUp(2)
         let tag = try #require(DataTag([0x85]))
         let content = String(repeating: "x", count: Vault.maximumData - 1)
@@ -270,8 +262,7 @@ struct VaultTests {
     @Test("the files of the store show no record without the file key", arguments: both)
     func sealed(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
-        let vault = bench.opened()
-        _ = try await vault.setUp(1)
+        let vault = try await bench.setUp()
         let key = try await newKey(vault)
         let codes = try #require(OneTimeCodes(kind: .hotp))
         let otp = try await newCodes(vault, codes, "12345678901234567890")
@@ -310,8 +301,7 @@ struct VaultTests {
         let device = try #require(bench.device)
         let (first, second): (KeyRecord, KeyRecord)
         do {
-            let vault = bench.opened()
-            _ = try await vault.setUp(1)
+            let vault = try await bench.setUp()
             (first, second) = (try await newKey(vault), try await newKey(vault))
             // The deletion of a key does not affect other keys.
             let third = try await newKey(vault)

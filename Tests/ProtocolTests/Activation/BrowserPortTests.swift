@@ -11,6 +11,14 @@ import Wire
 
 @Suite("The browser port", .timeLimit(.minutes(5)))
 @Loop struct BrowserPortTests {
+    private let server: TestServer
+    private let port: TestBrowserPort
+
+    init() async throws {
+        server = try await TestServer()
+        port = try TestBrowserPort(server)
+    }
+
     /// Sends a GET request from a thread of its own; the threads of the server stay free.
     private func get(_ port: TestBrowserPort, _ target: String, headers: [String] = []) async throws -> String {
         try await TestBrowserPort.answer { try port.get(target, headers: headers) }
@@ -18,8 +26,6 @@ import Wire
 
     @Test("?Status answers any page, as text and as JSON")
     func status() async throws {
-        let server = try await TestServer()
-        let port = try TestBrowserPort(server)
         let text = try await get(port, "/eID-Client?Status", headers: ["Origin: https://any.example"])
         #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
         #expect(text.contains("\r\nServer: badged/1.2.3 (TR-03124-1/1.4)\r\n"))
@@ -63,8 +69,6 @@ import Wire
 
     @Test("twenty programs are served at once")
     func clients() async throws {
-        let server = try await TestServer()
-        let port = try TestBrowserPort(server)
         var clients: [TestClient] = []
         for _ in 0..<20 { clients.append(try await port.connect()) }
         for client in clients { await client.send(#"{"cmd":"GET_API_LEVEL"}"#) }
@@ -153,8 +157,6 @@ import Wire
 
     @Test("over a WebSocket each frame is a line and each line a frame, for many programs at once")
     func webSocket() async throws {
-        let server = try await TestServer()
-        let port = try TestBrowserPort(server)
         var clients: [TestClient] = []
         for _ in 0..<8 { clients.append(try await port.connect()) }
         for client in clients {
@@ -171,8 +173,6 @@ import Wire
 
     @Test("a frame above the limit of a line is refused, and the next large frame arrives whole")
     func largeFrames() async throws {
-        let server = try await TestServer()
-        let port = try TestBrowserPort(server)
         let client = try await port.connect()
         let text = String(repeating: "x", count: 500_000)
         let answers = await client.exchange(
@@ -194,8 +194,6 @@ import Wire
 
     @Test("the session ends when its WebSocket is closed")
     func leaving() async throws {
-        let server = try await TestServer()
-        let port = try TestBrowserPort(server)
         var client: TestClient? = try await port.connect()
         _ = await client?.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "CHANGE_PIN")
         #expect(server.server.clientCount == 1)

@@ -9,16 +9,19 @@ import Testing
 
 @Suite("Hostile clients of the browser port", .timeLimit(.minutes(5)))
 struct HostileClientTests {
+    private let port: TestBrowserPort
+
+    init() async throws { port = try await Self.makePort() }
+
     private static let status = "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     /// A browser port without a daemon.
-    private func makePort(requestTimeout: UInt32 = 10) async throws -> TestBrowserPort {
+    private static func makePort(requestTimeout: UInt32 = 10) async throws -> TestBrowserPort {
         try await TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
     }
 
     @Test("idle connections count for the limit, and a closed one makes room")
     func bound() async throws {
-        let port = try await makePort()
         let text = try await TestBrowserPort.answer {
             var idle = try (0..<ActivationServer.maximumConnections).map { _ in
                 try TestBrowserPort.begin("", port: port.port)
@@ -37,7 +40,6 @@ struct HostileClientTests {
 
     @Test("closed connections do not count for the limit")
     func many() async throws {
-        let port = try await makePort()
         _ = try await TestBrowserPort.answer {
             for _ in 0..<(2 * ActivationServer.maximumConnections) {
                 let text = try port.exchange(Self.status)
@@ -52,13 +54,12 @@ struct HostileClientTests {
         arguments: ["", "GET /eID", "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nX-"]
     )
     func slow(start: String) async throws {
-        let port = try await makePort(requestTimeout: 1)
+        let port = try await Self.makePort(requestTimeout: 1)
         #expect(try await TestBrowserPort.answer { try port.exchange(start) } == "")
     }
 
     @Test("a CONNECT request is refused and its connection closed")
     func connect() async throws {
-        let port = try await makePort()
         let request = "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"
         // The exchange ends when the port closes the connection.
         #expect(try await !TestBrowserPort.answer { try port.exchange(request) }.contains(" 200 "))
@@ -73,7 +74,6 @@ struct HostileClientTests {
         ]
     )
     func smuggled(request: String) async throws {
-        let port = try await makePort()
         let text = try await TestBrowserPort.answer { try port.exchange(request + Self.status) }
         #expect(text.split(separator: "HTTP/1.1 ").count == 1, "\(text)")
     }
@@ -87,7 +87,6 @@ struct HostileClientTests {
         ]
     )
     func hosts(headers: String) async throws {
-        let port = try await makePort()
         let request = "GET /eID-Client?Status HTTP/1.1\r\n\(headers)\r\n\r\n"
         let text = try await TestBrowserPort.answer { try port.exchange(request) }
         #expect(text.hasPrefix("HTTP/1.1 403 Forbidden\r\n"), "\(text)")
@@ -96,7 +95,7 @@ struct HostileClientTests {
     @Test("a request head above 16 KiB is refused")
     func largeHead() async throws {
         // The port reads the rest of such a request until the timeout.
-        let port = try await makePort(requestTimeout: 1)
+        let port = try await Self.makePort(requestTimeout: 1)
         let long = String(repeating: "a", count: 20_000)
         for request in ["GET /eID-Client?x=\(long) HTTP/1.1\r\n", "GET / HTTP/1.1\r\nX: \(long)\r\n"] {
             let text = try await TestBrowserPort.answer {
@@ -116,7 +115,6 @@ struct HostileClientTests {
         ]
     )
     func prefixes(name: String) async throws {
-        let port = try await makePort()
         for headers in ["\(name): 1\r\nHost: localhost", "Host: localhost\r\n\(name): 1"] {
             let request = "GET /eID-Client?Status HTTP/1.1\r\n\(headers)\r\n\r\n"
             let text = try await TestBrowserPort.answer { try port.exchange(request) }
@@ -141,7 +139,6 @@ struct HostileClientTests {
         ]
     )
     func lines(request: String, status: String) async throws {
-        let port = try await makePort()
         let text = try await TestBrowserPort.answer { try port.exchange(request) }
         #expect(text.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(text)")
     }

@@ -45,8 +45,10 @@ private final class FewKeys: CredentialProvider {
     let scanner = ScriptedScanner()
     let clock = ManualClock()
     let connector = ModelConnector(ModelReader(signer: siteScalar))
+    let keys: FewKeys?
 
     init(keys: FewKeys? = FewKeys()) async throws {
+        self.keys = keys
         let radio = Radio(scanners: [scanner], clock: clock)
         server = try await TestServer(
             readers: 0,
@@ -82,12 +84,17 @@ private final class FewKeys: CredentialProvider {
 }
 
 @Suite("Opening door readers over the socket", .timeLimit(.minutes(5)))
-struct DoorOpeningTests {
+@Loop struct DoorOpeningTests {
+    private let stage: OpeningStage
+    private let client: TestClient
+
+    init() async throws {
+        stage = try await OpeningStage()
+        client = try await stage.scanning()
+    }
+
     @Test("a client opens a reader and gets each state, and the reader cools down")
-    @Loop func opens() async throws {
-        let keys = FewKeys()
-        let stage = try await OpeningStage(keys: keys)
-        let client = try await stage.scanning()
+    func opens() async throws {
         stage.advertise()
         let first = try #require(await client.ask(OpeningStage.open(#","request":7"#), "OPENING"))
         #expect((first["state"], first["request"]?.int) == (.string("connecting"), 7))
@@ -115,13 +122,11 @@ struct DoorOpeningTests {
         #expect(await client.ask(OpeningStage.open(#","key":"front""#), "OPENING") != nil)
         #expect(await client.next("OPENING_RESULT")?["status"] == .string("success"))
         #expect(stage.connector.connections == 2)
-        #expect(keys.uses.withLock(\.self) == ["1000 front", "1000 front"])
+        #expect(stage.keys?.uses.withLock(\.self) == ["1000 front", "1000 front"])
     }
 
     @Test("a client that watches openings is told of those of another client, until it loses the permission")
-    @Loop func reports() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func reports() async throws {
         let watcher = try stage.server.connect(uid: 1001, .openings)
         let stranger = try stage.server.connect(uid: 1002, [.scan, .open])
         #expect(await stranger.ask(#"{"cmd":"START_OPENINGS"}"#, "ACCESS_DENIED") != nil)
@@ -141,9 +146,7 @@ struct DoorOpeningTests {
     }
 
     @Test("an opening is reported also when its client has left")
-    @Loop func reportOfClientThatLeft() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func reportOfClientThatLeft() async throws {
         let watcher = try stage.server.connect(uid: 1001, .openings)
         #expect(await watcher.ask(#"{"cmd":"START_OPENINGS"}"#, "OPENINGS") != nil)
         stage.advertise()
@@ -162,9 +165,7 @@ struct DoorOpeningTests {
             (#"{"cmd":"TRIGGER","openingType":"motion"}"#, "motionNotSupported"),
         ]
     )
-    @Loop func notPossible(_ line: String, _ status: String) async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func notPossible(_ line: String, _ status: String) async throws {
         stage.advertise()
         let result = try #require(await client.ask(line, "OPENING_RESULT"))
         #expect(result["status"] == .string(status))
@@ -173,9 +174,7 @@ struct DoorOpeningTests {
     }
 
     @Test("a reader without a driver is listed and never touched")
-    @Loop func noDriver() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func noDriver() async throws {
         let seos: [UInt8] = [17, 0x07, 2, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
         #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
         stage.advertise(-35, seos)
@@ -194,17 +193,14 @@ struct DoorOpeningTests {
             (#","reader":"x","openingType":"y""#, "openingType must be proximity, "),
         ]
     )
-    @Loop func wrong(_ members: String, error: String) async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func wrong(_ members: String, error: String) async throws {
         let result = try #require(await client.ask(#"{"cmd":"OPEN_READER"\#(members)}"#, "OPENING_RESULT"))
         #expect(result["error"]?.string?.hasPrefix(error) == true)
         #expect(result["status"] == nil)
     }
 
     @Test("without a key the answer says which key is missing, and another user's key is not used")
-    @Loop func keys() async throws {
-        let stage = try await OpeningStage()
+    func keys() async throws {
         let client = try await stage.scanning(uid: 1001)
         stage.advertise()
         #expect(await client.ask(OpeningStage.open(#","key":"front""#), "OPENING") != nil)
@@ -232,8 +228,7 @@ struct DoorOpeningTests {
     }
 
     @Test("each command needs the permissions scan and open")
-    @Loop func permissions() async throws {
-        let stage = try await OpeningStage()
+    func permissions() async throws {
         for permissions in [Permissions.scan, .open, .all.subtracting(.open)] {
             let client = try stage.server.connect(uid: FewKeys.owner, permissions)
             for name in ["OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN"] {
@@ -243,9 +238,7 @@ struct DoorOpeningTests {
     }
 
     @Test("a gesture opens the closest reader in range")
-    @Loop func trigger() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func trigger() async throws {
         let command = #"{"cmd":"TRIGGER","openingType":"proximity"}"#
         #expect(await client.ask(command, "OPENING_RESULT")?["status"] == .string("outOfRange"))
         stage.advertise(-90)
@@ -256,8 +249,7 @@ struct DoorOpeningTests {
     }
 
     @Test("time limits are set in bounds")
-    @Loop func timeouts() async throws {
-        let stage = try await OpeningStage()
+    func timeouts() async throws {
         let client = try stage.server.connect(uid: FewKeys.owner)
         let initial = try #require(await client.ask(#"{"cmd":"SET_TIMEOUTS"}"#, "TIMEOUTS"))
         #expect(
@@ -273,9 +265,7 @@ struct DoorOpeningTests {
     }
 
     @Test("an opening waits as long as its client has set, and only its client")
-    @Loop func usedTimeouts() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func usedTimeouts() async throws {
         let other = try await stage.scanning()
         stage.advertise()
         #expect(await client.ask(#"{"cmd":"SET_TIMEOUTS","connectMs":50}"#, "TIMEOUTS") != nil)
@@ -288,9 +278,7 @@ struct DoorOpeningTests {
     }
 
     @Test("an adapter opens one reader at a time, and a client four")
-    @Loop func limits() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func limits() async throws {
         stage.connector.holds = true
         // Two readers at the first adapter, one at each of four others.
         for (number, adapter) in [0, 0, 1, 2, 3, 4].enumerated() {
@@ -322,9 +310,8 @@ struct DoorOpeningTests {
     }
 
     @Test("after a success the reader cools down for every client and every way to open it")
-    @Loop func coolsDown() async throws {
-        let stage = try await OpeningStage()
-        let (client, other) = (try await stage.scanning(), try await stage.scanning())
+    func coolsDown() async throws {
+        let other = try await stage.scanning()
         stage.advertise(-30, times: 12)
         #expect(await other.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
         let token = try #require(await other.next("ASK_OPEN")?["token"]?.int)
@@ -346,9 +333,7 @@ struct DoorOpeningTests {
     }
 
     @Test("a reader that is allowed too late is not opened")
-    @Loop func allowedLate() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func allowedLate() async throws {
         for isScanning in [true, false] {
             stage.advertise(-30, times: 12)
             #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN") != nil)
@@ -366,9 +351,7 @@ struct DoorOpeningTests {
     }
 
     @Test("automatic opening is off, and when it asks, a reader is opened once per visit if the client allows it")
-    @Loop func ask() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func ask() async throws {
         stage.advertise(-30, times: 12)
         let state = try #require(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"ask"}"#, "AUTO_OPEN"))
         #expect((state["mode"], state["openingType"]) == (.string("ask"), .string("proximity")))
@@ -395,9 +378,7 @@ struct DoorOpeningTests {
     }
 
     @Test("automatic opening without questions opens a reader that comes into range")
-    @Loop func automatic() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func automatic() async throws {
         #expect(
             await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"sometimes"}"#, "AUTO_OPEN")?["error"] != nil
         )
@@ -409,9 +390,7 @@ struct DoorOpeningTests {
     }
 
     @Test("a reader that is silent while it is connected is opened once in a visit")
-    @Loop func silentWhileConnected() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func silentWhileConnected() async throws {
         #expect(await client.ask(#"{"cmd":"SET_AUTO_OPEN","mode":"on"}"#, "AUTO_OPEN") != nil)
         stage.connector.holds = true
         stage.advertise(-30, times: 12)
@@ -433,9 +412,7 @@ struct DoorOpeningTests {
     }
 
     @Test("the opening of a client that leaves is cancelled")
-    @Loop func leaves() async throws {
-        let stage = try await OpeningStage()
-        let client = try await stage.scanning()
+    func leaves() async throws {
         stage.advertise()
         stage.connector.holds = true
         #expect(await client.ask(OpeningStage.open(), "OPENING") != nil)

@@ -46,10 +46,13 @@ import Wire
 }
 
 @Suite("Door readers over the socket", .timeLimit(.minutes(5)))
-struct DoorReaderTests {
+@Loop struct DoorReaderTests {
+    private let fixture: RadioFixture
+
+    init() async throws { fixture = try await RadioFixture() }
+
     @Test("a scan reports a reader, lists it, names it as the closest and reports its loss")
-    @Loop func scan() async throws {
-        let fixture = try await RadioFixture()
+    func scan() async throws {
         let client = try await fixture.scanning()
         #expect(fixture.scanner.calls == ["scan powerSaving 2"])
         fixture.scanner.change(RadioFixture.listening)
@@ -99,8 +102,7 @@ struct DoorReaderTests {
     }
 
     @Test("one scan covers the requests of all clients and ends with the last client")
-    @Loop func union() async throws {
-        let fixture = try await RadioFixture()
+    func union() async throws {
         let first = try await fixture.scanning(#","lockServiceCodes":[33]"#)
         let second = try await fixture.scanning(#","mode":"performance","lockServiceCodes":[7]"#)
         let third = try await fixture.scanning(#","lockServiceCodes":[]"#)
@@ -117,8 +119,7 @@ struct DoorReaderTests {
     }
 
     @Test("each client receives only the door readers that match its filter")
-    @Loop func filters() async throws {
-        let fixture = try await RadioFixture()
+    func filters() async throws {
         let two = try await fixture.scanning()
         let any = try await fixture.scanning(#","lockServiceCodes":[]"#)
         let silent = try fixture.server.connect()
@@ -135,8 +136,7 @@ struct DoorReaderTests {
     }
 
     @Test("a reader is reported once in `updates` milliseconds, with the newest values")
-    @Loop func updates() async throws {
-        let fixture = try await RadioFixture()
+    func updates() async throws {
         let client = try await fixture.scanning(#","updates":1000"#)
         for _ in 0..<30 {
             fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -90)
@@ -150,8 +150,7 @@ struct DoorReaderTests {
     }
 
     @Test("many new readers are reported at a bounded rate, delay no other client and expire")
-    @Loop func flood() async throws {
-        let fixture = try await RadioFixture()
+    func flood() async throws {
         let client = try await fixture.scanning()
         let other = try fixture.server.connect()
         let advert = RadioFixture.seos()
@@ -171,8 +170,7 @@ struct DoorReaderTests {
     }
 
     @Test("every advertisement is sent, at any rate; a slow client gets the number of those that it has missed")
-    @Loop func everyAdvert() async throws {
-        let fixture = try await RadioFixture()
+    func everyAdvert() async throws {
         let client = try await fixture.scanning(#","adverts":"raw""#)
         for number in 0..<1000 { fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(UInt64(number)), -60) }
         for number in 0..<1000 {
@@ -196,8 +194,7 @@ struct DoorReaderTests {
     }
 
     @Test("a pause of the radio makes no reader leave the range")
-    @Loop func pause() async throws {
-        let fixture = try await RadioFixture()
+    func pause() async throws {
         let client = try await fixture.scanning()
         var status = RadioFixture.listening
         fixture.scanner.change(status)
@@ -231,8 +228,7 @@ struct DoorReaderTests {
             #""updates":-1"#, #""updates":"1""#, #""adverts":"all""#,
         ]
     )
-    @Loop func refusals(member: String) async throws {
-        let fixture = try await RadioFixture()
+    func refusals(member: String) async throws {
         let client = try await fixture.scanning()
         let answer = try #require(await client.answer(to: #"{"cmd":"START_SCAN",\#(member)}"#))
         let name = member.split(separator: "\"")[0]
@@ -241,7 +237,7 @@ struct DoorReaderTests {
         #expect(fixture.scanner.calls.count == 1)
     }
 
-    private static let types = "proximity, motion, seamless, applicationSpecific or enhancedTap"
+    private nonisolated static let types = "proximity, motion, seamless, applicationSpecific or enhancedTap"
 
     @Test(
         "invalid queries are answered with an error",
@@ -252,13 +248,13 @@ struct DoorReaderTests {
             (#"{"cmd":"GET_DOOR_READER_LIST","activeOnly":1}"#, "activeOnly must be true or false"),
         ]
     )
-    @Loop func questions(line: String, error: String) async throws {
+    func questions(line: String, error: String) async throws {
         let client = try await RadioFixture().server.connect()
         #expect(await client.ask(line, "CLOSEST_DOOR_READER", "DOOR_READER_LIST")?["error"]?.string == error)
     }
 
     @Test("without the permission scan every command about door readers is denied")
-    @Loop func permission() async throws {
+    func permission() async throws {
         let fixture = try await RadioFixture(permissions: [.readers, .cards])
         let client = try fixture.server.connect()
         for command in ["START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER"] {
@@ -268,12 +264,11 @@ struct DoorReaderTests {
     }
 
     @Test("raw advertisements need the permission admin; hashed ones hide the address and keep its type")
-    @Loop func adverts() async throws {
+    func adverts() async throws {
         let denied = try await RadioFixture(permissions: [.scan])
         let restricted = try denied.server.connect()
         let answer = await restricted.answer(to: #"{"cmd":"START_SCAN","adverts":"raw"}"#)
         #expect(answer?["error"]?.string == "adverts must be left out: it needs the permission admin")
-        let fixture = try await RadioFixture()
         let hashed = try await fixture.scanning(#","adverts":"hashed""#)
         let raw = try await fixture.scanning(#","adverts":"raw""#)
         fixture.scanner.receive([2, 1, 6], from: RadioFixture.door(1), -60)
@@ -290,8 +285,7 @@ struct DoorReaderTests {
     }
 
     @Test("SCAN and GET_HEALTH report a fault with advice and age, and SCAN reports its end")
-    @Loop func fault() async throws {
-        let fixture = try await RadioFixture()
+    func fault() async throws {
         let client = try await fixture.scanning()
         let fault = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
         fixture.scanner.change(ScannerStatus(fault: fault))
@@ -324,8 +318,7 @@ struct DoorReaderTests {
             (ScannerFault(.access, "bluetoothd may not be asked", advice: "x"), "bluetoothAccess"),
         ] as [(ScannerFault?, String?)]
     )
-    @Loop func idleHealth(fault: ScannerFault?, name: String?) async throws {
-        let fixture = try await RadioFixture()
+    func idleHealth(fault: ScannerFault?, name: String?) async throws {
         fixture.scanner.idle = ScannerStatus(fault: fault)
         let client = try fixture.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -346,8 +339,7 @@ struct DoorReaderTests {
     }
 
     @Test("GET_HEALTH ignores a scanner with a permanent fault while another scanner works")
-    @Loop func idleFallback() async throws {
-        let fixture = try await RadioFixture()
+    func idleFallback() async throws {
         fixture.scanner.idle = ScannerStatus(fault: ScannerFault(.access, "refused", advice: "x", isPermanent: true))
         let client = try fixture.server.connect()
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -356,8 +348,7 @@ struct DoorReaderTests {
     }
 
     @Test("a scanner with a permanent fault is replaced by the next scanner")
-    @Loop func fallback() async throws {
-        let fixture = try await RadioFixture()
+    func fallback() async throws {
         let client = try await fixture.scanning()
         fixture.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isPermanent: true)))
         #expect(fixture.spare.calls == ["scan powerSaving 2"])
@@ -368,8 +359,7 @@ struct DoorReaderTests {
     }
 
     @Test("silence starts the recovery steps and is reported until the next advertisement")
-    @Loop func silence() async throws {
-        let fixture = try await RadioFixture()
+    func silence() async throws {
         fixture.scanner.steps = [.restart, .reopen, .powerCycle]
         let client = try await fixture.scanning()
         fixture.scanner.change(RadioFixture.listening)
@@ -391,7 +381,7 @@ struct DoorReaderTests {
     }
 
     /// Lets the first adapter receive one advertisement a second for `seconds`.
-    @Loop private func receiveAtFirstAdapter(_ fixture: RadioFixture, seconds: Int) {
+    private func receiveAtFirstAdapter(seconds: Int) {
         for _ in 0..<seconds {
             fixture.clock.advance(1000)
             fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
@@ -404,15 +394,14 @@ struct DoorReaderTests {
     )
 
     @Test("recovery of a silent adapter leaves other adapters alone and is reported until it receives again")
-    @Loop func silentAdapter() async throws {
-        let fixture = try await RadioFixture()
+    func silentAdapter() async throws {
         fixture.scanner.steps = [.probe, .renew, .restart, .powerCycle]
         let client = try await fixture.scanning()
         fixture.scanner.change(Self.both)
-        receiveAtFirstAdapter(fixture, seconds: 21)
+        receiveAtFirstAdapter(seconds: 21)
         #expect(fixture.scanner.calls.suffix(1) == ["probe hci1"])
         #expect(fixture.radio.state.error == nil)
-        receiveAtFirstAdapter(fixture, seconds: 14)
+        receiveAtFirstAdapter(seconds: 14)
         // `reconnect` is left out because it would interrupt the other adapter.
         let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1"]
         #expect(fixture.scanner.calls.suffix(5) == ladder[...])
@@ -424,41 +413,39 @@ struct DoorReaderTests {
         #expect(line["advice"]?.string?.hasPrefix("hci1 received nothing for 35 s, but other adapters did") == true)
         fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60, adapter: 1)
         #expect(fixture.radio.state.error == nil)
-        receiveAtFirstAdapter(fixture, seconds: 19)
+        receiveAtFirstAdapter(seconds: 19)
         #expect(fixture.scanner.calls.suffix(5) == ladder[...])
     }
 
     @Test("a gap on all adapters restarts the silence period, and a single adapter is never probed")
-    @Loop func gap() async throws {
-        let fixture = try await RadioFixture()
+    func gap() async throws {
         fixture.scanner.steps = Set(RecoveryStep.allCases)
         let client = try await fixture.scanning()
         fixture.scanner.change(Self.both)
-        receiveAtFirstAdapter(fixture, seconds: 1)
+        receiveAtFirstAdapter(seconds: 1)
         fixture.clock.advance(15_000)
-        receiveAtFirstAdapter(fixture, seconds: 19)
+        receiveAtFirstAdapter(seconds: 19)
         #expect(fixture.scanner.calls.count == 1)
-        receiveAtFirstAdapter(fixture, seconds: 2)
+        receiveAtFirstAdapter(seconds: 2)
         #expect(fixture.scanner.calls.last == "probe hci1")
         var one = Self.both
         one.adapters.removeLast()
         fixture.scanner.change(one)
-        receiveAtFirstAdapter(fixture, seconds: 60)
+        receiveAtFirstAdapter(seconds: 60)
         #expect(fixture.scanner.calls.count == 2)
         #expect(fixture.radio.state.error == nil)
         client.close()
     }
 
     @Test("the pauses of power saving do not hide a silent adapter")
-    @Loop func silentAdapterWithPauses() async throws {
-        let fixture = try await RadioFixture()
+    func silentAdapterWithPauses() async throws {
         fixture.scanner.steps = Set(RecoveryStep.allCases)
         let client = try await fixture.scanning()
         var status = Self.both
         for _ in 0..<3 {
             status.isPausing = false
             fixture.scanner.change(status)
-            receiveAtFirstAdapter(fixture, seconds: 7)
+            receiveAtFirstAdapter(seconds: 7)
             fixture.clock.advance(1000)
             status.isPausing = true
             fixture.scanner.change(status)
@@ -470,8 +457,7 @@ struct DoorReaderTests {
     }
 
     @Test("GET_HEALTH counts system messages that cannot be decoded")
-    @Loop func malformed() async throws {
-        let fixture = try await RadioFixture()
+    func malformed() async throws {
         let client = try await fixture.scanning()
         var status = RadioFixture.listening
         for (count, advice) in [(0, nil), (3, "3 messages")] as [(Int, String?)] {
@@ -485,7 +471,7 @@ struct DoorReaderTests {
     }
 
     @Test("START_SCAN without a radio returns an error")
-    @Loop func noRadio() async throws {
+    func noRadio() async throws {
         let client = try await TestServer(readers: 0).connect()
         let answer = await client.answer(to: #"{"cmd":"START_SCAN"}"#)
         #expect(answer?["error"]?.string == "badged runs without the Bluetooth radio")

@@ -9,12 +9,15 @@ import VirtualEID
 import Wire
 
 @Suite("API levels", .timeLimit(.minutes(5)))
-struct LevelTests {
+@Loop struct LevelTests {
+    private let fixture: Fixture
+
+    init() async throws { fixture = try await Fixture(at: .idle) }
+
     private static func set(_ level: Int) -> String { #"{"cmd":"SET_API_LEVEL","level":\#(level)}"# }
 
     @Test("a client starts at level 3 and can set each of the three levels")
-    @Loop func levels() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func levels() async throws {
         #expect(
             await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#)
                 == [#"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#]
@@ -39,8 +42,7 @@ struct LevelTests {
             ("", "Level cannot be undefined"),
         ]
     )
-    @Loop func wrongLevels(_ member: String, _ error: String) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func wrongLevels(_ member: String, _ error: String) async throws {
         #expect(
             await fixture.client.exchange(#"{"cmd":"SET_API_LEVEL"\#(member)}"#)
                 == [#"{"current":3,"error":"\#(error)","msg":"API_LEVEL"}"#]
@@ -48,8 +50,7 @@ struct LevelTests {
     }
 
     @Test("a whole number in any JSON notation is accepted as the level", arguments: ["2.0", "2e0", "20e-1"])
-    @Loop func spellings(_ number: String) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func spellings(_ number: String) async throws {
         #expect(
             await fixture.client.exchange(#"{"cmd":"SET_API_LEVEL","level":\#(number)}"#)
                 == [#"{"current":2,"msg":"API_LEVEL"}"#]
@@ -57,7 +58,7 @@ struct LevelTests {
     }
 
     @Test("below level 2 GET_STATUS and SET_CARD are unknown, and the list is in `reader`", arguments: [1, 2, 3])
-    @Loop func hidden(at level: Int) async throws {
+    func hidden(at level: Int) async throws {
         let fixture = try await Fixture(at: .insertCard)
         _ = await fixture.client.exchange(Self.set(level))
         let answers = await fixture.client.exchange(
@@ -89,7 +90,7 @@ struct LevelTests {
         "STATUS is sent when PACE begins at level 2 and 3, unless the client disabled it",
         arguments: [1, 2, 3]
     )
-    @Loop func automaticStatus(at level: Int) async throws {
+    func automaticStatus(at level: Int) async throws {
         for (member, isWanted) in [("", true), (#","status":false"#, false), (#","status":1"#, true)] {
             let fixture = try await Fixture(at: .idle)
             try await fixture.server.insert(.card())
@@ -101,8 +102,7 @@ struct LevelTests {
     }
 
     @Test("`status` of RUN_CHANGE_PIN stays in force until it is changed")
-    @Loop func stickyStatus() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func stickyStatus() async throws {
         for (member, isWanted) in [(#","status":false"#, false), ("", false), (#","status":true"#, true), ("", true)] {
             try await fixture.server.insert(.card())
             _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"\#(member)}"#, "ENTER_PIN"))
@@ -118,8 +118,7 @@ struct LevelTests {
     }
 
     @Test("an unknown card appears in READER at level 3 only", arguments: [1, 2, 3])
-    @Loop func noEIDCard(at level: Int) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func noEIDCard(at level: Int) async throws {
         let witness = try fixture.server.connect()
         _ = await fixture.client.exchange(Self.set(level))
         _ = await witness.exchange()
@@ -136,8 +135,7 @@ struct LevelTests {
     }
 
     @Test("a badly placed card causes PAUSE at level 3 and INSERT_CARD below level 3", arguments: [1, 2, 3])
-    @Loop func pause(at level: Int) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func pause(at level: Int) async throws {
         _ = await fixture.client.exchange(Self.set(level))
         let card = VirtualEIDDescription.card {
             $0.options.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
@@ -164,7 +162,7 @@ struct LevelTests {
     }
 
     @Test("setting a level below 3 ends a pause, because CONTINUE is then unknown")
-    @Loop func endsPause() async throws {
+    func endsPause() async throws {
         let fixture = try await Fixture(at: .pause)
         let answers = await fixture.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
         #expect(answers.first == #"{"current":2,"msg":"API_LEVEL"}"#)
@@ -172,7 +170,7 @@ struct LevelTests {
     }
 
     @Test("a level that is set during a workflow takes effect at once")
-    @Loop func midWorkflow() async throws {
+    func midWorkflow() async throws {
         let fixture = try await Fixture(at: .enterPIN)
         let answers = await fixture.client.exchange(Self.set(1), #"{"cmd":"GET_STATUS"}"#, Self.set(2))
         #expect(

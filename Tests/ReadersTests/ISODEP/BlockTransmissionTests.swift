@@ -149,8 +149,7 @@ struct BlockTransmissionTests {
         pair.field.plan([:], attack: (from, attack))
         let (command, _) = Self.echo(1000)
         guard case .failure(let error) = pair.transmit(command) else {
-            Issue.record("the exchange with a hostile card succeeded")
-            return
+            throw Unexpected("the exchange with a hostile card succeeded")
         }
         #expect(pair.steps < 6_000)
         switch attack {

@@ -3,6 +3,7 @@ import CNFC
 import Foundation
 import Host
 import Readers
+import TestSupport
 import Testing
 
 @testable import NFCDevices
@@ -72,10 +73,7 @@ struct NFCInputTests {
         withUnsafeMutableBytes(of: &target) { bytes in
             for (index, value) in [1, 2, 3, 4, 5, 6, 7, 8, 0, 0x81, 0x90].enumerated() { bytes[index] = UInt8(value) }
         }
-        guard case .b(let answer) = Target(target) else {
-            Issue.record("the target is not of type B")
-            return
-        }
+        guard case .b(let answer) = Target(target) else { throw Unexpected("the target is not of type B") }
         #expect(answer.identifier == [1, 2, 3, 4] && answer.protocolInfo == [0, 0x81, 0x90])
     }
 

@@ -11,6 +11,10 @@ import Testing
 /// Cards in the field of an emulated PN532, through real libnfc.
 @Suite("NFC cards", .timeLimit(.minutes(5)))
 struct NFCCardTests {
+    private let fixture: NFCFixture
+
+    init() async throws { fixture = try await NFCFixture() }
+
     @Test(
         "the insertion of a card, with the ATR that PC/SC readers build, and its removal are reported",
         arguments: [PICC.Technology.a, .b]
@@ -39,7 +43,6 @@ struct NFCCardTests {
         [1, 200, 255, 256, 257, 262, 263, 264, 1000, 30_000, 65_535]
     )
     func lengths(technology: PICC.Technology, count: Int) async throws {
-        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(technology, application: PICC.echo))
         let (command, answer) = NFCFixture.echo(count)
         #expect(try await connection.transmit(command) == answer)
@@ -50,7 +53,6 @@ struct NFCCardTests {
 
     @Test("the driver's ATTRIB asks for frames of 256 bytes; a card that cannot be woken up keeps the chip's ATTRIB")
     func attrib() async throws {
-        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(.b, application: PICC.echo))
         #expect(fixture.field.takeLog().contains([0x1D, 0x08, 0x12, 0x34, 0x56, 0x00, 0x08, 0x01, 0x00]))
         await connection.disconnect(reset: false)
@@ -66,7 +68,6 @@ struct NFCCardTests {
 
     @Test("a slow card gets its waiting time, with and without extensions")
     func slow() async throws {
-        let fixture = try await NFCFixture()
         var card = PICC(waitingTimeCode: 10, application: PICC.echo)
         card.extensions = 4
         card.extensionMultiplier = 5
@@ -82,7 +83,6 @@ struct NFCCardTests {
 
     @Test("a card that leaves during a command comes back as a new insertion")
     func removed() async throws {
-        let fixture = try await NFCFixture()
         for fault in [RadioField.Fault.removed, .removedAfter] {
             let connection = try await fixture.connect(PICC(application: PICC.echo))
             fixture.field.plan([fixture.field.exchanges: fault])
@@ -96,7 +96,6 @@ struct NFCCardTests {
 
     @Test("a card that loses power during a command is mute, and stays the same insertion")
     func powerLost() async throws {
-        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         fixture.field.plan(.powerLost, afterBlocks: 1)
         let (command, answer) = NFCFixture.echo(600)
@@ -109,7 +108,6 @@ struct NFCCardTests {
 
     @Test("a command to a hostile card fails, and the next card works", arguments: RadioField.Attack.allCases)
     func hostile(attack: RadioField.Attack) async throws {
-        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(application: PICC.echo))
         fixture.field.plan([:], attack: (fixture.field.exchanges, attack))
         await #expect(throws: CardError.mute) { try await connection.transmit(NFCFixture.echo(1000).command) }
@@ -126,7 +124,6 @@ struct NFCCardTests {
         arguments: [[], [0x00], [0xFF], [0x02, 0x70], [UInt8](repeating: 0xFF, count: 254)] as [[UInt8]]
     )
     func hostileActivation(ats: [UInt8]) async throws {
-        let fixture = try await NFCFixture()
         var card = PICC(application: PICC.echo)
         card.ats = ats
         let connection = try await fixture.connect(card)
@@ -138,7 +135,6 @@ struct NFCCardTests {
 
     @Test("a card without ISO/IEC 14443-4 is reported as a card, and supports no instruction")
     func storageCard() async throws {
-        let fixture = try await NFCFixture()
         var card = PICC(application: PICC.echo)
         card.selectAnswer = 0x08
         let connection = try await fixture.connect(card)
@@ -181,7 +177,6 @@ struct NFCCardTests {
 
     @Test("commands for the reader do not reach a card, and end no channel", arguments: [PICC.Technology.a, .b])
     func readerCommands(technology: PICC.Technology) async throws {
-        let fixture = try await NFCFixture()
         let connection = try await fixture.connect(PICC(technology, application: PICC.echo))
         let uid = CommandAPDU(0xFF, 0xCA, 0x00, 0x00, le: 256)
         #expect(try await connection.transmit(uid) == ResponseAPDU(data: [0x08, 0x12, 0x34, 0x56], .ok))
@@ -191,7 +186,6 @@ struct NFCCardTests {
 
     @Test("a card is reset by a disconnection with reset and by a dropped connection, and not otherwise")
     func reset() async throws {
-        let fixture = try await NFCFixture()
         let resets = Mutex(0)
         let card = PICC(onReset: { resets.withLock { $0 += 1 } }, application: PICC.echo)
         var connection: (any CardConnection)? = try await fixture.connect(card)
@@ -220,7 +214,6 @@ struct NFCCardTests {
 
     @Test("a second connection waits for the end of the first one or of the insertion")
     func turns() async throws {
-        let fixture = try await NFCFixture()
         let first = try await fixture.connect(PICC(application: PICC.echo))
         let insertion = try #require(fixture.events.insertions[fixture.reader])
         let backend = fixture.backend

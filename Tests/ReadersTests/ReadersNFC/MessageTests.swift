@@ -2,6 +2,7 @@
 import Host
 import ISO7816
 import Readers
+import TestSupport
 import Testing
 
 @testable import ReadersNFC
@@ -56,8 +57,7 @@ struct NFCMessageTests {
         let bytes = NFCReport.event(.health(checks)).bytes
         #expect(bytes.count <= NFCMessage.maximumSize)
         guard case .event(.health(let parsed)) = NFCReport(bytes: bytes) else {
-            Issue.record("the message is not parsed")
-            return
+            throw Unexpected("the message is not parsed")
         }
         #expect(parsed.count == 32 && parsed[0].advice?.hasPrefix("ääää") == true)
     }

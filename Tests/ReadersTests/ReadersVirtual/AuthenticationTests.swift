@@ -55,8 +55,7 @@ struct AuthenticationTests {
     @Test("each step is refused until the previous step is complete")
     func order() async throws {
         let chain = try [Self.file("dv"), Self.file("terminal")]
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         #expect(try await terminal.readCardSecurity() == "6982")
         #expect(try await terminal.read(0x04).status == StatusWord(0x6982))
         #expect(try await terminal.authenticateChip() == "MSE 6982")
@@ -154,8 +153,7 @@ struct AuthenticationTests {
     @Test("an invalid certificate chain is refused", arguments: refused)
     func chain(what: String, recipes: [CertificateRecipe], status: String) async throws {
         let date = try #require(CVDate(year: 2024, month: 1, day: 2))
-        let terminal = try await OnlineTerminal(try VirtualCard(.card { $0.currentDate = date }))
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard(.card { $0.currentDate = date }))
         #expect(try await terminal.present(try recipes.map { try $0.certificate() }) == status, "\(what)")
         #expect(try await terminal.authenticate() == "MSE 6A88")
     }
@@ -172,8 +170,7 @@ struct AuthenticationTests {
             ),
         ] {
             let card = try VirtualCard()
-            let terminal = try await OnlineTerminal(card)
-            try await terminal.open()
+            let terminal = try await OnlineTerminal.opened(card)
             #expect(try await terminal.present([expiring.certificate()]) == "9000")
             #expect(try await terminal.present([verifier.changed { $0.effective = later }.certificate()]) == "9000")
             #expect(try await terminal.present([expiring.certificate()]) == status)
@@ -190,8 +187,7 @@ struct AuthenticationTests {
             $0.expiration = [2, 4, 0, 2, 0, 1]
         }
         let date = try #require(CVDate(year: 2041, month: 1, day: 1))
-        let terminal = try await OnlineTerminal(try VirtualCard(.card { $0.currentDate = date }))
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard(.card { $0.currentDate = date }))
         #expect(try await terminal.present([link.certificate()]) == "9000")
         try await terminal.open()
         #expect(terminal.pace?.certificationAuthorities == .init(current: Array("DETESTeIDBG00002".utf8)))
@@ -202,8 +198,7 @@ struct AuthenticationTests {
         arguments: [("dv", 0, "6300"), ("terminal", 1, "6300"), ("terminal", 2, "6300")]
     )
     func proof(key: String, forgery: Int, status: String) async throws {
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
         let answer = try await terminal.authenticate(key: key) { signature in
             if forgery == 1 { signature[signature.count - 1] ^= 1 }
@@ -217,16 +212,14 @@ struct AuthenticationTests {
 
     @Test("a signature with a hash other than the certificate's is refused")
     func wrongDigest() async throws {
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
         #expect(try await terminal.authenticate(digest: .sha512) == "MSE 6985")
     }
 
     @Test("every hash algorithm of the standard is accepted", arguments: DigestAlgorithm.allCases)
     func digests(digest: DigestAlgorithm) async throws {
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         let chain = [CertificateRecipe.documentVerifier, CertificateRecipe().changed { $0.digest = digest }]
         #expect(try await terminal.present(try chain.map { try $0.certificate() }) == "9000")
         #expect(try await terminal.authenticate(digest: digest) == "9000")
@@ -262,8 +255,7 @@ struct AuthenticationTests {
 
     @Test("chip authentication accepts only the ephemeral key from terminal authentication")
     func commitment() async throws {
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         #expect(try await terminal.present([Self.file("dv"), Self.file("terminal")]) == "9000")
         #expect(try await terminal.authenticate() == "9000")
         #expect(try await terminal.readCardSecurity() == "9000")
@@ -279,8 +271,7 @@ struct AuthenticationTests {
     @Test("a privileged terminal uses the other chip authentication key")
     func privileged() async throws {
         let chain = [CertificateRecipe.documentVerifier, CertificateRecipe()]
-        let terminal = try await OnlineTerminal(try VirtualCard())
-        try await terminal.open()
+        let terminal = try await OnlineTerminal.opened(try VirtualCard())
         #expect(try await terminal.present(try chain.map { try $0.certificate() }) == "9000")
         #expect(try await terminal.authenticate() == "9000")
         #expect(try await terminal.readCardSecurity() == "9000")

@@ -138,6 +138,13 @@ final class OnlineTerminal {
 
     enum CardFile { static let security: UInt8 = 0x1D }
 
+    /// Opens a channel with the PIN.
+    static func opened(_ card: VirtualCard) async throws -> OnlineTerminal {
+        let terminal = try await OnlineTerminal(card)
+        try await terminal.open()
+        return terminal
+    }
+
     /// Runs all steps up to chip authentication with the chain of the test PKI.
     static func through(
         _ card: VirtualCard,

@@ -10,10 +10,16 @@ import VirtualEID
 
 @Suite("PIN management on a virtual card", .timeLimit(.minutes(5)))
 struct PINManagementTests {
+    private let card: VirtualCard
+    private let terminal: EIDCard
+
+    init() async throws {
+        card = try VirtualCard()
+        terminal = try await card.terminal()
+    }
+
     @Test("a changed PIN stays valid after resets and in new channels")
     func change() async throws {
-        let card = try VirtualCard()
-        let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
         #expect(try await terminal.changePIN(to: Secret("654321".utf8)) == .ok)
         // The channel that was opened with the old PIN stays open.
@@ -46,8 +52,6 @@ struct PINManagementTests {
         arguments: [("12345", 0x6700), ("1234567", 0x6700), ("", 0x6700), ("12345a", 0x6A80), ("12345\n", 0x6A80)]
     )
     func badPIN(digits: String, status: UInt16) async throws {
-        let card = try VirtualCard()
-        let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
         #expect(try await terminal.changePIN(to: Secret(digits.utf8)).value == status)
         await terminal.destroyChannel()
@@ -67,8 +71,6 @@ struct PINManagementTests {
         ]
     )
     func refused(id: PasswordID, digits: String, command: String, status: String) async throws {
-        let card = try VirtualCard()
-        let terminal = try await card.terminal()
         #expect(try await terminal.prove(id, digits) == 0x9000)
         #expect(try await terminal.status(command) == status)
         #expect(await card.eidState?.pukCounter == 10)
@@ -78,8 +80,6 @@ struct PINManagementTests {
 
     @Test("a command without secure messaging ends the channel and all rights, and is executed")
     func clearCommand() async throws {
-        let card = try VirtualCard()
-        let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
         #expect(try await card.status("00B09E0000") == "9000")
         #expect(try await terminal.status("002C020306313131313131") == "6882")
@@ -101,8 +101,6 @@ struct PINManagementTests {
 
     @Test("a reset ends the channel")
     func reset() async throws {
-        let card = try VirtualCard()
-        let terminal = try await card.terminal()
         #expect(try await terminal.prove(.pin, "123456") == 0x9000)
         await card.reset()
         #expect(try await terminal.status("00B09E0000") == "6882")

@@ -8,13 +8,6 @@ import Secrets
 import TestSupport
 import VirtualEID
 
-/// An error for a condition that does not occur with a correct implementation.
-struct Unexpected: Error {
-    let what: String
-
-    init(_ what: String) { self.what = what }
-}
-
 extension VirtualCard {
     /// Sends a command and returns the answer, both in hexadecimal digits.
     func send(_ digits: String) async throws -> String {

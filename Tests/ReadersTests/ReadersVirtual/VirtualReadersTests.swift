@@ -12,6 +12,8 @@ import VirtualEID
 
 @Suite("virtual readers", .timeLimit(.minutes(5)))
 struct VirtualReadersTests {
+    private let readers = VirtualReaders(kinds: [VirtualEIDKind()])
+
     /// Reads events one after the other.
     private struct Events {
         var iterator: AsyncStream<ReaderEvent>.AsyncIterator
@@ -103,7 +105,6 @@ struct VirtualReadersTests {
     @Test("an unknown reader, an occupied reader and an invalid trust point are refused")
     func refusals() async throws {
         #expect(throws: Malformed.self) { try VirtualEIDKind(trustPoint: [0x7F, 0x21]) }
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         #expect(try await !readers.insert(nil, into: "Simulator 2"))
         #expect(try await readers.insert(nil, into: "Simulator"))
         #expect(try await !readers.insert(nil, into: "Simulator"))
@@ -111,7 +112,6 @@ struct VirtualReadersTests {
 
     @Test("a card that is out of the reader keeps its state, and a description replaces the card")
     func cardOutOfReader() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.retryCounter = 2
         let first = try await Self.insert(description, into: readers)
@@ -129,7 +129,6 @@ struct VirtualReadersTests {
 
     @Test("a wrong description is refused by entry name, and the existing card stays")
     func invalid() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.files = [.init(fileID: 0x0101, shortFileID: 0x01, content: [1])]
         description.retryCounter = 2
@@ -147,7 +146,6 @@ struct VirtualReadersTests {
 
     @Test("a connection is valid for one insertion")
     func binding() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let first = try await Self.insert(into: readers)
         let connection = try await readers.connect(first)
         #expect(try await connection.transmit(Self.read).status == .ok)
@@ -162,7 +160,6 @@ struct VirtualReadersTests {
 
     @Test("a card has one connection, and deallocating the connection releases the card")
     func holding() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let insertion = try await Self.insert(into: readers)
         var connection: (any CardConnection)? = try await readers.connect(insertion)
         await #expect(throws: CardError.exclusive) { _ = try await readers.connect(insertion) }
@@ -178,7 +175,6 @@ struct VirtualReadersTests {
 
     @Test("only a disconnect with reset clears the state of the card", arguments: [false, true])
     func reset(reset: Bool) async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let insertion = try await Self.insert(into: readers)
         let connection = try await readers.connect(insertion)
         _ = try await connection.transmit(CommandAPDU(0x00, 0xA4, 0x02, 0x0C, data: [0x01, 0x1C]))
@@ -190,7 +186,6 @@ struct VirtualReadersTests {
 
     @Test("a removal fault is reported, and the card is out of the reader")
     func fault() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.options.faults = [.init(afterAPDU: 1, action: .remove)]
         var events = Events(readers)
@@ -206,7 +201,6 @@ struct VirtualReadersTests {
 
     @Test("missing and truncated answers are errors of a mute card")
     func mute() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.options.faults = [.init(afterAPDU: 0, action: .mute), .init(afterAPDU: 1, action: .truncate)]
         let connection = try await readers.connect(try await Self.insert(description, into: readers))
@@ -217,7 +211,6 @@ struct VirtualReadersTests {
 
     @Test("the removal of a slow card ends a pending command")
     func removalWhileWaiting() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         let hasCommand = OneShot<Void>()
         let connection = try await readers.connect(
             try await Self.insert(SlowCard(hasCommand: hasCommand), into: readers)
@@ -230,7 +223,6 @@ struct VirtualReadersTests {
 
     @Test("a card description can add a keypad, and the change is reported")
     func keypadChanges() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var events = Events(readers)
         _ = try await events.next()
         var description = VirtualEIDDescription()
@@ -249,7 +241,6 @@ struct VirtualReadersTests {
 
     @Test("a keypad reader runs PACE, changes the PIN and keeps the channel")
     func keypad() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         (description.hasKeypad, description.retryCounter) = (true, 1)
         let insertion = try await Self.insert(description, into: readers)
@@ -276,7 +267,6 @@ struct VirtualReadersTests {
 
     @Test("a keypad reader sends the CHAT and returns the trust point names")
     func keypadCHAT() async throws {
-        let readers = VirtualReaders(kinds: [VirtualEIDKind()])
         var description = VirtualEIDDescription()
         description.hasKeypad = true
         description.transportPIN = SecretBox(Secret("54321".utf8))

@@ -14,6 +14,10 @@ import Text
 /// The node client against a fake node over real HTTP.
 @Suite("A node over HTTP", .timeLimit(.minutes(5)))
 struct NodeTests {
+    private let fixture: Fixture
+
+    init() throws { fixture = try Fixture() }
+
     private static let bob = "bobbobbobbob"
     private static let longLimits = HTTPLimits(connect: .seconds(240), transfer: .seconds(240))
 
@@ -95,7 +99,6 @@ struct NodeTests {
 
     @Test("a transfer is asked for, packed, signed and executed; a second push of it is refused")
     func transfer() async throws {
-        let fixture = try Fixture()
         let account = try await fixture.node.account(AccountName(Self.bob))
         #expect(account.authority(of: KeyText(fixture.key.publicKey), for: try AccountName("active")) == .full)
         let eos = try SymbolCode("EOS")
@@ -105,15 +108,13 @@ struct NodeTests {
         let balance = try await fixture.node.balance(of: AccountName("alice"), in: eos, at: AccountName("eosio.token"))
         #expect(balance.balance?.description == "1.0000 EOS")
         guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
-            Issue.record("a transaction was executed twice")
-            return
+            throw Unexpected("a transaction was executed twice")
         }
         #expect(refusal.code == 3_040_008)
     }
 
     @Test("the fake node refuses what nodeos refuses")
     func refusals() async throws {
-        let fixture = try Fixture()
         func code(_ signed: (packed: [UInt8], signature: KeyText)) async -> Int? {
             guard case .refused(let refusal) = await fixture.node.push(signed.packed, signed.signature) else {
                 return nil
@@ -138,7 +139,6 @@ struct NodeTests {
 
     @Test("a node of another chain is refused")
     func wrongChain() async throws {
-        let fixture = try Fixture()
         let other = [UInt8](repeating: 9, count: 32)
         fixture.double.change { $0.chain = other }
         let chain = try #require(ChainID(other))
@@ -147,7 +147,6 @@ struct NodeTests {
 
     @Test("a node without get_raw_abi is asked for the ABI in JSON")
     func oldNode() async throws {
-        let fixture = try Fixture()
         fixture.double.change { $0.hasRawABI = false }
         let abi = try await fixture.node.abi(of: AccountName("eosio.token"))
         #expect(try abi.type(of: AccountName("transfer")) == "transfer")
@@ -178,15 +177,13 @@ struct NodeTests {
         await #expect(throws: NodeFailure.self) { try await node.stats(of: eos, at: name) }
         await #expect(throws: NodeFailure.self) { try await node.balance(of: name, in: eos, at: name) }
         guard case .unknown = await node.push(signed.packed, signed.signature) else {
-            Issue.record("the outcome of a push with the fault \(fault) is not unknown")
-            return
+            throw Unexpected("the outcome of a push with the fault \(fault) is not unknown")
         }
         #expect(fixture.double.state.questions == questions)
     }
 
     @Test("cancelling ends a question to a silent node at once")
     func cancel() async throws {
-        let fixture = try Fixture()
         fixture.double.change { $0.faults["get_info"] = .silent }
         let node = fixture.node
         let question = Task { try await node.info() }
@@ -206,21 +203,18 @@ struct NodeTests {
 
     @Test("a transaction for a node at which nothing listens is reported as not sent")
     func nothingListens() async throws {
-        let fixture = try Fixture()
         let signed = try await fixture.transfer()
         let reserved = try ReservedPort()
         let address = try #require(WebAddress("http://127.0.0.1:\(reserved.number)"))
         let chain = try #require(ChainID(fixture.double.state.chain))
         let node = AntelopeNode(address, chain, fixture.session, userAgent: "badged/test")
         guard case .notSent = await node.push(signed.packed, signed.signature) else {
-            Issue.record("a transaction was sent to nobody")
-            return
+            throw Unexpected("a transaction was sent to nobody")
         }
     }
 
     @Test("it is not known whether a transaction was sent, when badged-network ends after it has the transaction")
     func pushThroughALostRun() async throws {
-        let fixture = try Fixture()
         let signed = try await fixture.transfer()
         let standIn = try StandIn { request in
             if case .transfer = request { [.end] } else { [] }
@@ -242,7 +236,6 @@ struct NodeTests {
 
     @Test("it is not known either, when a server that kept the connection open ends after it has the transaction")
     func pushToADyingNode() async throws {
-        let fixture = try Fixture()
         let signed = try await fixture.transfer()
         let dying = try DyingServer()
         let session = HTTPSession(Network(), .system, Self.longLimits)
@@ -251,8 +244,7 @@ struct NodeTests {
         let node = AntelopeNode(address, chain, session, userAgent: "badged/test")
         _ = try? await node.info()
         guard case .unknown = await node.push(signed.packed, signed.signature) else {
-            Issue.record("the node has had the transaction")
-            return
+            throw Unexpected("the node has had the transaction")
         }
     }
 
@@ -290,10 +282,7 @@ struct NodeTests {
             _ = try await fixture.node.info()
             Issue.record("the node was asked")
         } catch {
-            guard case .unreachable(let words) = error else {
-                Issue.record("\(error)")
-                return
-            }
+            guard case .unreachable(let words) = error else { throw Unexpected("\(error)") }
             #expect(words.hasPrefix("the node cannot be trusted: "))
         }
         #expect(fixture.double.state.questions.isEmpty)

@@ -27,10 +27,7 @@ import Testing
     func unknownAuthority() async throws {
         let server = try #require(ServiceFixture.server)
         let result = try await status(try server.tcTokenURL([:]))
-        guard case .failure(.tls) = result else {
-            Issue.record("\(result)")
-            return
-        }
+        guard case .failure(.tls) = result else { throw Unexpected("\(result)") }
     }
 
     @Test("a page may lead to another host if the file of authorities covers it as well", arguments: [true, false])

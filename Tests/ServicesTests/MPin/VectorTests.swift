@@ -33,10 +33,7 @@ private struct Vectors: Decodable {
 
     static func read() throws -> [Record] { try all().records }
 
-    private static func all() throws -> Vectors {
-        let data = try Data(contentsOf: testsFolder.appending(path: "Vectors/mpin.json"))
-        return try JSONDecoder().decode(Vectors.self, from: data)
-    }
+    private static func all() throws -> Vectors { try vectors("mpin.json", as: Vectors.self) }
 }
 
 /// Tests/Vectors/mpin-apache.json: what unmodified servers of Apache Milagro and a client of others have sent, and its secrets.

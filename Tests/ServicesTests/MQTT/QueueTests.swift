@@ -51,9 +51,12 @@ extension EventQueue {
 
 @Suite("The queue of badged-mqtt", .timeLimit(.minutes(5)))
 struct QueueTests {
+    private let folder: Folder
+
+    init() throws { folder = try Folder() }
+
     @Test("numbers go on after a restart, each stream by itself, and the epoch stays")
     func restart() throws {
-        let folder = try Folder()
         var epoch = ""
         do {
             let queue = try folder.queue()
@@ -72,7 +75,6 @@ struct QueueTests {
 
     @Test("an event that was acknowledged and not yet forgotten comes again with its number and content")
     func forgotten() throws {
-        let folder = try Folder()
         do {
             let queue = try folder.queue()
             queue.add(2)
@@ -103,7 +105,6 @@ struct QueueTests {
 
     @Test("what the next event will tell stays over a restart")
     func pendingGaps() throws {
-        let folder = try Folder()
         do {
             let queue = try folder.queue()
             queue.add(2)
@@ -152,7 +153,6 @@ struct QueueTests {
 
     @Test("a file that is damaged while it is open is noticed, and nothing is left out in silence")
     func damagedWhileOpen() throws {
-        let folder = try Folder()
         let queue = try folder.queue(limit: 100_000)
         for _ in 0..<40 { queue.add(200, padding: 1000) }
         for name in ["queue.db", "queue.db-wal"] {
@@ -173,7 +173,6 @@ struct QueueTests {
 
     @Test("a fault that is not the file's leaves the file where it is")
     func unreadable() throws {
-        let folder = try Folder()
         try FileManager.default.createDirectory(
             at: folder.url.appending(path: "queue.db"),
             withIntermediateDirectories: true
@@ -184,7 +183,7 @@ struct QueueTests {
 
     @Test("gaps are told once, by the next event, and those with one reason are joined")
     func gaps() throws {
-        let queue = try Folder().queue()
+        let queue = try folder.queue()
         queue.add(1)
         queue.add(Gap(reason: .daemonAway, since: 1, until: 2), to: .credential)
         queue.add(Gap(reason: .daemonAway, since: 3, until: 4), to: .credential)
@@ -206,7 +205,6 @@ struct QueueTests {
 
     @Test("a damaged file is moved aside, and the next event of each stream says so", arguments: [0, 100, 4096])
     func damaged(offset: Int) throws {
-        let folder = try Folder()
         var epoch = ""
         do {
             let queue = try folder.queue()
@@ -226,7 +224,6 @@ struct QueueTests {
 
     @Test("a second program does not take the queue of the first")
     func inUse() throws {
-        let folder = try Folder()
         let queue = try folder.queue()
         queue.add(1)
         #expect(throws: Failure.self) { try folder.queue() }
@@ -235,7 +232,7 @@ struct QueueTests {
 
     @Test("what the broker cannot take is dropped and told")
     func tooLarge() throws {
-        let queue = try Folder().queue()
+        let queue = try folder.queue()
         queue.add(2)
         queue.refused(.credential, 1)
         queue.add(1)

@@ -23,9 +23,13 @@ private let zoneLines =
 
 /// RUN_READ_DOCUMENT over a socket, with documents of Tests/Vectors/documents in a scripted reader.
 @Suite("Reading a document", .timeLimit(.minutes(5)))
-struct ReadDocumentTests {
+@Loop struct ReadDocumentTests {
+    private let fixture: Fixture
+
+    init() async throws { fixture = try await Fixture("pace-gm-bac") }
+
     /// 2026-11-25, when the documents were made.
-    static let time = 1_795_608_000
+    nonisolated static let time = 1_795_608_000
 
     static let catalogue: JSON = {
         let file = testsFolder.appending(path: "Vectors/documents/catalogue.json")
@@ -142,6 +146,19 @@ struct ReadDocumentTests {
             client = try server.connect()
             _ = await client.exchange()
         }
+
+        /// Inserts the document, and begins a reading up to the question for the MRZ.
+        func begin(groups: [Int]? = nil) async {
+            backend.insert(into: "Desk")
+            let members = groups.map { #","groups":\#($0)"# } ?? ""
+            _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT"\#(members)}"#, "ENTER_MRZ")
+        }
+
+        /// Inserts the document, and reads it with the MRZ.
+        func read() async -> JSON? {
+            await begin()
+            return await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        }
     }
 
     @Test(
@@ -151,7 +168,7 @@ struct ReadDocumentTests {
             ("pace-gm-bac", [.string("pace"), .string("bac")]),
         ]
     )
-    @Loop func recognition(name: String, access: [JSON]) async throws {
+    func recognition(name: String, access: [JSON]) async throws {
         let fixture = try await Fixture(name)
         fixture.backend.insert(into: "Desk")
         let reader = await fixture.client.next("READER")
@@ -159,7 +176,7 @@ struct ReadDocumentTests {
     }
 
     @Test("the document is read with the MRZ, and each check has its result")
-    @Loop func mrz() async throws {
+    func mrz() async throws {
         let fixture = try await Fixture("bac-aa-rsa")
         let client = fixture.client
         let start = await client.exchange(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2],"raw":true}"#)
@@ -181,8 +198,7 @@ struct ReadDocumentTests {
     }
 
     @Test("a wrong value is asked for again, in three fields or as a CAN")
-    @Loop func wrongValue() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func wrongValue() async throws {
         let client = fixture.client
         fixture.backend.insert(into: "Desk")
         let question = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1],"portrait":false}"#, "ENTER_MRZ")
@@ -205,21 +221,18 @@ struct ReadDocumentTests {
     }
 
     @Test("a fault is in the result, not an error")
-    @Loop func suspect() async throws {
+    func suspect() async throws {
         let fixture = try await Fixture("aa-wrong-key")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["success"] == .bool(true))
         #expect(document?["verdict"] == .string("suspect"))
         #expect(document?["checks"]?["chip"]?["result"] == .string("failed"))
     }
 
     @Test("CANCEL ends the question, and the reader is free")
-    @Loop func cancel() async throws {
+    func cancel() async throws {
         let fixture = try await Fixture("bac-td3-sha1")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         let end = await fixture.client.ask(#"{"cmd":"CANCEL"}"#, "DOCUMENT")
         #expect(end?["success"] == .bool(false))
         #expect(end?["error"] == .string("User_Cancelled"))
@@ -227,18 +240,15 @@ struct ReadDocumentTests {
     }
 
     @Test("a client without the permission is refused")
-    @Loop func permission() async throws {
+    func permission() async throws {
         let fixture = try await Fixture("bac-td3-sha1", permissions: [.readers, .cards])
         let denied = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ACCESS_DENIED")
         #expect(denied?["error"] == .string("RUN_READ_DOCUMENT"))
     }
 
     @Test("no value of the document is in the log")
-    @Loop func log() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        _ = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+    func log() async throws {
+        _ = await fixture.read()
         let log = fixture.server.logged.joined(separator: "\n")
         for value in ["L898902C3", "ERIKSSON", "740812", "UTO", "654321"] { #expect(!log.contains(value)) }
     }
@@ -246,11 +256,10 @@ struct ReadDocumentTests {
     // MARK: Values
 
     @Test("a wrong CAN is asked for with ENTER_CAN, and the MRZ answers it, too")
-    @Loop func wrongCAN() async throws {
+    func wrongCAN() async throws {
         let fixture = try await Fixture("pace-only-td1")
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         let short = await client.ask(#"{"cmd":"SET_CAN","value":"12345"}"#, "ENTER_MRZ")
         #expect(short?["error"] == .string("malformed"))
         let wrong = await client.ask(#"{"cmd":"SET_CAN","value":"111111"}"#, "ENTER_CAN")
@@ -264,10 +273,9 @@ struct ReadDocumentTests {
     }
 
     @Test("a typing error that a check digit shows does not reach the chip")
-    @Loop func typingError() async throws {
+    func typingError() async throws {
         let fixture = try await Fixture("bac-td3-sha1")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         let before = fixture.script.commands.count
         let wrong = zoneLines.replacingOccurrences(of: "7408122", with: "7408222")
         let question = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(wrong)"}"#, "ENTER_MRZ")
@@ -284,8 +292,7 @@ struct ReadDocumentTests {
             (#""can":"654321","allowBAC":"always""#, "AccessUnsupported"),
         ]
     )
-    @Loop func valueAtOnce(value: String, error: String?) async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func valueAtOnce(value: String, error: String?) async throws {
         fixture.backend.insert(into: "Desk")
         _ = await fixture.client.next("READER")
         await fixture.client.send(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1],\#(value)}"#)
@@ -302,7 +309,7 @@ struct ReadDocumentTests {
             #""mrz":"P<""#, #""can":"654321","mrz":"\#(zoneLines)""#, #""raw":1"#,
         ]
     )
-    @Loop func wrongArguments(members: String) async throws {
+    func wrongArguments(members: String) async throws {
         let fixture = try await Fixture("bac-td3-sha1")
         let answer = await fixture.client.answer(to: #"{"cmd":"RUN_READ_DOCUMENT",\#(members)}"#)
         #expect(answer?["success"] == .bool(false))
@@ -315,11 +322,9 @@ struct ReadDocumentTests {
     // MARK: Cards
 
     @Test("a document that comes back goes on without a question, with the files that it has", arguments: [10, 14, 20])
-    @Loop func comesBack(number: Int) async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func comesBack(number: Int) async throws {
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2,7,11]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1, 2, 7, 11])
         fixture.script.leave(fixture.backend, at: number)
         await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         let wait = await client.next("INSERT_CARD", "DOCUMENT")
@@ -332,11 +337,9 @@ struct ReadDocumentTests {
     }
 
     @Test("another document begins anew, and its key is asked for")
-    @Loop func anotherDocument() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func anotherDocument() async throws {
         let client = fixture.client
-        fixture.backend.insert(into: "Desk")
-        _ = await client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#, "ENTER_MRZ")
+        await fixture.begin(groups: [1])
         fixture.script.leave(fixture.backend, at: 12)
         await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         _ = await client.next("INSERT_CARD")
@@ -354,7 +357,7 @@ struct ReadDocumentTests {
     }
 
     @Test("an eID card stays an eID card, and its document is read when it is asked for")
-    @Loop func onEIDCard() async throws {
+    func onEIDCard() async throws {
         let fixture = try await Fixture("pace-only-td1")
         let document = try Self.description("pace-only-td1").makeCard()
         let eid = try VirtualCard()
@@ -378,7 +381,7 @@ struct ReadDocumentTests {
     }
 
     @Test("an eID card without a document is no document")
-    @Loop func eidAlone() async throws {
+    func eidAlone() async throws {
         let fixture = try await Fixture("pace-only-td1")
         let eid = try VirtualCard()
         fixture.backend.onConnect { _ throws(CardError) in ScriptedConnection(to: eid) }
@@ -398,8 +401,7 @@ struct ReadDocumentTests {
     }
 
     @Test("the recognition sends no password and starts no PACE")
-    @Loop func recognitionIsHarmless() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func recognitionIsHarmless() async throws {
         fixture.backend.insert(into: "Desk")
         _ = await fixture.client.next("READER")
         let instructions = Set(fixture.script.commands.map(\.ins))
@@ -410,10 +412,8 @@ struct ReadDocumentTests {
     // MARK: The workflow
 
     @Test("STATUS tells the group, its bytes and its length")
-    @Loop func progress() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1,2]}"#, "ENTER_MRZ")
+    func progress() async throws {
+        await fixture.begin(groups: [1, 2])
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         var (groups, percents): (Set<Int>, [Int]) = ([], [])
         while let message = await fixture.client.next("STATUS", "DOCUMENT"), message["msg"] == .string("STATUS") {
@@ -428,10 +428,8 @@ struct ReadDocumentTests {
     }
 
     @Test("CANCEL ends a reading during any command, and the reader is free after it", arguments: 0..<19)
-    @Loop func cancelAtCommand(number: Int) async throws {
-        let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+    func cancelAtCommand(number: Int) async throws {
+        await fixture.begin()
         let before = fixture.script.commands.count
         let (reached, release) = fixture.script.hold(at: number)
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
@@ -446,8 +444,7 @@ struct ReadDocumentTests {
     }
 
     @Test("the end of the daemon waits until the card of a cancelled reading is reset")
-    @Loop func end() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
+    func end() async throws {
         let card = try Self.description("pace-gm-bac").makeCard()
         let isReset = Mutex(false)
         let isOver = Mutex(false)
@@ -460,8 +457,7 @@ struct ReadDocumentTests {
                 if reset { isReset.withLock { $0 = true } }
             }
         }
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+        await fixture.begin()
         let (reached, release) = script.hold(at: 5)
         await fixture.client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
         for await _ in reached { break }
@@ -479,10 +475,8 @@ struct ReadDocumentTests {
     }
 
     @Test("a chip that breaks PACE is not read with BAC")
-    @Loop func noFallback() async throws {
-        let fixture = try await Fixture("pace-gm-bac")
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
+    func noFallback() async throws {
+        await fixture.begin()
         fixture.script.before { command throws(CardError) in
             if command.ins == 0x86 { throw .other("disturbed") }
         }
@@ -494,11 +488,9 @@ struct ReadDocumentTests {
     // MARK: Authorities
 
     @Test("without an authority the check is not done, and the verdict says so")
-    @Loop func noAuthority() async throws {
+    func noAuthority() async throws {
         let fixture = try await Fixture("bac-aa-rsa", authorities: [])
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["result"] == .string("notDone"))
         let health = await fixture.client.answer(to: #"{"cmd":"GET_HEALTH"}"#)
@@ -508,7 +500,7 @@ struct ReadDocumentTests {
     }
 
     @Test("a missing folder of authorities is a fault, if it is not the default one", arguments: [true, false])
-    @Loop func missingFolder(mayBeMissing: Bool) async throws {
+    func missingFolder(mayBeMissing: Bool) async throws {
         let folder = DocumentAnchorFolder("/nowhere/csca", mayBeMissing: mayBeMissing, warn: { _ in })
         let server = try await TestServer(readers: 0, moreFeatures: { [DocumentFeature($0, folder)] })
         let client = try server.connect()
@@ -519,17 +511,15 @@ struct ReadDocumentTests {
     }
 
     @Test("crl_required makes the verdict depend on a current revocation list")
-    @Loop func requiresRevocationList() async throws {
+    func requiresRevocationList() async throws {
         let fixture = try await Fixture("bac-aa-rsa", requiresRevocationList: true)
-        fixture.backend.insert(into: "Desk")
-        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT"}"#, "ENTER_MRZ")
-        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let document = await fixture.read()
         #expect(document?["verdict"] == .string("unverified"))
         #expect(document?["checks"]?["authority"]?["reason"] == .string("noRevocationList"))
     }
 
     @Test("GET_DOCUMENT_ANCHORS tells what is trusted")
-    @Loop func anchors() async throws {
+    func anchors() async throws {
         let fixture = try await Fixture("bac-aa-rsa")
         let answer = await fixture.client.answer(to: #"{"cmd":"GET_DOCUMENT_ANCHORS"}"#)
         #expect(answer?["authorities"]?.int == 3)

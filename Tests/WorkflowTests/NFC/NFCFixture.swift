@@ -38,5 +38,11 @@ import VirtualEID
         watcher.close()
     }
 
+    /// Inserts the card, and connects a client after the card is recognised.
+    func userWithCard() async throws -> ScriptedClient {
+        try await insertAndWait()
+        return try await ScriptedClient(server, reader: reader)
+    }
+
     func hasPIN(_ pin: String) async -> Bool { await card.hasPIN(Secret(pin.utf8)) }
 }

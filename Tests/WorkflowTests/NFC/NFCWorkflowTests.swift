@@ -13,17 +13,20 @@ import VirtualEID
 
 /// Tests the dialogues of RUN_CHANGE_PIN on an NFC reader. The messages are the same as with every other reader.
 @Suite("RUN_CHANGE_PIN over NFC", .timeLimit(.minutes(5)))
-struct NFCWorkflowTests {
+@Loop struct NFCWorkflowTests {
+    private let fixture: NFCFixture
+
+    init() async throws { fixture = try await NFCFixture() }
+
     @Test("the PIN is changed, with cards of both types", arguments: [PICC.Technology.a, .b])
-    @Loop func happy(technology: PICC.Technology) async throws {
+    func happy(technology: PICC.Technology) async throws {
         let fixture = try await NFCFixture(technology)
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
         try await user.play(Script.asked)
         fixture.insert()
         try await user.play(
             """
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changedInPlace)
             """
@@ -35,8 +38,7 @@ struct NFCWorkflowTests {
     }
 
     @Test("a waiting workflow reports the failure of its reader, and continues when the reader is back")
-    @Loop func failedReader() async throws {
-        let fixture = try await NFCFixture()
+    func failedReader() async throws {
         let client = try fixture.server.connect()
         await client.send(#"{"cmd":"RUN_CHANGE_PIN","reader":"\#(fixture.reader)"}"#)
         #expect(await client.next("INSERT_CARD")?["error"] == nil)
@@ -50,16 +52,12 @@ struct NFCWorkflowTests {
     }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which unblocks the PIN")
-    @Loop func ladder() async throws {
-        let fixture = try await NFCFixture()
-        try await fixture.insertAndWait()
-        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+    func ladder() async throws {
+        let user = try await fixture.userWithCard()
         try await user.play(
             """
             \(Script.askedPINAtOnce)
-            > SET_PIN 000000
-            < READER 2
-            < ENTER_PIN 2
+            \(Script.wrongPIN(left: 2))
             > SET_PIN 000000
             < READER 1
             < ENTER_CAN 1
@@ -73,8 +71,7 @@ struct NFCWorkflowTests {
             > SET_PUK 0000000000
             < ENTER_PUK 0
             > SET_PUK 9876543210
-            < READER 3
-            < ENTER_PIN 3
+            \(Script.asksPIN())
             \(Script.rightPIN)
             \(Script.changedInPlace)
             """
@@ -84,10 +81,9 @@ struct NFCWorkflowTests {
     }
 
     @Test("a transport PIN, a deactivated PIN and a used-up PUK are reported as with every other reader")
-    @Loop func otherCards() async throws {
+    func otherCards() async throws {
         let transport = try await NFCFixture(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
-        try await transport.insertAndWait()
-        var user = try await ScriptedClient(transport.server, reader: transport.reader)
+        var user = try await transport.userWithCard()
         try await user.play(
             """
             \(Script.askedPINAtOnce)
@@ -97,18 +93,15 @@ struct NFCWorkflowTests {
             """
         )
         let deactivated = try await NFCFixture(.b, .card { $0.deactivated = true })
-        try await deactivated.insertAndWait()
-        user = try await ScriptedClient(deactivated.server, reader: deactivated.reader)
+        user = try await deactivated.userWithCard()
         try await user.play(
             "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n\(Script.cancelledInPlace)"
         )
         let usedUp = try await NFCFixture(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
-        try await usedUp.insertAndWait()
-        user = try await ScriptedClient(usedUp.server, reader: usedUp.reader)
+        user = try await usedUp.userWithCard()
         try await user.play(
             """
-            > RUN_CHANGE_PIN
-            < CHANGE_PIN
+            \(Script.begun)
             < ENTER_PUK 0
             > SET_PUK 9876543210
             < READER 0 inoperative
@@ -118,10 +111,8 @@ struct NFCWorkflowTests {
     }
 
     @Test("CANCEL and a disconnected client leave the card without a channel and the reader free")
-    @Loop func cancelled() async throws {
-        let fixture = try await NFCFixture()
-        try await fixture.insertAndWait()
-        let gone = try await ScriptedClient(fixture.server, reader: fixture.reader)
+    func cancelled() async throws {
+        let gone = try await fixture.userWithCard()
         try await gone.play(
             "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3\n> SET_PIN 123456\n< ENTER_NEW_PIN 3"
         )
@@ -140,10 +131,8 @@ struct NFCWorkflowTests {
     }
 
     @Test("the removal of the card during ENTER_PIN ends the question")
-    @Loop func takenAway() async throws {
-        let fixture = try await NFCFixture()
-        try await fixture.insertAndWait()
-        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+    func takenAway() async throws {
+        let user = try await fixture.userWithCard()
         try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3")
         fixture.field.remove()
         try await user.play("< READER -\n< INSERT_CARD")
@@ -153,10 +142,8 @@ struct NFCWorkflowTests {
     }
 
     @Test("ten losses of power during PACE lead to PAUSE, and CONTINUE resumes the dialogue")
-    @Loop func badPosition() async throws {
-        let fixture = try await NFCFixture()
-        try await fixture.insertAndWait()
-        let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
+    func badPosition() async throws {
+        let user = try await fixture.userWithCard()
         try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
         // A busy machine can make the driver take a lost card for a removed one.
         let removal = "<? READER -\n<? INSERT_CARD\n<? READER 3\n"
@@ -177,8 +164,7 @@ struct NFCWorkflowTests {
     }
 
     @Test("an unknown card is reported, and the next eID card is used")
-    @Loop func unknownCard() async throws {
-        let fixture = try await NFCFixture()
+    func unknownCard() async throws {
         let user = try await ScriptedClient(fixture.server, reader: fixture.reader)
         try await user.play(Script.asked)
         var storage = PICC(application: PICC.echo)
@@ -192,7 +178,7 @@ struct NFCWorkflowTests {
     }
 
     @Test("several NFC readers work at the same time")
-    @Loop func several() async throws {
+    func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let cards = try boards.map { _ in try VirtualCard() }
         let server = try await TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])

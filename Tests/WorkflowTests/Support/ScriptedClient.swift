@@ -11,18 +11,21 @@ import Wire
 
 /// Parts of scripts.
 enum Script {
+    static let begun = "> RUN_CHANGE_PIN\n< CHANGE_PIN"
     /// A PIN change begins without a card.
-    static let asked = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD"
+    static let asked = "\(begun)\n< INSERT_CARD"
+    /// A card with this number of tries is identified and asked for its PIN.
+    static func asksPIN(_ tries: Int = 3) -> String { "< READER \(tries)\n< ENTER_PIN \(tries)" }
     /// A PIN change begins, and the card of SET_CARD is asked for its PIN.
-    static let askedPIN = "\(asked)\n> SET_CARD\n< READER 3\n< ENTER_PIN 3"
+    static let askedPIN = "\(asked)\n> SET_CARD\n\(asksPIN())"
     /// A PIN change begins with a card that is in the reader.
-    static let askedPINAtOnce = "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< ENTER_PIN 3"
+    static let askedPINAtOnce = "\(begun)\n< ENTER_PIN 3"
     static let rightPIN = "> SET_PIN 123456\n< ENTER_NEW_PIN 3"
+    static let rightPINAfterWrong = "> SET_PIN 123456\n< READER 3\n< ENTER_NEW_PIN 3"
+    static func wrongPIN(left: Int) -> String { "> SET_PIN 000000\n\(asksPIN(left))" }
     /// The CAN comes before the third PIN.
     static let threeWrongPINs = """
-        > SET_PIN 000000
-        < READER 2
-        < ENTER_PIN 2
+        \(wrongPIN(left: 2))
         > SET_PIN 000000
         < READER 1
         < ENTER_CAN 1

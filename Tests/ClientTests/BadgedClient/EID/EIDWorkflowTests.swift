@@ -84,72 +84,67 @@ private struct HeldQuestion {
 private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
 
 @Suite("Workflows with badged and its virtual card", .timeLimit(.minutes(5))) struct EIDWorkflowTests {
-    /// Starts badged, connects to it, and runs `body`.
-    private func withDaemon(_ body: (RunningDaemon, DaemonConnection) async throws -> Void) async throws {
-        let daemon = try await RunningDaemon()
-        try await body(daemon, try await DaemonConnection.connect(to: daemon.path))
+    private let daemon: RunningDaemon
+    private let badged: DaemonConnection
+
+    init() async throws {
+        daemon = try await RunningDaemon()
+        badged = try await DaemonConnection.connect(to: daemon.path)
     }
 
     @Test("A PIN is changed after a value of the wrong form and a wrong PIN, and the connection stays open")
     func changePIN() async throws {
-        try await withDaemon { _, badged in
-            let user = ScriptedUser(["12", "111111", "123456", "654321"], over: badged)
-            let result = try await badged.changePIN(user: user)
-            #expect(result == ChangePINResult(success: true))
-            #expect(user.log == ["card", "pin 3", "pin 3 again", "pin 2", "newPIN 3"])
-            #expect(try await badged.info().name == "badged")
-        }
+        let user = ScriptedUser(["12", "111111", "123456", "654321"], over: badged)
+        let result = try await badged.changePIN(user: user)
+        #expect(result == ChangePINResult(success: true))
+        #expect(user.log == ["card", "pin 3", "pin 3 again", "pin 2", "newPIN 3"])
+        #expect(try await badged.info().name == "badged")
     }
 
     @Test("A task that reads the events beside a running workflow gets them, too, and the workflow goes on")
     func eventsBeside() async throws {
-        try await withDaemon { _, badged in
-            let (started, start) = AsyncStream.makeStream(of: Void.self)
-            let reading = Task {
-                var names: [String] = []
-                for await event in badged.events {
-                    start.finish()
-                    names.append(event.name)
-                    if (event.message as? ChangePINMessage)?.outcome != nil { break }
-                }
-                return names
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        let reading = Task {
+            var names: [String] = []
+            for await event in badged.events {
+                start.finish()
+                names.append(event.name)
+                if (event.message as? ChangePINMessage)?.outcome != nil { break }
             }
-            try await badged.askForReaders()
-            for await _ in started {}
-            let user = ScriptedUser(["123456", "654321"], over: badged)
-            #expect(try await badged.changePIN(user: user) == ChangePINResult(success: true))
-            let names = await reading.value
-            for name in ["READER_LIST", "INSERT_CARD", "ENTER_PIN", "ENTER_NEW_PIN", "CHANGE_PIN"] {
-                #expect(names.contains(name))
-            }
-            #expect(user.log == ["card", "pin 3", "newPIN 3"])
+            return names
         }
+        try await badged.askForReaders()
+        for await _ in started {}
+        let user = ScriptedUser(["123456", "654321"], over: badged)
+        #expect(try await badged.changePIN(user: user) == ChangePINResult(success: true))
+        let names = await reading.value
+        for name in ["READER_LIST", "INSERT_CARD", "ENTER_PIN", "ENTER_NEW_PIN", "CHANGE_PIN"] {
+            #expect(names.contains(name))
+        }
+        #expect(user.log == ["card", "pin 3", "newPIN 3"])
     }
 
     @Test("A second workflow on the same connection is refused at once, and the first one goes on")
     func secondWorkflow() async throws {
-        try await withDaemon { _, badged in
-            let held = HeldQuestion()
-            let user = held.user(of: badged)
-            let first = Task { try await badged.changePIN(user: user) }
-            await held.isAsked()
-            let error = await #expect(throws: ClientError.workflowRunning) {
-                try await badged.changePIN(user: ScriptedUser([]))
-            }
-            #expect(error?.advice.contains("second connection") == true)
-            first.cancel()
-            let cancelled = try await first.value
-            #expect(cancelled == ChangePINResult(success: false, reason: "User_Cancelled"))
-            // The connection is free again.
-            let next = ScriptedUser(["123456", "654321"], over: badged)
-            let changed = try await badged.changePIN(user: next)
-            #expect(changed.success)
+        let held = HeldQuestion()
+        let user = held.user(of: badged)
+        let first = Task { try await badged.changePIN(user: user) }
+        await held.isAsked()
+        let error = await #expect(throws: ClientError.workflowRunning) {
+            try await badged.changePIN(user: ScriptedUser([]))
         }
+        #expect(error?.advice.contains("second connection") == true)
+        first.cancel()
+        let cancelled = try await first.value
+        #expect(cancelled == ChangePINResult(success: false, reason: "User_Cancelled"))
+        // The connection is free again.
+        let next = ScriptedUser(["123456", "654321"], over: badged)
+        let changed = try await badged.changePIN(user: next)
+        #expect(changed.success)
     }
 
     @Test("A connection that keeps no events can run a workflow")
     func withoutEvents() async throws {
-        let daemon = try await RunningDaemon()
         let badged = try await DaemonConnection.connect(to: daemon.path, keepsEvents: false)
         let user = ScriptedUser(["123456", "654321"], over: badged)
         #expect(try await badged.changePIN(user: user).success)
@@ -200,79 +195,69 @@ private func secret(_ digits: String) -> Secret { Secret(digits.utf8) }
 
     @Test("An answer to an earlier question reaches no card, and the open question stays open")
     func lateAnswer() async throws {
-        try await withDaemon { _, badged in
-            try await badged.startChangePIN()
-            var questions: [SecretQuestion] = []
-            var late: RequestID?
-            var wasRefused = false
-            loop: for await event in badged.events {
-                if let late, event.answers(late) {
-                    wasRefused = event.message.refusal == .badState(command: "SET_PIN")
-                    try await badged.answer(questions[1], secret("123456"))
-                }
-                switch event.message {
-                case is InsertCard: try await badged.setCard(in: "Simulator")
-                case let question as SecretQuestion:
-                    questions.append(question)
-                    switch questions.count {
-                    case 1: try await badged.answer(question, secret("111111"))
-                    case 2: late = try await badged.answer(questions[0], secret("222222"))
-                    default: break loop
-                    }
-                default: continue
-                }
+        try await badged.startChangePIN()
+        var questions: [SecretQuestion] = []
+        var late: RequestID?
+        var wasRefused = false
+        loop: for await event in badged.events {
+            if let late, event.answers(late) {
+                wasRefused = event.message.refusal == .badState(command: "SET_PIN")
+                try await badged.answer(questions[1], secret("123456"))
             }
-            #expect(wasRefused)
-            #expect(questions.map(\.kind) == [.pin, .pin, .newPIN])
-            #expect(questions.map(\.triesLeft) == [3, 2, 3])
-            #expect(questions.map(\.number) == [1, 2, 3])
+            switch event.message {
+            case is InsertCard: try await badged.setCard(in: "Simulator")
+            case let question as SecretQuestion:
+                questions.append(question)
+                switch questions.count {
+                case 1: try await badged.answer(question, secret("111111"))
+                case 2: late = try await badged.answer(questions[0], secret("222222"))
+                default: break loop
+                }
+            default: continue
+            }
         }
+        #expect(wasRefused)
+        #expect(questions.map(\.kind) == [.pin, .pin, .newPIN])
+        #expect(questions.map(\.triesLeft) == [3, 2, 3])
+        #expect(questions.map(\.number) == [1, 2, 3])
     }
 
     @Test("With one try left the card asks for the CAN first, and a user without an answer cancels")
     func suspended() async throws {
-        try await withDaemon { _, badged in
-            let user = ScriptedUser(["500540"], over: badged, card: try JSON(#"{"retryCounter":1}"#.utf8))
-            let result = try await badged.changePIN(user: user)
-            #expect(result == ChangePINResult(success: false, reason: "User_Cancelled"))
-            #expect(user.log == ["card", "can 1", "pin 1"])
-        }
+        let user = ScriptedUser(["500540"], over: badged, card: try JSON(#"{"retryCounter":1}"#.utf8))
+        let result = try await badged.changePIN(user: user)
+        #expect(result == ChangePINResult(success: false, reason: "User_Cancelled"))
+        #expect(user.log == ["card", "can 1", "pin 1"])
     }
 
     @Test("Cancelling the task cancels the workflow, and a late answer is dropped")
     func cancelled() async throws {
-        try await withDaemon { _, badged in
-            let held = HeldQuestion()
-            let user = held.user(of: badged)
-            let task = Task { try await badged.changePIN(user: user) }
-            await held.isAsked()
-            task.cancel()
-            let result = try await task.value
-            #expect(result == ChangePINResult(success: false, reason: "User_Cancelled"))
-            #expect(try await badged.status() == WorkflowStatus())
-        }
+        let held = HeldQuestion()
+        let user = held.user(of: badged)
+        let task = Task { try await badged.changePIN(user: user) }
+        await held.isAsked()
+        task.cancel()
+        let result = try await task.value
+        #expect(result == ChangePINResult(success: false, reason: "User_Cancelled"))
+        #expect(try await badged.status() == WorkflowStatus())
     }
 
     @Test("A refused start is thrown")
     func refused() async throws {
-        try await withDaemon { _, badged in
-            try await badged.startChangePIN()
-            await #expect(throws: ClientError.badState(command: "RUN_CHANGE_PIN")) {
-                try await badged.changePIN(user: ScriptedUser([]))
-            }
+        try await badged.startChangePIN()
+        await #expect(throws: ClientError.badState(command: "RUN_CHANGE_PIN")) {
+            try await badged.changePIN(user: ScriptedUser([]))
         }
     }
 
     @Test("A workflow ends when badged is killed")
     func killed() async throws {
-        try await withDaemon { daemon, badged in
-            let user = EIDClosures { _ in
-                nil
-            } insertCard: { _, _ in
-                daemon.program.signal(SIGKILL)
-            }
-            await #expect(throws: ClientError.closed) { try await badged.changePIN(user: user) }
+        let user = EIDClosures { _ in
+            nil
+        } insertCard: { _, _ in
+            daemon.program.signal(SIGKILL)
         }
+        await #expect(throws: ClientError.closed) { try await badged.changePIN(user: user) }
     }
 }
 

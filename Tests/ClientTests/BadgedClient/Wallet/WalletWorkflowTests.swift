@@ -129,20 +129,8 @@ private struct CardHolder: EIDUser {
     @Test("Wrong PINs and PUKs: the next question says which value was wrong and how many tries are left")
     func tries() async throws {
         let user = Owner(["111111", "222222", "000000000000", "333333", "123456789012", "444444"])
-        try await withPeer { peer in
-            peer.command("RUN_WALLET")
-            peer.send(Played.started("RESET_PIN"))
-            peer.prompt(Played.enter("PIN", 1, left: 2), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 1))
-            peer.prompt(Played.enter("PIN", 2, left: 1), "SET_PIN")
-            peer.send(Played.invalid("PIN", left: 0))
-            peer.prompt(Played.enter("PUK", 3, left: 5), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 4), "SET_NEW_PIN")
-            peer.send(Played.invalid("PUK", left: 4))
-            peer.prompt(Played.enter("PUK", 5, left: 4), "SET_PUK")
-            peer.prompt(Played.enter("NEW_PIN", 6), "SET_NEW_PIN")
-            peer.send(Played.validated)
-            peer.send(Played.complete("RESET_PIN", Played.card))
+        try await withPeer {
+            $0.playResetPIN(lastTries: 4)
         } body: { badged in
             let result = try await badged.runWallet(.resetPIN(), user: user)
             #expect(result.isComplete)

@@ -155,6 +155,13 @@ import WalletFeature
         await run(command, members, pin: pin)["statusCodeAsString"]?.string ?? "no result"
     }
 
+    /// Runs commands for the user, and expects that each one succeeds.
+    func succeed(_ commands: String..., pin: String = "1234", at place: SourceLocation = #_sourceLocation) async {
+        for command in commands {
+            #expect(await status(command, who, pin: pin) == "OK", "\(command)", sourceLocation: place)
+        }
+    }
+
     /// The members that name the user.
     var who: String { #""userId":"\#(user)""# }
 
@@ -163,13 +170,19 @@ import WalletFeature
         return await status("MPIN_SET_BACKEND", #""url":"\#(url ?? servers.url)""#)
     }
 
+    /// Connects another client, and sets the backend in its connection.
+    func otherClient(uid: UInt32 = 1000) async throws -> TestClient {
+        let other = try server.connect(uid: uid, .all)
+        _ = await run("MPIN_INIT", by: other)
+        #expect(await run("MPIN_SET_BACKEND", #""url":"\#(servers.url)""#, by: other).status == "OK")
+        return other
+    }
+
     /// Registers the user up to the token.
     func register(at url: String? = nil, pin: String = "1234") async {
         #expect(await setBackend(url) == "OK")
         #expect(await status("MPIN_MAKE_USER", who) == "OK")
-        for command in ["MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"] {
-            #expect(await status(command, who, pin: pin) == "OK", "\(command)")
-        }
+        await succeed("MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION", pin: pin)
     }
 
     /// Logs the user in, and returns the result.

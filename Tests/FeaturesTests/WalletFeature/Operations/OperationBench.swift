@@ -108,6 +108,15 @@ import WalletFeature
         try await insert(try readers.describe(simulator: nil, card: try JSON(card.utf8)))
     }
 
+    /// Puts a card into the reader, and connects a user.
+    func user(
+        with card: String = OperationBench.card(),
+        _ initialization: String? = OperationUser.simple
+    ) async throws -> OperationUser {
+        try await insert(card)
+        return try await OperationUser(self, initialization)
+    }
+
     func insert(_ card: any CardDescription) async throws {
         let reader = try #require(server.registry["Simulator"])
         #expect(try await server.registry.insert(card, into: reader))

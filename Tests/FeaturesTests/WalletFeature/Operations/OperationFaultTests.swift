@@ -13,15 +13,17 @@ import WalletFeature
 /// card is tried at each command with one of the two generations of cards.
 @Suite("Faults of the MYKEY operations", .timeLimit(.minutes(15)))
 @Loop struct OperationFaultTests {
+    private let bench: OperationBench
+
+    init() async throws { bench = try await OperationBench() }
+
     private static let questions = [
         "get_info", "get_currency_stats", "get_currency_balance", "get_raw_abi", "get_account",
     ]
 
     @Test("a fault of the node before the signature ends the operation with its code, and nothing is signed")
     func nodeFaults() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         let before = try await bench.card().apdus
         for question in Self.questions {
             for fault in AntelopeNodeDouble.Fault.allCases where fault != .silent {
@@ -43,8 +45,7 @@ import WalletFeature
     func push(fault: AntelopeNodeDouble.Fault) async throws {
         guard fault != .silent else { return }
         let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         bench.node.change { $0.faults = ["push_transaction": fault] }
         let end = try await user.run(OperationBench.transfer(#","callbackUrl":"\#(bench.dapp.url)""#))
         #expect(end.resultCode == 10005, "\(fault): \(end)")
@@ -57,8 +58,7 @@ import WalletFeature
     func cancel() async throws {
         for (question, code) in [("push_transaction", 10005), ("get_account", 0), ("get_info", 0)] {
             let bench = try await OperationBench()
-            try await bench.insert()
-            let user = try await OperationUser(bench)
+            let user = try await bench.user()
             bench.node.change { $0.faults = [question: .silent] }
             let node = bench.node
             let client = user.client
@@ -78,8 +78,7 @@ import WalletFeature
         let limits = AntelopeServices().limits
         #expect(limits.connect == .seconds(10) && limits.transfer == .seconds(10))
         let bench = try await OperationBench(limit: .milliseconds(300))
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         bench.node.change { $0.faults = ["get_info": .silent] }
         let end = try await user.run(OperationBench.transfer())
         #expect(end.resultCode == 2)
@@ -89,9 +88,7 @@ import WalletFeature
 
     @Test("an expired transaction is reported as unknown, other refusals as failed")
     func refusals() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         user.hook = ("ENTER_PIN", { bench.node.change { $0.time += 61 } })
         let expired = try await user.run(OperationBench.transfer())
         #expect(expired.resultCode == 10005, "\(expired)")
@@ -131,7 +128,6 @@ import WalletFeature
 
     @Test("CANCEL during a callback ends at once; the transaction stays done")
     func cancelledCallback() async throws {
-        let bench = try await OperationBench()
         try await bench.insert()
         bench.dapp.fail(.silent)
         let user = try await OperationUser(bench)
@@ -186,8 +182,7 @@ import WalletFeature
         for cell in cells {
             let bench = try await OperationBench()
             let fault = #","faults":[{"afterApdu":\#(cell.index),"do":"\#(cell.fault)"}]"#
-            try await bench.insert(OperationBench.card(version, fault))
-            let user = try await OperationUser(bench)
+            let user = try await bench.user(with: OperationBench.card(version, fault))
             let end = try await user.run(OperationBench.transfer())
             let place: Comment = "\(version) \(cell): \(user.names) \(end)"
             let code = end.resultCode ?? -1

@@ -17,6 +17,10 @@ import VirtualKeycard
 
 @Suite("MYKEY operations", .timeLimit(.minutes(10)))
 @Loop struct OperationTests {
+    private let bench: OperationBench
+
+    init() async throws { bench = try await OperationBench() }
+
     /// The key that signed a text or a hash, from the text of a signature.
     private func signer(_ text: String?, of digest: [UInt8]) throws -> String? {
         let text = try #require(text)
@@ -32,9 +36,7 @@ import VirtualKeycard
 
     @Test("SIGN shows the text, signs it and posts it", arguments: generations)
     func sign(version: String) async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(version))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(version))
         let end = try await user.run(
             #"{"cmd":"WALLET_SIGN","message":"hällo","info":"log in","callbackUrl":"\#(bench.dapp.url)"}"#
         )
@@ -62,9 +64,7 @@ import VirtualKeycard
 
     @Test("TRANSFER shows what is in the packed bytes, and the chain executes it", arguments: generations)
     func transfer(version: String) async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(version))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(version))
         let end = try await user.run(OperationBench.transfer(#","callbackUrl":"\#(bench.dapp.url)","orderId":"o1""#))
         #expect(end.resultCode == 1, "\(end)")
         let shown = try #require(user.last("WALLET_REQUEST"))
@@ -90,9 +90,7 @@ import VirtualKeycard
 
     @Test("CONTRACT packs each action by the ABI of its contract")
     func contract() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         let end = try await user.run(
             #"{"cmd":"WALLET_CONTRACT","account":"bobbobbobbob","actions":["#
                 + #"{"account":"eosio","name":"buyram","info":"buy","data":{"payer":"bobbobbobbob","receiver":"alice","quant":"1.0000 EOS"}},"#
@@ -109,8 +107,7 @@ import VirtualKeycard
     @Test("AUTHORIZE binds the card to appKey and UUID; then TRANSFER and SIGN act for the account")
     func authorize() async throws {
         let bench = try await OperationBench(isSecure: true)
-        try await bench.insert()
-        let user = try await OperationUser(bench, OperationUser.mykey())
+        let user = try await bench.user(OperationUser.mykey())
         let unbound = try await user.run(OperationBench.transfer())
         #expect(unbound.resultCode == 10007)
 
@@ -175,9 +172,7 @@ import VirtualKeycard
 
     @Test("another card than the bound one is refused before its PIN is asked for")
     func otherCard() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench, OperationUser.mykey())
+        let user = try await bench.user(OperationUser.mykey())
         #expect(try await user.run(OperationBench.authorize()).resultCode == 1)
         try await bench.insert(OperationBench.card(words: OperationBench.otherWords))
         let end = try await user.run(OperationBench.transfer())
@@ -189,9 +184,7 @@ import VirtualKeycard
 
     @Test("a bound card with which this computer is not paired any more is named")
     func notPaired() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card("3.1"))
-        let user = try await OperationUser(bench, OperationUser.mykey())
+        let user = try await bench.user(with: OperationBench.card("3.1"), OperationUser.mykey())
         #expect(try await user.run(OperationBench.authorize()).resultCode == 1)
         try await bench.insertIfAway()
         await user.client.send(#"{"cmd":"RUN_WALLET","workflow":"UNPAIR"}"#)
@@ -204,9 +197,7 @@ import VirtualKeycard
 
     @Test("a permission without the key, or with too little weight for it, is refused")
     func missingKey() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(words: OperationBench.otherWords))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(words: OperationBench.otherWords))
         #expect(try await user.run(OperationBench.transfer()).resultCode == 10011)
         try await bench.insert()
         let weak = try await user.run(OperationBench.transfer(#","permission":"owner""#))
@@ -219,9 +210,7 @@ import VirtualKeycard
 
     @Test("CANCEL at the request ends with code 0, and the card gets no command")
     func cancel() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         user.answers["WALLET_REQUEST"] = #"{"cmd":"CANCEL"}"#
         let before = try await bench.card().apdus
         #expect(try await user.run(OperationBench.transfer()).resultCode == 0)
@@ -234,7 +223,6 @@ import VirtualKeycard
 
     @Test("a card whose signatures no node accepts signs 32 times and no more", arguments: generations)
     func refusedSignatures(version: String) async throws {
-        let bench = try await OperationBench()
         let count = Mutex(0)
         var card = VirtualKeycardDescription()
         card.version = try #require(KeycardVersion.allCases.first { $0.description == version })
@@ -262,18 +250,14 @@ import VirtualKeycard
 
     @Test("CANCEL with only a card without the applet in the reader ends with code 10002")
     func otherApplet() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(#"{"kind":"eid"}"#)
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: #"{"kind":"eid"}"#)
         user.answers["INSERT_CARD"] = #"{"cmd":"CANCEL"}"#
         #expect(try await user.run(OperationBench.transfer()).resultCode == 10002)
     }
 
     @Test("a blocked card, a card without keys and a missing WALLET_INIT have their codes", arguments: generations)
     func cards(version: String) async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(version, #","retryCounter":0,"pukCounter":0"#))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(version, #","retryCounter":0,"pukCounter":0"#))
         #expect(try await user.run(OperationBench.transfer()).resultCode == 10003)
         try await bench.insert(#"{"kind":"keycard","version":"\#(version)"}"#)
         #expect(try await user.run(OperationBench.transfer()).resultCode == 10004)
@@ -289,9 +273,7 @@ import VirtualKeycard
 
     @Test("after a wrong PIN the right one goes on, and a blocked PIN asks for the PUK", arguments: generations)
     func pin(version: String) async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(version, #","retryCounter":1"#))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(version, #","retryCounter":1"#))
         user.answers["ENTER_PIN"] = #"{"cmd":"SET_PIN","value":"000000"}"#
         #expect(try await user.run(OperationBench.transfer()).resultCode == 1)
         #expect(
@@ -308,9 +290,7 @@ import VirtualKeycard
         [0, 1]
     )
     func unansweredPUK(version: String, tries: Int) async throws {
-        let bench = try await OperationBench()
-        try await bench.insert(OperationBench.card(version, #","retryCounter":\#(tries)"#))
-        let user = try await OperationUser(bench)
+        let user = try await bench.user(with: OperationBench.card(version, #","retryCounter":\#(tries)"#))
         user.answers["ENTER_PIN"] = #"{"cmd":"SET_PIN","value":"000000"}"#
         user.answers["ENTER_PUK"] = nil
         // The next prompt has no time.
@@ -324,9 +304,7 @@ import VirtualKeycard
 
     @Test("a balance that is too small is found before anything is shown, and at the node")
     func balance() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         let early = try await user.run(OperationBench.transfer().replacing("\"1.5\"", with: "\"10.0001\""))
         #expect(early.resultCode == 10013)
         #expect(!user.names.contains("WALLET_REQUEST"))
@@ -378,9 +356,7 @@ import VirtualKeycard
 
     @Test("a bad field is refused with code 10012, and nothing is shown or signed")
     func fields() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         for command in Self.badFields {
             let end = try await user.run(command)
             #expect(end.resultCode == 10012, "\(command.prefix(200)) \(end)")
@@ -391,7 +367,6 @@ import VirtualKeycard
 
     @Test("an ABI that is wrong or too large is refused with code 10012")
     func badABI() async throws {
-        let bench = try await OperationBench()
         let user = try await OperationUser(bench)
         for abi in [[], [0xFF], [UInt8](repeating: 0, count: 600_000)] {
             bench.node.change { $0.abis["eosio.token"] = abi }
@@ -428,9 +403,7 @@ import VirtualKeycard
 
     @Test("a transaction that became too old is shown again, and only the new one is signed")
     func age() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench)
+        let user = try await bench.user()
         user.hook = (
             "ENTER_PIN",
             {
@@ -453,7 +426,6 @@ import VirtualKeycard
 
     @Test("ACCEPT with the number of another prompt, or twice, is refused")
     func accept() async throws {
-        let bench = try await OperationBench()
         let user = try await OperationUser(bench)
         await user.client.send(#"{"cmd":"WALLET_SIGN","message":"x"}"#)
         let number = try #require(await user.client.next("WALLET_REQUEST")?["question"]?.int)
@@ -477,7 +449,6 @@ import VirtualKeycard
         ]
     )
     func badInit(members: String) async throws {
-        let bench = try await OperationBench()
         let user = try await OperationUser(bench, nil)
         let command = #"{"cmd":"WALLET_INIT""# + (members == "{}" ? "}" : "," + members.dropFirst())
         #expect(await user.client.ask(command, "WALLET_READY")?["error"] != nil)
@@ -488,9 +459,7 @@ import VirtualKeycard
 
     @Test("SimpleWallet: login, transfer, transaction and sign, with the link back")
     func simpleWallet() async throws {
-        let bench = try await OperationBench()
-        try await bench.insert()
-        let user = try await OperationUser(bench, nil)
+        let user = try await bench.user(nil)
         func run(_ parameter: String) async throws -> JSON {
             try await bench.insertIfAway()
             return try await user.run(#"{"cmd":"WALLET_SIMPLEWALLET","account":"bobbobbobbob","param":\#(parameter)}"#)

@@ -61,6 +61,12 @@ import WalletFeature
         #expect(try await server.registry.insert(description, into: reader))
     }
 
+    /// Puts a new card into the reader, and connects a user.
+    func user(with card: String) async throws -> WalletUser {
+        try await insert(card)
+        return try WalletUser(self)
+    }
+
     /// Inserts the card of the reader again.
     func insertAgain() async throws {
         let reader = try #require(server.registry["Simulator"])

@@ -6,7 +6,11 @@ import Text
 import Wire
 
 @Suite("Bad input", .timeLimit(.minutes(5)))
-struct BadInputTests {
+@Loop struct BadInputTests {
+    private let fixture: Fixture
+
+    init() async throws { fixture = try await Fixture(at: .idle) }
+
     private static let level: JSON = #"{"available":[1,2,3],"current":3,"msg":"API_LEVEL"}"#
     private static let tooLong: JSON = #"{"error":"line too long (more than 1048576 bytes)","msg":"INVALID"}"#
 
@@ -17,16 +21,14 @@ struct BadInputTests {
     }
 
     @Test("a line of 1 MiB is answered, a longer line is INVALID, and the connection stays open")
-    @Loop func lineLimit() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func lineLimit() async throws {
         #expect(await fixture.client.exchange(Self.line(of: 1 << 20)) == [Self.level])
         #expect(await fixture.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
         #expect(await fixture.client.exchange(#"{"cmd":"GET_API_LEVEL"}"#) == [Self.level])
     }
 
     @Test("a line of 10 MiB gets one answer at the limit, and the remainder is skipped")
-    @Loop func hugeLine() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func hugeLine() async throws {
         await fixture.client.send(bytes: Array(repeating: UInt8(ascii: "{"), count: 1 << 20 + 2))
         #expect(await fixture.client.next() == Self.tooLong)
         for _ in 0..<9 { await fixture.client.send(bytes: Array(repeating: UInt8(ascii: "x"), count: 1 << 20)) }
@@ -34,7 +36,7 @@ struct BadInputTests {
     }
 
     @Test("a long line does not disturb a workflow")
-    @Loop func longLineInWorkflow() async throws {
+    func longLineInWorkflow() async throws {
         let fixture = try await Fixture(at: .enterPIN)
         #expect(await fixture.client.exchange(Self.line(of: 1 << 20 + 1)) == [Self.tooLong])
         #expect(
@@ -50,8 +52,7 @@ struct BadInputTests {
             [0xF0, 0x9F, 0x98], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80],
         ]
     )
-    @Loop func notUTF8(_ bytes: [UInt8]) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func notUTF8(_ bytes: [UInt8]) async throws {
         for head in [#"{"cmd":""#, #"{"cmd":"GET_API_LEVEL","x":""#, #"{"cmd":"GET_API_LEVEL",""#] {
             await fixture.client.send(bytes: Array(head.utf8) + bytes + Array("\"}\n".utf8))
             let answer = await fixture.client.next()
@@ -65,8 +66,7 @@ struct BadInputTests {
     }
 
     @Test("a control character or a lone surrogate in a string is INVALID with its position, and never repeated")
-    @Loop func notUnicode() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func notUnicode() async throws {
         let lines = [
             #"{"cmd":"GET_INFO@"}"#, #"{"cmd":"GET_READER","name":"@"}"#, #"{"cmd":"GET_API_LEVEL","request":"@"}"#,
             #"{"cmd":"GET_API_LEVEL","request":["\u0041@"]}"#, #"{"cmd":"GET_API_LEVEL","request":{"a@":1}}"#,
@@ -85,8 +85,7 @@ struct BadInputTests {
     }
 
     @Test("an escaped NUL is accepted in a string, and a raw one is INVALID everywhere")
-    @Loop func nul() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func nul() async throws {
         #expect(
             await fixture.client.exchange("{\"cmd\":\"GET_INFO\\u0000\"}")
                 == [#"{"error":"GET_INFO\#u{5C}u0000","msg":"UNKNOWN_COMMAND"}"#]
@@ -106,8 +105,7 @@ struct BadInputTests {
         "100 000 opening brackets are INVALID and do not exhaust the stack",
         arguments: [("[", ""), ("{\"a\":", ""), ("[", "]"), ("[[],", ""), (#"{"cmd":"GET_API_LEVEL","x":["#, "")]
     )
-    @Loop func nesting(_ open: String, _ close: String) async throws {
-        let fixture = try await Fixture(at: .idle)
+    func nesting(_ open: String, _ close: String) async throws {
         let line = String(repeating: open, count: 100_000) + String(repeating: close, count: 100_000)
         let answers = await fixture.client.exchange(String(line.utf8.prefix(1 << 20)) ?? "")
         #expect(answers.count == 1)
@@ -116,8 +114,7 @@ struct BadInputTests {
     }
 
     @Test("1024 nested levels are accepted, 1025 are refused")
-    @Loop func depth() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func depth() async throws {
         func line(_ depth: Int) -> String {
             #"{"cmd":"GET_API_LEVEL","x":"# + String(repeating: "[", count: depth - 1)
                 + String(repeating: "]", count: depth - 1) + "}"
@@ -128,8 +125,7 @@ struct BadInputTests {
     }
 
     @Test("5 000 commands sent in 10 000 halves are answered in order")
-    @Loop func halves() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func halves() async throws {
         for number in 0..<5000 {
             let line = Array(#"{"cmd":"GET_API_LEVEL","request":\#(number)}"#.utf8) + [0x0A]
             let middle = number % (line.count - 1) + 1
@@ -149,8 +145,7 @@ struct BadInputTests {
     }
 
     @Test("10 000 writes without a line feed are buffered as one line, and other clients are served")
-    @Loop func endless() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func endless() async throws {
         let witness = try fixture.server.connect()
         let earlier = fixture.client.count
         for _ in 0..<10_000 { await fixture.client.send(bytes: Array(#"{"cmd":"GET_INFO""#.utf8)) }
@@ -161,8 +156,7 @@ struct BadInputTests {
     }
 
     @Test("a command that is sent byte by byte is answered")
-    @Loop func bytewise() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func bytewise() async throws {
         for byte in Array("{\"cmd\":\"GET_API_LEVEL\",\"x\":\"ä\"}\r\n".utf8) {
             await fixture.client.send(bytes: [byte])
             await Task.yield()
@@ -171,8 +165,7 @@ struct BadInputTests {
     }
 
     @Test("each of 20 000 random lines is answered with INVALID or UNKNOWN_COMMAND")
-    @Loop func randomLines() async throws {
-        let fixture = try await Fixture(at: .idle)
+    func randomLines() async throws {
         var random = SplitMix64(seed: 20_260_101)
         let alphabet = Array(#"{}[]:,"\ua1eEn.-+tfcmd GET_INFO"#.utf8) + [0x00, 0x0D, 0x80, 0xC3, 0xA4, 0xFF]
         var sent: [UInt8] = []
