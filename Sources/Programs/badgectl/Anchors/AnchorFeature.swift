@@ -79,7 +79,6 @@ enum TrustAnchorAdvice {
             return
         }
         throw CommandFailure(
-            .failed,
             "badged trusts no country authority, so no authentication can succeed",
             hint: "import the certificates of the authority: sudo badgectl anchors import"
         )

@@ -91,7 +91,6 @@ struct WorkflowRun: Sendable {
         }
         let list = names.isEmpty ? "no reader is connected" : "readers: \(names.joined(separator: ", "))"
         throw CommandFailure(
-            .failed,
             "there is no reader \(name)",
             hint: Suggestion.question(name, among: names) + list + "; --timeout waits for a reader"
         )

@@ -77,7 +77,6 @@ enum DocumentAnchorsCommand {
         for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                .failed,
                 "nothing was imported",
                 hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
             )
@@ -129,7 +128,6 @@ enum DocumentAnchorsCommand {
         let anchors = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         guard anchors.count > 0 else {
             throw CommandFailure(
-                .failed,
                 "\(folder) has no authority of electronic documents",
                 hint: "import a master list: sudo badgectl documents anchors import FILE"
             )
@@ -172,11 +170,7 @@ enum DocumentAnchorsCommand {
             (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
             .filter { $0.hasPrefix(letters + "-") }
         guard !names.isEmpty else {
-            throw CommandFailure(
-                .failed,
-                "\(folder) has no file of \(letters)",
-                hint: "badgectl documents anchors list"
-            )
+            throw CommandFailure("\(folder) has no file of \(letters)", hint: "badgectl documents anchors list")
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
             throw CommandFailure(

@@ -41,7 +41,6 @@ enum ServiceVisit {
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
             showAddress()
             throw CommandFailure(
-                .failed,
                 "the address of the service is not a web address",
                 hint: "tell the operator of the service"
             )
@@ -63,7 +62,6 @@ enum ServiceVisit {
         user.tell(result: page.text)
         guard (200...299).contains(page.status) else {
             throw CommandFailure(
-                .failed,
                 "the service answered with HTTP \(page.status)",
                 hint: "open the address in a browser: \(url.printable)"
             )

@@ -28,10 +28,10 @@ struct KeyCalls {
         let named = all.filter { $0.label == name }
         let found = named.isEmpty ? all.filter { !name.isEmpty && $0.id.hasPrefix(name) } : named
         guard let key = found.first else {
-            throw CommandFailure(.failed, "there is no key \(name)", hint: "badgectl keys list shows the keys")
+            throw CommandFailure("there is no key \(name)", hint: "badgectl keys list shows the keys")
         }
         guard found.count == 1 else {
-            throw CommandFailure(.failed, "\(found.count) keys are called \(name)", hint: "use the id of the key")
+            throw CommandFailure("\(found.count) keys are called \(name)", hint: "use the id of the key")
         }
         return key
     }
@@ -154,7 +154,7 @@ enum KeysCommand {
         if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
             let form = SecretForm(name: "secret in base 32", content: .characters(1...256))
             if case .secret(let secret) = await terminal.ask(form) { return secret }
-            throw CommandFailure(.failed, "cancelled: no key was made", hint: "run badgectl keys new again")
+            throw CommandFailure("cancelled: no key was made", hint: "run badgectl keys new again")
         }
         if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
         throw CommandFailure(
@@ -177,7 +177,7 @@ enum KeysCommand {
             // A program wants the text, a person the picture.
             guard isatty(STDOUT_FILENO) == 1 else { return Output.line(text.printable) }
             guard let lines = QRDrawing.lines(text) else {
-                throw CommandFailure(.failed, "the key does not fit into a QR code", hint: "use --format pem")
+                throw CommandFailure("the key does not fit into a QR code", hint: "use --format pem")
             }
             Output.line(lines.joined(separator: "\n"))
         case "numbers":
