@@ -10,7 +10,14 @@ package struct MessageWriter {
     /// The maximum number of bytes of a text. Longer ones are cut.
     package static let maximumText = 1300
 
-    package init(kind: UInt8) { bytes = [kind] }
+    package init(kind: UInt8, _ fields: any MessageField...) {
+        bytes = [kind]
+        append(fields: fields)
+    }
+
+    package mutating func append(fields: [any MessageField]) {
+        for field in fields { field.write(to: &self) }
+    }
 
     package mutating func append(_ number: some FixedWidthInteger) {
         withUnsafeBytes(of: number.bigEndian) { append($0) }
@@ -49,6 +56,8 @@ package struct MessageWriter {
         append(UInt32(list.count))
         for element in list { write(&self, element) }
     }
+
+    package mutating func append(list: [some MessageField]) { append(list: list) { $1.write(to: &$0) } }
 }
 
 /// Reads a message that a `MessageWriter` has written. Each function returns nil if the message is malformed.
@@ -100,6 +109,15 @@ package struct MessageReader {
         return list
     }
 
+    /// Reads the next field.
+    package mutating func read<Field: MessageField>(_: Field.Type = Field.self) throws(Malformed) -> Field {
+        try Field(from: &self)
+    }
+
+    package mutating func list<Field: MessageField>(maximum: Int) throws(Malformed) -> [Field] {
+        try list(maximum: maximum) { try? Field(from: &$0) }.field()
+    }
+
     package mutating func remaining() -> [UInt8] {
         defer { bytes = [] }
         return Array(bytes)
@@ -109,6 +127,82 @@ package struct MessageReader {
         guard bytes.count >= count else { return nil }
         defer { bytes = bytes.dropFirst(count) }
         return bytes.prefix(count)
+    }
+}
+
+// MARK: Fields
+
+/// A value that a message has as one of its fields.
+package protocol MessageField {
+    func write(to writer: inout MessageWriter)
+    init(from reader: inout MessageReader) throws(Malformed)
+}
+
+extension MessageField where Self: FixedWidthInteger {
+    package func write(to writer: inout MessageWriter) { writer.append(self) }
+    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.number(Self.self).field() }
+}
+
+extension UInt8: MessageField {}
+extension UInt16: MessageField {}
+extension UInt32: MessageField {}
+extension UInt64: MessageField {}
+extension Int64: MessageField {}
+
+extension MessageField where Self: RawRepresentable, RawValue: MessageField {
+    package func write(to writer: inout MessageWriter) { rawValue.write(to: &writer) }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        self = try Self(rawValue: try reader.read()).field()
+    }
+}
+
+extension Bool: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(self) }
+    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.flag().field() }
+}
+
+/// A text, which is cut if it is too long.
+extension String: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(text: self) }
+    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.text().field() }
+}
+
+/// A text that may be missing. An empty one counts as missing.
+extension String?: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(text: self ?? "") }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let text: String = try reader.read()
+        self = text.isEmpty ? nil : text
+    }
+}
+
+/// A block.
+extension [UInt8]: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(block: self) }
+    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.block().field() }
+}
+
+extension Optional {
+    /// The value of a field that was read.
+    package func field() throws(Malformed) -> Wrapped {
+        guard let self else { throw Malformed("a field of a message") }
+        return self
+    }
+}
+
+/// A message that is read field by field.
+package protocol FieldMessage {
+    /// Reads what follows the kind.
+    init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed)
+}
+
+extension FieldMessage {
+    /// Parses a message; fails when the message is malformed.
+    package init?(message bytes: [UInt8]) {
+        var reader = MessageReader(bytes)
+        guard let kind = reader.number(UInt8.self), let message = try? Self(kind: kind, &reader), reader.isAtEnd
+        else { return nil }
+        self = message
     }
 }
 
