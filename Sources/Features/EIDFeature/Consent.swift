@@ -130,8 +130,8 @@ struct Consent: Sendable {
             subjectURL: description.subjectURL ?? "",
             termsOfUsage: description.termsOfUsage,
             purpose: description.purpose,
-            effectiveDate: Day(request.terminalCertificate.effectiveDate).text,
-            expirationDate: Day(request.terminalCertificate.expirationDate).text
+            effectiveDate: request.terminalCertificate.effectiveDate.text,
+            expirationDate: request.terminalCertificate.expirationDate.text
         )
     }
 }
@@ -159,11 +159,7 @@ extension Consent {
 
         /// `yyyy-MM-dd`
         var text: String {
-            func padded(_ number: Int, _ count: Int) -> String {
-                let digits = String(number)
-                return String(repeating: "0", count: max(0, count - digits.count)) + digits
-            }
-            return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+            "\(String(10_000 + year).dropFirst())-\(CalendarDay.two(month))-\(CalendarDay.two(day))"
         }
     }
 }
