@@ -70,6 +70,4 @@ package struct NodeConfiguration: Sendable, Equatable {
     package var authorityFile: String?
     /// `http_callbacks`: whether callbacks may use http on this computer.
     package var allowsHTTPCallbacks = false
-
-    package init() {}
 }
