@@ -47,6 +47,8 @@ struct CommandFailure: Error, Equatable {
 
     init(_ text: String, hint: String? = nil) { self.init(.failed, text, hint: hint) }
 
+    init(usage text: String, hint: String? = nil) { self.init(.usage, text, hint: hint) }
+
     init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
         (self.status, self.text, self.hint) = (status, text, hint)
     }

@@ -25,8 +25,7 @@ enum Confirmation {
                 }
             case .noTerminal, .noPinentry, .secret, .confirmed, .malformed:
                 throw CommandFailure(
-                    .usage,
-                    "there is no terminal to ask on: \(notDone)",
+                    usage: "there is no terminal to ask on: \(notDone)",
                     hint: "run badgectl in a terminal, or use --yes if you are sure"
                 )
             case .ended, .cancelled: throw CommandFailure("cancelled: \(notDone)", hint: "to go on, answer y")

@@ -95,8 +95,7 @@ enum DocumentAnchorsCommand {
     private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
         guard let terminal = TerminalSource() else {
             throw CommandFailure(
-                .usage,
-                "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
+                usage: "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
                 hint:
                     "--signer \(Hex.encode(questions[0].fingerprint)) trusts it, if its publisher names the same SHA-256"
             )
@@ -164,7 +163,7 @@ enum DocumentAnchorsCommand {
     private static func remove(_ country: String, _ folder: String) throws {
         let letters = country.uppercased()
         guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
-            throw CommandFailure(.usage, "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
+            throw CommandFailure(usage: "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
         }
         let names =
             (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])

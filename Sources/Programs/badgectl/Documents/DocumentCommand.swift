@@ -80,7 +80,7 @@ enum DocumentCommand {
             Int($0.filter { $0 != " " }).flatMap { (1...16).contains($0) ? $0 : nil }
         }
         guard !numbers.contains(nil) else {
-            throw CommandFailure(.usage, "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
+            throw CommandFailure(usage: "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
         }
         return numbers.compactMap(\.self)
     }

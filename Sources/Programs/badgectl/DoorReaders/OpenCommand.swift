@@ -80,8 +80,7 @@ enum OpenCommand {
         guard ids.count < 2 else {
             let list = ids.joined(separator: ", ").printable
             throw CommandFailure(
-                .usage,
-                "\(ids.count) readers are called \(name)".printable,
+                usage: "\(ids.count) readers are called \(name)".printable,
                 hint: "use the id: \(list)"
             )
         }

@@ -132,7 +132,7 @@ enum ScanCommand {
         var filter = ScanFilter()
         if let text = invocation.value(of: "--code") {
             guard let code = Int(text), code == 0 || LockServiceCode.range.contains(code) else {
-                throw CommandFailure(.usage, "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
+                throw CommandFailure(usage: "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
             }
             filter.lockServiceCodes = code == 0 ? [] : [code]
         }

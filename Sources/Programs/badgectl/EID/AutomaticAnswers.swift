@@ -62,7 +62,7 @@ final class AutomaticAnswers: Sendable {
     }
 
     private static func usage(_ text: String, _ hint: String) -> CommandFailure {
-        CommandFailure(.usage, text, hint: hint)
+        CommandFailure(usage: text, hint: hint)
     }
 
     /// The rights that a person could grant, without the CAN in place of the PIN: nobody could type it.

@@ -12,8 +12,7 @@ enum ServiceVisit {
     static func check(_ invocation: Invocation) throws {
         guard invocation.has("--follow"), invocation.has("--open") else { return }
         throw CommandFailure(
-            .usage,
-            "--follow and --open exclude each other",
+            usage: "--follow and --open exclude each other",
             hint: "the address at the end often works only once; choose one of them"
         )
     }

@@ -126,11 +126,7 @@ enum KeysCommand {
     @Sendable private static func make(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         if invocation.has("--digits"), !invocation.has("--otp") {
-            throw CommandFailure(
-                .usage,
-                "only codes have digits",
-                hint: "badgectl keys new --otp totp --digits 8 <FILE"
-            )
+            throw CommandFailure(usage: "only codes have digits", hint: "badgectl keys new --otp totp --digits 8 <FILE")
         }
         var members: [JSON.Member] = []
         if let label = invocation.value(of: "--label") { members.append(.init("label", .string(label))) }
@@ -158,8 +154,7 @@ enum KeysCommand {
         }
         if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
         throw CommandFailure(
-            .usage,
-            "there is no secret on standard input",
+            usage: "there is no secret on standard input",
             hint: "a line of base 32 of at most 256 bytes"
         )
     }
@@ -193,7 +188,7 @@ enum KeysCommand {
     @Sendable private static func importSite(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         guard let code = invocation.value(of: "--qr") else {
-            throw CommandFailure(.usage, "keys site needs --qr", hint: "give the text of the QR code of the reader")
+            throw CommandFailure(usage: "keys site needs --qr", hint: "give the text of the QR code of the reader")
         }
         var members = [JSON.Member("qr", .string(Invocation.textOrFile(code)))]
         if !invocation.others.isEmpty {

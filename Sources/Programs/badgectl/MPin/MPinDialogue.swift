@@ -67,8 +67,7 @@ struct MPinDialogue: Sendable {
     func chooseBackend(_ service: Service) async throws {
         guard let url = invocation.value(of: "--backend") else {
             throw CommandFailure(
-                .usage,
-                "mpin \(invocation.operand) needs --backend",
+                usage: "mpin \(invocation.operand) needs --backend",
                 hint: "give the address of the service: --backend URL"
             )
         }
@@ -106,8 +105,7 @@ struct MPinDialogue: Sendable {
                 user.backend.url + (user.customerId.isEmpty ? "" : " --client-id \(user.customerId)")
             }
             throw CommandFailure(
-                .usage,
-                "\(name) is registered at several services",
+                usage: "\(name) is registered at several services",
                 hint: "use --backend: \(list.joined(separator: ", "))"
             )
         }
@@ -135,8 +133,7 @@ struct MPinDialogue: Sendable {
         let (user, service) = try await ready(name)
         guard case .mfa(let mfa) = service else {
             throw CommandFailure(
-                .usage,
-                "\(name) is not a user of MPinMFA",
+                usage: "\(name) is not a user of MPinMFA",
                 hint: "to register such a user: badgectl mpin register USER --client-id ID --backend URL"
             )
         }
@@ -185,8 +182,7 @@ struct MPinDialogue: Sendable {
     }
 
     private static let noSecondFactor = CommandFailure(
-        .usage,
-        "the user has no second factor",
+        usage: "the user has no second factor",
         hint: "leave --second-factor out; only users of MPinMFA can have one"
     )
 

@@ -19,7 +19,7 @@ enum MPinLogins {
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mpin: MPin) async throws {
         let workflow = dialogue.workflow
         if dialogue.invocation.has("--access-code") {
-            throw CommandFailure(.usage, "only users of MPinMFA have access codes", hint: "leave --access-code out")
+            throw CommandFailure(usage: "only users of MPinMFA have access codes", hint: "leave --access-code out")
         }
         try dialogue.check(await mpin.startAuthentication(user))
         guard let number = dialogue.invocation.value(of: "--access-number") else {
@@ -42,7 +42,7 @@ enum MPinLogins {
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mfa: MPinMFA) async throws {
         if dialogue.invocation.has("--access-number") {
-            throw CommandFailure(.usage, "users of MPinMFA have no access numbers", hint: "use --access-code")
+            throw CommandFailure(usage: "users of MPinMFA have no access numbers", hint: "use --access-code")
         }
         let code = dialogue.invocation.value(of: "--access-code") ?? ""
         try dialogue.check(await mfa.startAuthentication(user, accessCode: code))
@@ -98,8 +98,7 @@ enum MPinLogins {
             let (user, service) = try await dialogue.ready(invocation.argument)
             guard case .mpin(let mpin) = service else {
                 throw CommandFailure(
-                    .usage,
-                    "users of MPinMFA have no sessions of browsers",
+                    usage: "users of MPinMFA have no sessions of browsers",
                     hint: "to end the session of an access code: badgectl mpin abort CODE"
                 )
             }

@@ -118,8 +118,7 @@ enum RemoteCommand {
         guard Set(found.map(\.fingerprint)).count < 2 else {
             let list = found.map { $0.fingerprint.prefix(12) }.joined(separator: ", ")
             throw CommandFailure(
-                .usage,
-                "\(found.count) devices are called \(wanted)",
+                usage: "\(found.count) devices are called \(wanted)",
                 hint: "use the fingerprint: \(list)"
             )
         }

@@ -61,8 +61,7 @@ enum RemotePairing {
         guard waiting.count < 2 else {
             let list = waiting.map { "\($0.name) (\($0.fingerprint.prefix(12)))" }.joined(separator: ", ")
             throw CommandFailure(
-                .usage,
-                "\(waiting.count) devices wait for a pairing",
+                usage: "\(waiting.count) devices wait for a pairing",
                 hint: "name one of them: \(list)"
             )
         }
