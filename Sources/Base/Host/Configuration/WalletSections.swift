@@ -6,7 +6,7 @@ extension Configuration {
     static let walletKeys: Configuration.KeyTable = [
         "card_authorities": { all, value throws(StartError) in all.cardAuthorities = try value.cardAuthorities() },
         "cards": { all, value throws(StartError) in
-            all.pinnedCards = try value.optional(ConfigurationValue.cardKeys) ?? []
+            all.pinnedCards = try value.optional(ConfigurationValue.compressedKeys) ?? []
         },
         "node": { all, value throws(StartError) in all.node.address = try value.optional(ConfigurationValue.webAddress)
         },
@@ -34,15 +34,6 @@ extension ConfigurationValue {
                 throw refuse("none, or a comma-separated list of vendor and compressed keys (66 hexadecimal digits)")
             }
             keys.append(key)
-        }
-        return keys
-    }
-
-    /// Keys of single cards.
-    fileprivate func cardKeys() throws(StartError) -> [[UInt8]] {
-        let keys = words.compactMap(Self.compressedKey)
-        guard keys.count == words.count else {
-            throw refuse("a comma-separated list of compressed keys (66 hexadecimal digits)")
         }
         return keys
     }
