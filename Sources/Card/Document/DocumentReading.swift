@@ -82,8 +82,8 @@ package struct DocumentReading: Sendable {
         try await readSecurityObject(source, anchors)
         progress(.provingChip)
         try await proveMapping(chip, anchors, at: time)
-        try await proveByChipAuthentication(source)
-        try await proveByActiveAuthentication(source)
+        if let run = try await proveByChipAuthentication(source) { checks.chip.runs.append(run) }
+        if let run = try await proveByActiveAuthentication(source) { checks.chip.runs.append(run) }
         // The large files come last.
         for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
             try await readGroup(group, source)
@@ -236,33 +236,30 @@ package struct DocumentReading: Sendable {
         return .init(.mapping, .passed)
     }
 
-    private mutating func proveByChipAuthentication(_ source: Source) async throws(DocumentError) {
-        guard let object, object.hashes[14] != nil else { return }
+    private mutating func proveByChipAuthentication(
+        _ source: Source
+    ) async throws(DocumentError) -> ChipCheck.Run? {
+        guard let object, object.hashes[14] != nil else { return nil }
         try await readGroup(14, source)
         // PACE has proven the chip already.
-        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return }
-        guard let file = files[.group(14)] else {
-            checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
-            return
-        }
+        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return nil }
+        guard let file = files[.group(14)] else { return .init(.chipAuthentication, .failed, .refused) }
         // A key that is not signed proves nothing; the check of the hashes fails.
         guard object.matches(file, group: 14) == true, let infos = infos(of: file) else {
-            checks.chip.runs.append(.init(.chipAuthentication, .notDone))
-            return
+            return .init(.chipAuthentication, .notDone)
         }
         let choice: ChipAuthenticationV1
         do throws(ChipAuthenticationV1.Fault) {
-            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return }
+            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return nil }
             choice = chosen
         } catch {
             let reason: ChipCheck.Reason = error == .unsupported ? .unsupported : .malformed
-            checks.chip.runs.append(.init(.chipAuthentication, .failed, reason))
-            return
+            return .init(.chipAuthentication, .failed, reason)
         }
         switch try await source.chip.authenticateChip(choice, file: file) {
-        case .proven: checks.chip.runs.append(.init(.chipAuthentication, .passed))
-        case .wrongKey: checks.chip.runs.append(.init(.chipAuthentication, .failed, .wrongKey))
-        case .refused: checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
+        case .proven: return .init(.chipAuthentication, .passed)
+        case .wrongKey: return .init(.chipAuthentication, .failed, .wrongKey)
+        case .refused: return .init(.chipAuthentication, .failed, .refused)
         }
     }
 
@@ -271,18 +268,12 @@ package struct DocumentReading: Sendable {
         return try? SecurityInfos(group.value)
     }
 
-    private mutating func proveByActiveAuthentication(_ source: Source) async throws(DocumentError) {
-        guard let object, object.hashes[15] != nil else { return }
+    private mutating func proveByActiveAuthentication(_ source: Source) async throws(DocumentError) -> ChipCheck.Run? {
+        guard let object, object.hashes[15] != nil else { return nil }
         try await readGroup(15, source)
-        guard let file = files[.group(15)] else {
-            checks.chip.runs.append(.init(.activeAuthentication, .failed, .refused))
-            return
-        }
-        guard object.matches(file, group: 15) == true else {
-            checks.chip.runs.append(.init(.activeAuthentication, .notDone))
-            return
-        }
-        checks.chip.runs.append(try await challenge(source.chip, file))
+        guard let file = files[.group(15)] else { return .init(.activeAuthentication, .failed, .refused) }
+        guard object.matches(file, group: 15) == true else { return .init(.activeAuthentication, .notDone) }
+        return try await challenge(source.chip, file)
     }
 
     private func challenge(_ chip: DocumentChip, _ file: [UInt8]) async throws(DocumentError) -> ChipCheck.Run {
