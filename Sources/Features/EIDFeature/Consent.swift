@@ -92,8 +92,6 @@ struct Consent: Sendable {
         rights.rights.reversed().compactMap(\.name)
     }
 
-    var transactionInfo: String? { request.transactionInfo }
-
     /// The dates that the card compares with its own, `yyyy-MM-dd`.
     var ageVerificationDate: String? { day(.dateOfBirth)?.text }
     var validityDate: String? { day(.dateOfExpiry)?.text }
@@ -106,33 +104,6 @@ struct Consent: Sendable {
 
     private func day(_ kind: AuxiliaryData.Kind) -> Day? {
         request.auxiliaryData?.values[kind].flatMap(Day.init(digits:))
-    }
-
-    /// The service and its certificate, as in CERTIFICATE.
-    struct Certificate: Sendable, Equatable {
-        let issuerName: String
-        let issuerURL: String
-        let subjectName: String
-        let subjectURL: String
-        let termsOfUsage: String
-        let purpose: String
-        /// `yyyy-MM-dd`
-        let effectiveDate: String
-        let expirationDate: String
-    }
-
-    var certificate: Certificate {
-        let description = request.description
-        return Certificate(
-            issuerName: description.issuerName,
-            issuerURL: description.issuerURL ?? "",
-            subjectName: description.subjectName,
-            subjectURL: description.subjectURL ?? "",
-            termsOfUsage: description.termsOfUsage,
-            purpose: description.purpose,
-            effectiveDate: request.terminalCertificate.effectiveDate.text,
-            expirationDate: request.terminalCertificate.expirationDate.text
-        )
     }
 }
 
