@@ -146,7 +146,7 @@ let package = Package(
         base.target("Secrets"),
         base.target("Text", ["Secrets"]),
         base.target("Threads"),
-        base.target("Host", ["Text", "Threads", "CLinux"]),
+        base.target("Host", ["Secrets", "Text", "Threads", "CLinux"]),
         base.target("Concurrency", ["CLinux", "Threads", "Host"]),
         base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
         base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),

@@ -23,3 +23,16 @@
         for continuation in ready { continuation.resume() }
     }
 }
+
+extension Task where Failure == Never {
+    /// The value of the task. The task is cancelled together with the one that waits.
+    package var cancellableValue: Success {
+        get async {
+            await withTaskCancellationHandler {
+                await value
+            } onCancel: {
+                cancel()
+            }
+        }
+    }
+}

@@ -58,7 +58,6 @@ package enum Log {
             package mutating func appendLiteral(_ literal: String) { text += literal }
             package mutating func appendInterpolation(_ value: String) { text += value }
             package mutating func appendInterpolation(_ value: some FixedWidthInteger) { text += String(value) }
-            package mutating func appendInterpolation(_ value: Bool) { text += value ? "yes" : "no" }
         }
     }
 
@@ -104,7 +103,6 @@ package enum Log {
     package static func warning(_ message: @autoclosure () -> Message) { write(.warning) { message() } }
     package static func notice(_ message: @autoclosure () -> Message) { write(.notice) { message() } }
     package static func info(_ message: @autoclosure () -> Message) { write(.info) { message() } }
-    package static func debug(_ message: @autoclosure () -> Message) { write(.debug) { message() } }
 
     /// Logs at a level that is known only at run time.
     package static func write(_ level: Level, _ fields: Fields = Fields(), message: () -> Message) {

@@ -66,12 +66,11 @@ package enum SocketActivation {
         }
         guard !sockets.isEmpty else { return }
         for socket in sockets { clinux_set_nonblocking(socket.fd) }
-        var writer = JSONWriter()
-        writer.object { message in
+        let message = JSONWriter.bytes { message in
             message.member("msg", "INTERNAL_ERROR")
             message.member("error", "badged does not start")
         }
-        let line = writer.bytes + [0x0A]
+        let line = message + [0x0A]
         let end = ContinuousClock.now + .seconds(1)
         while case let rest = end - .now, rest > .zero {
             guard poll(&sockets, nfds_t(sockets.count), Int32(rest / .milliseconds(1)) + 1) > 0 else { continue }

@@ -69,10 +69,6 @@ package final class Database {
     }
 
     /// Runs one statement and calls `each` for each row of its result.
-    package func run(_ sql: StaticString, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
-        try run("\(sql)", values, each: each)
-    }
-
     package func run(_ sql: String, _ values: [Value] = [], each: (Row) -> Void = { _ in }) throws(Failure) {
         var prepared: OpaquePointer?
         try check(sqlite3_prepare_v2(handle, sql, -1, &prepared, nil))

@@ -24,47 +24,29 @@ package enum TPMFault: Sendable, Equatable {
 extension Failure {
     /// A call of the TPM has failed.
     package static func tpm(_ fault: TPMFault) -> Failure {
-        switch fault {
-        case .unavailable(let reason): Failure(.tpmUnavailable, "there is no TPM: \(reason)")
-        case .notAllowed:
-            Failure(.tpmUnavailable, "the key is in a TPM, which [keys] tpm = no forbids", advice: "set tpm = auto")
-        case .gone:
-            Failure(
-                .tpmUnavailable,
-                "the TPM has closed the connection",
-                advice: "look at the log of the kernel, and try again"
-            )
-        case .timedOut:
-            Failure(
-                .tpmUnavailable,
-                "the TPM has not answered in time",
-                advice: "try again, or restart the computer"
-            )
-        case .lockedOut:
-            Failure(
-                .tpmLocked,
-                "the TPM is locked after wrong passwords",
-                advice: "wait, or reset it with tpm2_dictionarylockout"
-            )
-        case .foreign:
-            Failure(
-                .tpmForeign,
-                "the TPM does not know this key",
-                advice: "the TPM was cleared, or is in another computer"
-            )
-        case .malformed:
-            Failure(
-                .tpmUnavailable,
-                "the answer of the TPM is malformed",
-                advice: "check [keys] tpm_device in badged.conf(5)"
-            )
-        case .refused(let code):
-            Failure(
-                .tpmUnavailable,
-                "the TPM returned the error code 0x\(String(code, radix: 16))",
-                advice: "see tpm2_rc_decode(1)"
-            )
-        }
+        let (code, text, advice): (Code, String, String?) =
+            switch fault {
+            case .unavailable(let reason): (.tpmUnavailable, "there is no TPM: \(reason)", nil)
+            case .notAllowed:
+                (.tpmUnavailable, "the key is in a TPM, which [keys] tpm = no forbids", "set tpm = auto")
+            case .gone:
+                (.tpmUnavailable, "the TPM has closed the connection", "look at the log of the kernel, and try again")
+            case .timedOut:
+                (.tpmUnavailable, "the TPM has not answered in time", "try again, or restart the computer")
+            case .lockedOut:
+                (.tpmLocked, "the TPM is locked after wrong passwords", "wait, or reset it with tpm2_dictionarylockout")
+            case .foreign:
+                (.tpmForeign, "the TPM does not know this key", "the TPM was cleared, or is in another computer")
+            case .malformed:
+                (.tpmUnavailable, "the answer of the TPM is malformed", "check [keys] tpm_device in badged.conf(5)")
+            case .refused(let code):
+                (
+                    .tpmUnavailable,
+                    "the TPM returned the error code 0x\(String(code, radix: 16))",
+                    "see tpm2_rc_decode(1)"
+                )
+            }
+        return Failure(code, text, advice: advice)
     }
 }
 

@@ -209,6 +209,13 @@ extension JSONWriter {
         object(body)
     }
 
+    /// The text of an object with the members that `body` writes.
+    package static func bytes(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object(body)
+        return writer.bytes
+    }
+
     /// Writes an object with the members that `body` writes.
     package mutating func object(_ body: (inout JSONWriter) -> Void) {
         beginObject()

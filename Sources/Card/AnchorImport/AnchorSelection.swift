@@ -26,9 +26,6 @@ package struct AnchorSelection: Sendable {
         package let certificate: CVCertificate
         package let place: String
         package let verdict: Verdict
-
-        /// SHA-256 in hexadecimal digits.
-        package var fingerprint: String { AnchorSelection.fingerprint(of: certificate) }
     }
 
     /// In the order in which they can be written: each certificate comes after the one that has signed it.

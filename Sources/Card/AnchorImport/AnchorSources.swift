@@ -15,8 +15,6 @@ package struct AnchorSources: Sendable {
         package var files = 20_000
         /// The maximum nesting depth of folders, and of archives.
         package var depth = 8
-
-        package init() {}
     }
 
     /// A certificate, and where it was found.

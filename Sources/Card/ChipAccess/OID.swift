@@ -20,8 +20,6 @@ package enum OID {
     package static let pace = bsi + [2, 2, 4]
     /// id-RI: bsi-de 2.2.5.
     package static let restrictedIdentification = bsi + [2, 2, 5]
-    /// id-CI: bsi-de 2.2.6.
-    package static let cardInfoLocator = bsi + [2, 2, 6]
 
     // MARK: Certificates and applications
 

@@ -44,10 +44,6 @@ package enum PACE {
         /// The chip's key of the mapping.
         package let mappingKey: ECPublicKey
 
-        package init(number: [UInt8], mappingKey: ECPublicKey) {
-            (self.number, self.mappingKey) = (number, mappingKey)
-        }
-
         /// Whether the chip has the private key of `key`: number · key is the key of the mapping.
         /// - Throws: only when libcrypto fails.
         package func proves(_ key: ECPublicKey) throws(CryptoError) -> Bool {

@@ -9,14 +9,11 @@ package import Text
 /// Only a wrong outer structure is an error.
 package struct SecurityInfos: Sendable, Equatable {
     package private(set) var pace: [PACEInfo] = []
-    package private(set) var paceDomainParameters: [DomainParameterInfo] = []
-    package private(set) var terminalAuthentication: [TerminalAuthenticationInfo] = []
     package private(set) var chipAuthentication: [ChipAuthenticationInfo] = []
     package private(set) var chipAuthenticationDomainParameters: [DomainParameterInfo] = []
     package private(set) var chipAuthenticationKeys: [ChipAuthenticationKeyInfo] = []
     package private(set) var activeAuthentication: [ActiveAuthenticationInfo] = []
     package private(set) var restrictedIdentification: [RestrictedIdentificationInfo] = []
-    package private(set) var cardInfoLocator: CardInfoLocator?
     /// How a mobile eID keeps its keys; nil for a card.
     package private(set) var mobileEIDType: MobileEIDType?
 
@@ -36,15 +33,10 @@ package struct SecurityInfos: Sendable, Equatable {
 
     private mutating func add(_ info: Info) {
         switch info.protocolID {
-        case OID.terminalAuthentication:
-            append(TerminalAuthenticationInfo(info), to: \.terminalAuthentication)
-        case OID.cardInfoLocator:
-            cardInfoLocator = cardInfoLocator ?? CardInfoLocator(info)
         case let id where id.dropLast() == OID.mobileEIDType[...]:
             mobileEIDType = mobileEIDType ?? MobileEIDType(info)
         case let id where id.starts(with: OID.pace):
             append(PACEInfo(info), to: \.pace)
-            append(DomainParameterInfo(info), to: \.paceDomainParameters)
         case let id where id.starts(with: OID.chipAuthentication):
             append(ChipAuthenticationInfo(info), to: \.chipAuthentication)
             append(DomainParameterInfo(info), to: \.chipAuthenticationDomainParameters)
@@ -102,32 +94,19 @@ package struct PACEInfo: Sendable, Equatable {
     }
 }
 
-/// The domain parameters of PACE or chip authentication. TR-03110-3 A.1.1.1, A.1.1.2.
+/// The domain parameters of chip authentication. TR-03110-3 A.1.1.2.
 package struct DomainParameterInfo: Sendable, Equatable {
-    package let protocolID: [UInt8]
     /// The number in the table of standardized parameters; nil for explicit parameters.
     package let standardized: Int?
-    /// The parameter id (PACE) or the key id (chip authentication).
-    package let id: Int?
+    package let keyID: Int?
 
     init?(_ info: SecurityInfos.Info) {
-        guard info.protocolID.count == OID.pace.count + 1, info.required.tag == 0x30,
+        guard info.protocolID.count == OID.chipAuthentication.count + 1, info.required.tag == 0x30,
             let algorithm = try? info.required.children, let first = algorithm.first, first.tag == 0x06
         else { return nil }
-        protocolID = info.protocolID
         standardized =
             first.value == OID.standardizedDomainParameters && algorithm.count == 2 ? Int(algorithm[1]) : nil
-        id = info.optional.flatMap { Int($0) }
-    }
-}
-
-/// The version of terminal authentication. TR-03110-3 A.1.1.3.
-package struct TerminalAuthenticationInfo: Sendable, Equatable {
-    package let version: Int
-
-    init?(_ info: SecurityInfos.Info) {
-        guard let version = Int(info.required) else { return nil }
-        self.version = version
+        keyID = info.optional.flatMap { Int($0) }
     }
 }
 
@@ -177,31 +156,14 @@ package struct ActiveAuthenticationInfo: Sendable, Equatable {
 
 /// A key for restricted identification. TR-03110-3 A.1.1.4.
 package struct RestrictedIdentificationInfo: Sendable, Equatable {
-    package let protocolID: [UInt8]
-    package let version: Int
     package let keyID: Int
     package let isAuthorizedOnly: Bool
-    package let maximumKeyLength: Int?
 
     init?(_ info: SecurityInfos.Info) {
         guard info.required.tag == 0x30, let fields = try? info.required.children, fields.count == 3,
-            let version = Int(fields[0]), let keyID = Int(fields[1]), fields[2].tag == 0x01, fields[2].value.count == 1
+            Int(fields[0]) != nil, let keyID = Int(fields[1]), fields[2].tag == 0x01, fields[2].value.count == 1
         else { return nil }
-        (protocolID, self.version, self.keyID) = (info.protocolID, version, keyID)
-        isAuthorizedOnly = fields[2].value != [0]
-        maximumKeyLength = info.optional.flatMap { Int($0) }
-    }
-}
-
-/// The address of a description of the card. TR-03110-3 A.1.1.6.
-package struct CardInfoLocator: Sendable, Equatable {
-    package let url: String
-
-    init?(_ info: SecurityInfos.Info) {
-        guard info.required.tag == 0x16, info.required.value.allSatisfy({ (0x20..<0x7F).contains($0) }) else {
-            return nil
-        }
-        url = String(decoding: info.required.value, as: UTF8.self)
+        (self.keyID, isAuthorizedOnly) = (keyID, fields[2].value != [0])
     }
 }
 

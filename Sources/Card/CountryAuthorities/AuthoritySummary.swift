@@ -63,14 +63,6 @@ extension CVCertificate {
 }
 
 extension CVDate {
-    /// The day as `yyyy-MM-dd`.
-    package var text: String {
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return "\(year)-\(two(month))-\(two(day))"
-    }
-}
-
-extension CVDate {
     /// The current day in UTC, the time zone of certificates.
     package static var today: CVDate {
         let now = CalendarDay(of: time(nil))

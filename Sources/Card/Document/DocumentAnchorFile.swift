@@ -75,8 +75,6 @@ extension DocumentAnchors {
         package var lists: [String] = []
         /// Files that add nothing, and why, for the log.
         package var warnings: [String] = []
-
-        package init() {}
     }
 
     /// Takes the files of a folder that only the administrator writes: its self-signed authorities are trusted; links,

@@ -21,6 +21,14 @@ package enum DocumentError: Error, Sendable, Equatable {
     /// The chip breaks a protocol; words for the log without data of the holder.
     case protocolViolation(String)
 
+    /// Whether one file cannot be read, and others perhaps can.
+    var isOfFile: Bool {
+        switch self {
+        case .refused, .malformed: true
+        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation: false
+        }
+    }
+
     /// Tells why a step in a channel failed.
     init(_ error: ChipError) {
         self =

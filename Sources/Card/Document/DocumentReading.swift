@@ -27,6 +27,16 @@ package struct DocumentReading: Sendable {
         case provingChip
     }
 
+    /// Where the files come from.
+    private struct Source {
+        let chip: DocumentChip
+        let progress: @Sendable (Progress) -> Void
+
+        func read(_ file: DocumentFile, known: Int) async throws(DocumentError) -> [UInt8] {
+            try await chip.read(file, known: known) { progress(.reading(file, bytes: $0, total: $1)) }
+        }
+    }
+
     /// The groups to read. DG1 is always read, DG14 and DG15 if the document has them.
     package let wanted: Set<Int>
     package private(set) var checks = DocumentChecks()
@@ -61,23 +71,24 @@ package struct DocumentReading: Sendable {
         key: AccessKey,
         anchors: DocumentAnchors,
         at time: Int,
-        progress: @Sendable (Progress) -> Void = { _ in }
+        progress: @escaping @Sendable (Progress) -> Void = { _ in }
     ) async throws(DocumentError) {
+        let source = Source(chip: chip, progress: progress)
         progress(.opening)
         checks = DocumentChecks()
         groups = [:]
         try await chip.open()
         access = await chip.access
-        try await readSecurityObject(chip, anchors, progress)
+        try await readSecurityObject(source, anchors)
         progress(.provingChip)
         try await proveMapping(chip, anchors, at: time)
-        try await proveByChipAuthentication(chip, progress)
-        try await proveByActiveAuthentication(chip, progress)
+        if let run = try await proveByChipAuthentication(source) { checks.chip.runs.append(run) }
+        if let run = try await proveByActiveAuthentication(source) { checks.chip.runs.append(run) }
         // The large files come last.
         for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
-            try await readGroup(group, chip, progress)
+            try await readGroup(group, source)
         }
-        if readsCommonData { try await readCommonData(chip, progress) }
+        if readsCommonData { try await readCommonData(source) }
         finishGroups()
         checkContent(key, infos: await chip.infos, at: time)
         checkHashes()
@@ -100,22 +111,17 @@ package struct DocumentReading: Sendable {
     // MARK: Files
 
     private mutating func readSecurityObject(
-        _ chip: DocumentChip,
-        _ anchors: DocumentAnchors,
-        _ progress: @Sendable (Progress) -> Void
+        _ source: Source,
+        _ anchors: DocumentAnchors
     ) async throws(DocumentError) {
         let file: [UInt8]
         do throws(DocumentError) {
             // A signature and a certificate are never shorter.
-            file = try await chip.read(.sod, known: 512) { progress(.reading(.sod, bytes: $0, total: $1)) }
+            file = try await source.read(.sod, known: 512)
         } catch {
-            switch error {
-            case .refused, .malformed:
-                (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
-                file = await chip.partial[.sod] ?? []
-            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
-                throw error
-            }
+            guard error.isOfFile else { throw error }
+            (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
+            file = await source.chip.partial[.sod] ?? []
         }
         // Another document lies there: nothing of the old one is used.
         if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
@@ -126,11 +132,7 @@ package struct DocumentReading: Sendable {
     }
 
     /// Reads a file once. A refused or malformed file is a state, not an error.
-    private mutating func readGroup(
-        _ group: Int,
-        _ chip: DocumentChip,
-        _ progress: @Sendable (Progress) -> Void
-    ) async throws(DocumentError) {
+    private mutating func readGroup(_ group: Int, _ source: Source) async throws(DocumentError) {
         let file = DocumentFile.group(group)
         if files[file] != nil {
             groups[group] = .read
@@ -139,9 +141,7 @@ package struct DocumentReading: Sendable {
         // DG1 and DG2 are mandatory; the others are there if EF.SOD names them.
         guard group <= 2 || object == nil || object?.hashes[group] != nil else { return }
         do throws(DocumentError) {
-            files[file] = try await chip.read(file, known: Self.knownLength(of: group)) {
-                progress(.reading(file, bytes: $0, total: $1))
-            }
+            files[file] = try await source.read(file, known: Self.knownLength(of: group))
             groups[group] = .read
         } catch {
             switch error {
@@ -163,24 +163,17 @@ package struct DocumentReading: Sendable {
         }
     }
 
-    private mutating func readCommonData(
-        _ chip: DocumentChip,
-        _ progress: @Sendable (Progress) -> Void
-    ) async throws(DocumentError) {
+    private mutating func readCommonData(_ source: Source) async throws(DocumentError) {
         do throws(DocumentError) {
             // Both versions, and at least DG1 and DG2.
-            let file = try await chip.read(.com, known: 22) { progress(.reading(.com, bytes: $0, total: $1)) }
+            let file = try await source.read(.com, known: 22)
             guard let com = try? CommonData(file), let object else { return }
             if Set(com.groups) != Set(object.hashes.keys) { checks.document.findings.append(.comDiffers) }
             for group in com.groups where object.hashes[group] == nil && groups[group] == nil {
                 groups[group] = .notSigned
             }
         } catch {
-            switch error {
-            case .refused, .malformed: return
-            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
-                throw error
-            }
+            guard error.isOfFile else { throw error }
         }
     }
 
@@ -244,35 +237,29 @@ package struct DocumentReading: Sendable {
     }
 
     private mutating func proveByChipAuthentication(
-        _ chip: DocumentChip,
-        _ progress: @Sendable (Progress) -> Void
-    ) async throws(DocumentError) {
-        guard let object, object.hashes[14] != nil else { return }
-        try await readGroup(14, chip, progress)
+        _ source: Source
+    ) async throws(DocumentError) -> ChipCheck.Run? {
+        guard let object, object.hashes[14] != nil else { return nil }
+        try await readGroup(14, source)
         // PACE has proven the chip already.
-        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return }
-        guard let file = files[.group(14)] else {
-            checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
-            return
-        }
+        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return nil }
+        guard let file = files[.group(14)] else { return .init(.chipAuthentication, .failed, .refused) }
         // A key that is not signed proves nothing; the check of the hashes fails.
         guard object.matches(file, group: 14) == true, let infos = infos(of: file) else {
-            checks.chip.runs.append(.init(.chipAuthentication, .notDone))
-            return
+            return .init(.chipAuthentication, .notDone)
         }
         let choice: ChipAuthenticationV1
         do throws(ChipAuthenticationV1.Fault) {
-            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return }
+            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return nil }
             choice = chosen
         } catch {
             let reason: ChipCheck.Reason = error == .unsupported ? .unsupported : .malformed
-            checks.chip.runs.append(.init(.chipAuthentication, .failed, reason))
-            return
+            return .init(.chipAuthentication, .failed, reason)
         }
-        switch try await chip.authenticateChip(choice, file: file) {
-        case .proven: checks.chip.runs.append(.init(.chipAuthentication, .passed))
-        case .wrongKey: checks.chip.runs.append(.init(.chipAuthentication, .failed, .wrongKey))
-        case .refused: checks.chip.runs.append(.init(.chipAuthentication, .failed, .refused))
+        switch try await source.chip.authenticateChip(choice, file: file) {
+        case .proven: return .init(.chipAuthentication, .passed)
+        case .wrongKey: return .init(.chipAuthentication, .failed, .wrongKey)
+        case .refused: return .init(.chipAuthentication, .failed, .refused)
         }
     }
 
@@ -281,21 +268,12 @@ package struct DocumentReading: Sendable {
         return try? SecurityInfos(group.value)
     }
 
-    private mutating func proveByActiveAuthentication(
-        _ chip: DocumentChip,
-        _ progress: @Sendable (Progress) -> Void
-    ) async throws(DocumentError) {
-        guard let object, object.hashes[15] != nil else { return }
-        try await readGroup(15, chip, progress)
-        guard let file = files[.group(15)] else {
-            checks.chip.runs.append(.init(.activeAuthentication, .failed, .refused))
-            return
-        }
-        guard object.matches(file, group: 15) == true else {
-            checks.chip.runs.append(.init(.activeAuthentication, .notDone))
-            return
-        }
-        checks.chip.runs.append(try await challenge(chip, file))
+    private mutating func proveByActiveAuthentication(_ source: Source) async throws(DocumentError) -> ChipCheck.Run? {
+        guard let object, object.hashes[15] != nil else { return nil }
+        try await readGroup(15, source)
+        guard let file = files[.group(15)] else { return .init(.activeAuthentication, .failed, .refused) }
+        guard object.matches(file, group: 15) == true else { return .init(.activeAuthentication, .notDone) }
+        return try await challenge(source.chip, file)
     }
 
     private func challenge(_ chip: DocumentChip, _ file: [UInt8]) async throws(DocumentError) -> ChipCheck.Run {

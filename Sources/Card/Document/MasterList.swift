@@ -11,8 +11,6 @@ package struct MasterList: Sendable, Equatable {
     package let malformed: Int
     /// The signer and its signature, whose trust the caller decides.
     package let proof: SignedData.Proof
-    /// The certificates beside the content, from which the signer's authority is taken.
-    package let attached: [DocumentCertificate]
 
     /// The content of the object identifier.
     package static let contentType = OID.icaoSecurity + [2]
@@ -35,7 +33,6 @@ package struct MasterList: Sendable, Equatable {
             throw Malformed("its signer's certificate is not for master lists")
         }
         self.proof = proof
-        attached = signed.certificates
         guard let content = try? RawObject(signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
             fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)

@@ -15,7 +15,6 @@ package struct PersonalDetails: Sendable, Equatable {
     package private(set) var profession: String?
     package private(set) var title: String?
     package private(set) var summary: String?
-    package private(set) var proofOfCitizenship: DocumentImage?
     package private(set) var otherDocuments: [String] = []
     package private(set) var custody: String?
 
@@ -35,7 +34,6 @@ package struct PersonalDetails: Sendable, Equatable {
             case 0x5F13: profession = DocumentText.decode(value)
             case 0x5F14: title = DocumentText.decode(value)
             case 0x5F15: summary = DocumentText.decode(value)
-            case 0x5F16: proofOfCitizenship = DocumentImage(value)
             case 0x5F17: otherDocuments = DocumentText.parts(value)
             case 0x5F18: custody = DocumentText.decode(value)
             default: continue
@@ -49,13 +47,8 @@ package struct IssuanceDetails: Sendable, Equatable {
     package private(set) var authority: String?
     /// YYYY-MM-DD.
     package private(set) var date: String?
-    package private(set) var otherPersons: [String] = []
     package private(set) var endorsements: String?
     package private(set) var tax: String?
-    package private(set) var front: DocumentImage?
-    package private(set) var rear: DocumentImage?
-    package private(set) var personalizationTime: String?
-    package private(set) var personalizationSystem: String?
 
     /// Reads the file.
     /// - Throws: `Malformed`.
@@ -65,13 +58,8 @@ package struct IssuanceDetails: Sendable, Equatable {
             switch object.tag {
             case 0x5F19: authority = DocumentText.decode(value)
             case 0x5F26: date = DocumentText.date(value)
-            case 0x5F1A: otherPersons.append(DocumentText.name(value))
             case 0x5F1B: endorsements = DocumentText.decode(value)
             case 0x5F1C: tax = DocumentText.decode(value)
-            case 0x5F1D: front = DocumentImage(value)
-            case 0x5F1E: rear = DocumentImage(value)
-            case 0x5F55: personalizationTime = DocumentText.decode(value)
-            case 0x5F56: personalizationSystem = DocumentText.decode(value)
             default: continue
             }
         }

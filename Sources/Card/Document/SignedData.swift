@@ -37,8 +37,6 @@ package struct SignedData: Sendable, Equatable {
     package let contentType: [UInt8]
     package let content: [UInt8]
     package let certificates: [DocumentCertificate]
-    /// The certificates that cannot be read.
-    package let malformedCertificates: Int
     private let signers: [Signer]
 
     /// The limits of a file: signers, certificates beside the content.
@@ -61,18 +59,11 @@ package struct SignedData: Sendable, Equatable {
         contentType = content[0].value
         self.content = octets.value
         var certificates: [DocumentCertificate] = []
-        var malformed = 0
         if let set = fields.dropFirst(3).first(where: { $0.tag == 0xA0 }) {
             guard let list = try? set.children(limit: Self.maximumCertificates) else { throw .malformed }
-            for entry in list {
-                if let certificate = try? DocumentCertificate(Array(entry.raw)) {
-                    certificates.append(certificate)
-                } else {
-                    malformed += 1
-                }
-            }
+            certificates = list.compactMap { try? DocumentCertificate(Array($0.raw)) }
         }
-        (self.certificates, malformedCertificates) = (certificates, malformed)
+        self.certificates = certificates
         var signers: [Signer] = []
         for info in infos { signers.append(try Self.signer(info)) }
         guard !signers.isEmpty else { throw .malformed }

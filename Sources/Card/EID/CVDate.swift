@@ -35,6 +35,9 @@ package struct CVDate: Sendable, Hashable, Comparable {
         [year - 2000, month, day].flatMap { [UInt8(truncatingIfNeeded: $0 / 10), UInt8(truncatingIfNeeded: $0 % 10)] }
     }
 
+    /// The day as `yyyy-MM-dd`.
+    package var text: String { "\(year)-\(CalendarDay.two(month))-\(CalendarDay.two(day))" }
+
     package static func < (a: CVDate, b: CVDate) -> Bool {
         (a.year, a.month, a.day) < (b.year, b.month, b.day)
     }

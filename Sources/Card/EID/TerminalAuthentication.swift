@@ -58,8 +58,4 @@ package struct ChipProof: Sendable, Equatable {
     package let nonce: [UInt8]
     /// Data object 82.
     package let token: [UInt8]
-
-    package init(nonce: [UInt8], token: [UInt8]) {
-        (self.nonce, self.token) = (nonce, token)
-    }
 }

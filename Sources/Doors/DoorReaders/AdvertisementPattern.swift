@@ -8,10 +8,6 @@ package struct AdvertisementPattern: Sendable, Equatable {
     /// At most 31 bytes.
     package var content: [UInt8]
 
-    package init(type: UInt8, start: UInt8, content: [UInt8]) {
-        (self.type, self.start, self.content) = (type, start, content)
-    }
-
     private typealias DataType = AdvertisingData.DataType
 
     /// The patterns of all door profiles. A pattern matches a service UUID only at the start of a list of UUIDs.

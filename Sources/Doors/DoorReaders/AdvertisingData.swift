@@ -4,7 +4,6 @@
 /// and a value. Bluetooth Core, Vol 3, Part C, 11; the types are in the Assigned Numbers, 2.3.
 package enum AdvertisingData {
     package enum DataType {
-        package static let flags: UInt8 = 0x01
         package static let incompleteUUIDs16: UInt8 = 0x02
         package static let completeUUIDs16: UInt8 = 0x03
         package static let incompleteUUIDs128: UInt8 = 0x06

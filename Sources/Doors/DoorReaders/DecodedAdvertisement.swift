@@ -25,8 +25,6 @@ package struct DecodedAdvertisement: Sendable, Equatable {
     /// An AD structure extends beyond the end of the data.
     package var isMalformed = false
 
-    package init() {}
-
     /// The advertised range limits in dBm; nil where the reader advertises none.
     package struct Limits: Sendable, Equatable {
         package var proximity: Int8?
@@ -57,10 +55,6 @@ package struct DecodedAdvertisement: Sendable, Equatable {
         package var major: UInt16
         package var minor: UInt16
 
-        package init(number: UInt128, major: UInt16, minor: UInt16) {
-            (self.number, self.major, self.minor) = (number, major, minor)
-        }
-
         /// The UUID in groups of 8, 4, 4, 4 and 12 lower-case digits.
         package var uuid: String {
             withUnsafeBytes(of: number.bigEndian) { UUIDText.encode($0) }
@@ -71,9 +65,5 @@ package struct DecodedAdvertisement: Sendable, Equatable {
     package struct AliroReader: Hashable, Sendable {
         package var group: UInt64
         package var subGroup: UInt16
-
-        package init(group: UInt64, subGroup: UInt16) {
-            (self.group, self.subGroup) = (group, subGroup)
-        }
     }
 }

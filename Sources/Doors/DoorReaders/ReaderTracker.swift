@@ -177,9 +177,6 @@ package final class ReaderTracker {
         }
     }
 
-    /// Removes all readers at the end of a scan; the observer is not called.
-    package func removeAll() { (table, held, nextSweep) = (ReaderTable(), [:], nil) }
-
     // MARK: The radio
 
     /// Must be called when the radio begins a pause in which it receives nothing, or ends it. A pause makes no reader

@@ -29,11 +29,7 @@ extension ReaderRegistry {
             while !reader.isHindered, !Task.isCancelled { await nextChange() }
             attempt.cancel()
         }
-        let result = await withTaskCancellationHandler {
-            await attempt.value
-        } onCancel: {
-            attempt.cancel()
-        }
+        let result = await attempt.cancellableValue
         watch.cancel()
         if case .success(let lease) = result { return lease }
         release(reader)

@@ -99,8 +99,8 @@ struct CredentialMessage: Message {
         object.member("state", problem?.rawValue ?? "valid")
         object.member("issuer", Self.text(certificate.issuerReference))
         object.member("subject", Self.text(certificate.subjectReference))
-        object.member("from", Self.text(certificate.from))
-        object.member("to", Self.text(certificate.to))
+        object.member("from", certificate.from.text)
+        object.member("to", certificate.to.text)
         guard problem == nil else { return }
         object.array("extensions", certificate.extensions) { array, entry in
             array.object {
@@ -111,10 +111,4 @@ struct CredentialMessage: Message {
     }
 
     private static func text(_ reference: [UInt8]) -> String { String(decoding: reference, as: UTF8.self) }
-
-    /// yyyy-MM-dd
-    private static func text(_ day: CVDate) -> String {
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
-        return "\(day.year)-\(two(day.month))-\(two(day.day))"
-    }
 }

@@ -34,8 +34,6 @@ package struct TapRequest: Sendable {
     package var answerToReset: [UInt8] = []
     /// Whether a client wants the NDEF message of a tag.
     package var readsNDEF = false
-
-    package init() {}
 }
 
 extension TapReader {

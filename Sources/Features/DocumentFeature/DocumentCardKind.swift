@@ -7,8 +7,6 @@ package import Text
 
 /// Recognises electronic documents of ICAO 9303 that have no function of their own in badged, such as passports.
 package struct DocumentCardKind: CardKind {
-    package init() {}
-
     package func recognize(
         _ channel: any CardChannel,
         answerToReset: [UInt8]

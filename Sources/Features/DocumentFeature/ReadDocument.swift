@@ -142,11 +142,7 @@ struct DocumentRequest {
         workflow.workBegins()
         // The folder may have hundreds of files.
         let folder = anchors
-        let anchors = await withTaskCancellationHandler {
-            await folder.value
-        } onCancel: {
-            folder.cancel()
-        }
+        let anchors = await folder.cancellableValue
         // A copy, because the reading is not isolated to the loop; the files are not copied.
         var copy = reading
         reading = DocumentReading(groups: request.groups)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import EID
+import EService
 import Host
 import Server
 import Text
@@ -33,7 +35,7 @@ struct AccessRightsPrompt: Prompt {
             }
         },
         CommandSpec("GET_CERTIFICATE", CertificateMessage.name, permission: .cards) { call throws(Failure) in
-            Reply(CertificateMessage(certificate: try open(call).prompt.consent.certificate))
+            Reply(CertificateMessage(request: try open(call).prompt.consent.request))
         },
     ]
 
@@ -73,7 +75,7 @@ struct AccessRightsMessage: Message {
             chat.member("optional", consent.optionalNames)
             chat.member("effective", consent.effectiveNames)
         }
-        if let info = consent.transactionInfo { object.member("transactionInfo", info) }
+        if let info = consent.request.transactionInfo { object.member("transactionInfo", info) }
         writeAuxiliaryData(to: &object)
     }
 
@@ -96,20 +98,21 @@ struct AccessRightsMessage: Message {
 /// CERTIFICATE: the certificate of the service.
 struct CertificateMessage: Message {
     static let name: StaticString = "CERTIFICATE"
-    let certificate: Consent.Certificate
+    let request: AuthenticationRequest
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
+        let (service, certificate) = (request.description, request.terminalCertificate)
         object.object("description") { description in
-            description.member("subjectName", certificate.subjectName)
-            description.member("subjectUrl", certificate.subjectURL)
-            description.member("issuerName", certificate.issuerName)
-            description.member("issuerUrl", certificate.issuerURL)
-            description.member("purpose", certificate.purpose)
-            description.member("termsOfUsage", certificate.termsOfUsage)
+            description.member("subjectName", service.subjectName)
+            description.member("subjectUrl", service.subjectURL ?? "")
+            description.member("issuerName", service.issuerName)
+            description.member("issuerUrl", service.issuerURL ?? "")
+            description.member("purpose", service.purpose)
+            description.member("termsOfUsage", service.termsOfUsage)
         }
         object.object("validity") { validity in
-            validity.member("effectiveDate", certificate.effectiveDate)
-            validity.member("expirationDate", certificate.expirationDate)
+            validity.member("effectiveDate", certificate.effectiveDate.text)
+            validity.member("expirationDate", certificate.expirationDate.text)
         }
     }
 }

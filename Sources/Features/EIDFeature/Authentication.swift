@@ -277,11 +277,7 @@ struct AuthenticationResult: Equatable {
             await card.lease.cardLeaves()
             if !Task.isCancelled { round.cancel() }
         }
-        let result = await withTaskCancellationHandler {
-            await round.value
-        } onCancel: {
-            round.cancel()
-        }
+        let result = await round.cancellableValue
         watch.cancel()
         if !card.lease.isCurrent { throw EServiceFailure(.cardRemoved, .cardRemoved) }
         return try result.get()

@@ -92,8 +92,6 @@ struct Consent: Sendable {
         rights.rights.reversed().compactMap(\.name)
     }
 
-    var transactionInfo: String? { request.transactionInfo }
-
     /// The dates that the card compares with its own, `yyyy-MM-dd`.
     var ageVerificationDate: String? { day(.dateOfBirth)?.text }
     var validityDate: String? { day(.dateOfExpiry)?.text }
@@ -106,33 +104,6 @@ struct Consent: Sendable {
 
     private func day(_ kind: AuxiliaryData.Kind) -> Day? {
         request.auxiliaryData?.values[kind].flatMap(Day.init(digits:))
-    }
-
-    /// The service and its certificate, as in CERTIFICATE.
-    struct Certificate: Sendable, Equatable {
-        let issuerName: String
-        let issuerURL: String
-        let subjectName: String
-        let subjectURL: String
-        let termsOfUsage: String
-        let purpose: String
-        /// `yyyy-MM-dd`
-        let effectiveDate: String
-        let expirationDate: String
-    }
-
-    var certificate: Certificate {
-        let description = request.description
-        return Certificate(
-            issuerName: description.issuerName,
-            issuerURL: description.issuerURL ?? "",
-            subjectName: description.subjectName,
-            subjectURL: description.subjectURL ?? "",
-            termsOfUsage: description.termsOfUsage,
-            purpose: description.purpose,
-            effectiveDate: Day(request.terminalCertificate.effectiveDate).text,
-            expirationDate: Day(request.terminalCertificate.expirationDate).text
-        )
     }
 }
 
@@ -159,11 +130,7 @@ extension Consent {
 
         /// `yyyy-MM-dd`
         var text: String {
-            func padded(_ number: Int, _ count: Int) -> String {
-                let digits = String(number)
-                return String(repeating: "0", count: max(0, count - digits.count)) + digits
-            }
-            return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+            "\(String(10_000 + year).dropFirst())-\(CalendarDay.two(month))-\(CalendarDay.two(day))"
         }
     }
 }

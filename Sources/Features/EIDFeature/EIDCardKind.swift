@@ -6,8 +6,6 @@ package import Text
 
 /// Recognises the eID card.
 package struct EIDCardKind: CardKind {
-    package init() {}
-
     package func recognize(
         _ channel: any CardChannel,
         answerToReset: [UInt8]

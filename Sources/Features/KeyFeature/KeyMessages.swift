@@ -57,12 +57,11 @@ enum KeyExport {
         object.array("numbers", CredentialNumber.views(of: publicKey)) { list, number in
             list.object { number.write(to: &$0) }
         }
-        var code = JSONWriter()
-        code.object { code in
+        let code = JSONWriter.bytes { code in
             code.member("keyType", "P-256")
             code.member("publicKey", Hex.encode(publicKey))
             if !label.isEmpty { code.member("label", label) }
         }
-        object.member("qr", String(decoding: code.bytes, as: UTF8.self))
+        object.member("qr", String(decoding: code, as: UTF8.self))
     }
 }

@@ -59,9 +59,9 @@ final class CardSeal: Sendable {
 /// Tokens of users, which the store alone keeps, or which a card seals, too.
 extension MPinFeature {
     /// Borrows the card that seals the tokens of a user, and asks for its PIN; nil for a user without a card.
-    func seal(_ workflow: Workflow, of user: StoredUser) async throws(Failure) -> CardSeal? {
-        guard let keyUID = user.cardUID else { return nil }
-        return try await borrowSeal(workflow, keyUID: keyUID)
+    func seal(_ run: UserRun) async throws(Failure) -> CardSeal? {
+        guard let keyUID = run.user.cardUID else { return nil }
+        return try await borrowSeal(run.workflow, keyUID: keyUID)
     }
 
     /// Borrows a card. Without `keyUID` any card will do, and without `reader` it may be in any reader.

@@ -21,9 +21,9 @@ extension MPinFeature {
     private func startLogin(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
         let accessCode = dialogue.settings.flavour == .mfa ? try call.arguments.accessCode() : nil
-        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
-            guard let accessCode else { return try await startLogin(dialogue, user) }
-            return try await announceLogin(dialogue, user, accessCode)
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
+            guard let accessCode else { return try await startLogin(dialogue, run.user) }
+            return try await announceLogin(run, accessCode)
         }
     }
 
@@ -32,20 +32,16 @@ extension MPinFeature {
         switch dialogue.settings.flavour {
         case .mpin:
             let mode = try Self.mode(call.arguments, dialogue.settings)
-            return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
-                try await finishLogin(workflow, dialogue, user, mode)
-            }
+            return userWorkflow(call, dialogue) { [self] run throws(Failure) in try await finishLogin(run, mode) }
         case .mfa:
             let options = try ProofOptions(call.arguments)
-            return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
-                try await finishLogin(workflow, dialogue, user, options)
-            }
+            return userWorkflow(call, dialogue) { [self] run throws(Failure) in try await finishLogin(run, options) }
         }
     }
 
     private func logOut(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
-        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
             guard let logout = logouts[dialogue.name] else {
                 throw Failure(
                     .flowError,
@@ -55,7 +51,7 @@ extension MPinFeature {
             }
             try await connection(for: dialogue.client).logOut(logout, dialogue.settings.backend)
             logouts[dialogue.name] = nil
-            return .user(user)
+            return .user(run.user)
         }
     }
 
@@ -87,19 +83,15 @@ extension MPinFeature {
     }
 
     /// Asks for the PIN and proves it. Only the server knows whether the PIN is right.
-    private func finishLogin(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        _ mode: LoginMode
-    ) async throws(Failure) -> Content {
+    private func finishLogin(_ run: UserRun, _ mode: LoginMode) async throws(Failure) -> Content {
+        let (dialogue, user) = (run.dialogue, run.user)
         try Self.check(user, [.registered])
         let again = "send MPIN_START_AUTHENTICATION before each login"
         guard let id = user.id, dialogue.client.permits[dialogue.name] != nil else {
             throw Failure(.flowError, again)
         }
-        let token = try await token(dialogue, try await seal(workflow, of: user))
-        let factors = try await ask(workflow, user, isNew: false, .none).typed
+        let token = try await token(dialogue, try await seal(run))
+        let factors = try await ask(run, isNew: false, .none).typed
         guard let held = dialogue.client.permits.removeValue(forKey: dialogue.name),
             held.begun.duration(to: .now) < MPinClient.HeldPermit.lifetime
         else { throw Failure(.flowError, "the time permit is too old: \(again)") }
@@ -115,7 +107,7 @@ extension MPinFeature {
             logouts[dialogue.name] = result.logout
             return .login(result)
         } catch {
-            if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, workflow.session) }
+            if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, run.workflow.session) }
             throw error
         }
     }

@@ -91,11 +91,8 @@ extension MPinFeature {
 /// Logins of MPinMFA.
 extension MPinFeature {
     /// Begins a login. The service of MIRACL uses no time permits.
-    func announceLogin(
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        _ accessCode: String
-    ) async throws(Failure) -> Content {
+    func announceLogin(_ run: UserRun, _ accessCode: String) async throws(Failure) -> Content {
+        let (dialogue, user) = (run.dialogue, run.user)
         try Self.check(user, [.registered])
         if !accessCode.isEmpty {
             try await connection(for: dialogue.client).announce(user.identity, accessCode, dialogue.settings)
@@ -104,19 +101,15 @@ extension MPinFeature {
         return .user(user)
     }
 
-    func finishLogin(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        _ options: ProofOptions
-    ) async throws(Failure) -> Content {
-        try Self.check(user, [.registered])
+    func finishLogin(_ run: UserRun, _ options: ProofOptions) async throws(Failure) -> Content {
+        let dialogue = run.dialogue
+        try Self.check(run.user, [.registered])
         guard dialogue.client.permits[dialogue.name] != nil else {
             throw Failure(.flowError, "send MPIN_START_AUTHENTICATION before each login")
         }
-        let factors = try await proofFactors(workflow, user, options)
+        let factors = try await proofFactors(run, options)
         dialogue.client.permits[dialogue.name] = nil
-        return .login(try await prove(workflow, dialogue, user, options, factors).result)
+        return .login(try await prove(run, options, factors).result)
     }
 
     /// The factors that a user proves: the card that seals the tokens, if any, and the typed values.
@@ -128,13 +121,9 @@ extension MPinFeature {
     }
 
     /// Borrows the card of a user who has one, and asks for the PIN and the second factor.
-    func proofFactors(
-        _ workflow: Workflow,
-        _ user: StoredUser,
-        _ options: ProofOptions
-    ) async throws(Failure) -> ProofFactors {
-        let seal = try await seal(workflow, of: user)
-        let (typed, hasSecond) = try await ask(workflow, user, isNew: false, options.second(of: user))
+    func proofFactors(_ run: UserRun, _ options: ProofOptions) async throws(Failure) -> ProofFactors {
+        let seal = try await seal(run)
+        let (typed, hasSecond) = try await ask(run, isNew: false, options.second(of: run.user))
         return ProofFactors(seal: seal, typed: typed, hasSecond: hasSecond)
     }
 
@@ -142,13 +131,12 @@ extension MPinFeature {
     /// proves it.
     /// - Returns: the result of the service, and the user with the current identity.
     func prove(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
+        _ run: UserRun,
         _ options: ProofOptions,
         _ factors: ProofFactors
     ) async throws(Failure) -> (result: LoginResult, user: StoredUser) {
-        var user = user
+        let (dialogue, session) = (run.dialogue, run.workflow.session)
+        var user = run.user
         do throws(Failure) {
             var answer = try await proveOnce(dialogue, user, options, factors)
             if case .mustRegister(let token) = answer {
@@ -158,10 +146,10 @@ extension MPinFeature {
             guard case .accepted(let result) = answer else {
                 throw Failure(.responseParseError, "the service has asked for a new identity twice")
             }
-            await note(factors.hasSecond, &user, options.purpose, dialogue, workflow.session)
+            await note(factors.hasSecond, &user, options.purpose, dialogue, session)
             return (result, user)
         } catch {
-            if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, workflow.session) }
+            if error.status == .incorrectPIN { await noteWrongPIN(error, user, dialogue, session) }
             throw error
         }
     }

@@ -81,10 +81,10 @@ extension MPinFeature {
     private func register(_ call: Call, isRepeated: Bool) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
         let options = try RegistrationOptions(call.arguments, dialogue.settings.flavour)
-        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
             // A registration whose secret was lost can be repeated, too.
-            try Self.check(user, isRepeated ? [.startedRegistration, .activated] : [.invalid])
-            var user = user
+            try Self.check(run.user, isRepeated ? [.startedRegistration, .activated] : [.invalid])
+            var user = run.user
             let registration = try await connection(for: dialogue.client).register(
                 options.request(user),
                 repeating: isRepeated ? user.registration : nil,
@@ -100,17 +100,15 @@ extension MPinFeature {
     private func confirm(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
         let push = try call.arguments.text("pushNotificationIdentifier", orEmptyTo: 512)
-        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
-            try await confirm(dialogue, user, push: push)
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
+            try await confirm(dialogue, run.user, push: push)
         }
     }
 
     private func finish(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try dialogue(call)
         let options = try TokenOptions(call.arguments, dialogue.settings.flavour)
-        return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
-            try await finish(workflow, dialogue, user, options)
-        }
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in try await finish(run, options) }
     }
 
     static func check(_ user: StoredUser, _ states: [UserState]) throws(Failure) {
@@ -179,12 +177,8 @@ extension MPinFeature {
     }
 
     /// Borrows the card that shall seal the token, asks for the new PIN and keeps the token.
-    private func finish(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        _ options: TokenOptions
-    ) async throws(Failure) -> Content {
+    private func finish(_ run: UserRun, _ options: TokenOptions) async throws(Failure) -> Content {
+        var (dialogue, user) = (run.dialogue, run.user)
         try Self.check(user, [.startedRegistration, .activated])
         let begun = pendingSecret(of: user, dialogue.name)
         guard let id = user.id, let secret = begun?.copy else {
@@ -192,10 +186,9 @@ extension MPinFeature {
             throw Failure(.flowError, "there is no client secret: \(advice)")
         }
         let seal =
-            options.usesCard ? try await borrowSeal(workflow, keyUID: nil, reader: options.reader) : nil
-        let factors = try await ask(workflow, user, isNew: true, options.hasSecond ? .set : .none).typed
+            options.usesCard ? try await borrowSeal(run.workflow, keyUID: nil, reader: options.reader) : nil
+        let factors = try await ask(run, isNew: true, options.hasSecond ? .set : .none).typed
         let token = try await ClientKeys.token(from: secret, factors, begun?.identity?.signingID ?? id)
-        var user = user
         user.account?.login = begun?.identity
         user.account?.loginHasSecond = options.hasSecond
         (user.state, user.regOTT, user.expiration, user.cardUID) = (.registered, nil, nil, seal?.keyUID)
@@ -207,16 +200,15 @@ extension MPinFeature {
     /// Asks for the PIN, and for the second factor unless the user has none.
     /// - Returns: what was typed, and whether there is a second factor.
     func ask(
-        _ workflow: Workflow,
-        _ user: StoredUser,
+        _ run: UserRun,
         isNew: Bool,
         _ second: SecondFactor
     ) async throws(Failure) -> (typed: Factors, hasSecond: Bool) {
-        let pin = SecretBox(try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: .pin)))
+        let pin = SecretBox(try await ask(run.workflow, MPinPrompt(isNew: isNew, user: run.user, factor: .pin)))
         var typed = Secret([])
         if second != .none {
             let factor = MPinPrompt.Factor.second(isOptional: second == .unknown)
-            typed = try await ask(workflow, MPinPrompt(isNew: isNew, user: user, factor: factor))
+            typed = try await ask(run.workflow, MPinPrompt(isNew: isNew, user: run.user, factor: factor))
         }
         guard let digits = pin.take() else { throw .cancelled }
         guard typed.withBytes({ !$0.isEmpty }) else { return (Factors(digits), false) }

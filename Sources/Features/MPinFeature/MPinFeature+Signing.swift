@@ -19,27 +19,25 @@ extension MPinFeature {
     private func startSigner(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try signingDialogue(call)
         let token = try call.arguments.text("token", 1...8192)
-        return userWorkflow(call, dialogue) { [self] _, user throws(Failure) in
-            try Self.check(user, [.registered])
-            pendingSigners[dialogue.name] = try await keyedSecret(dialogue, user, token)
-            return .user(user)
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
+            try Self.check(run.user, [.registered])
+            pendingSigners[dialogue.name] = try await keyedSecret(dialogue, run.user, token)
+            return .user(run.user)
         }
     }
 
     private func finishSigner(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try signingDialogue(call)
         let hasSecond = try call.arguments.isSet("nfc")
-        return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
-            try await finishSigner(workflow, dialogue, user, hasSecond: hasSecond)
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in
+            try await finishSigner(run, hasSecond: hasSecond)
         }
     }
 
     private func sign(_ call: Call) throws(Failure) -> Reply {
         let dialogue = try signingDialogue(call)
         let order = try SigningOrder(call.arguments)
-        return userWorkflow(call, dialogue) { [self] workflow, user throws(Failure) in
-            try await sign(workflow, dialogue, user, order)
-        }
+        return userWorkflow(call, dialogue) { [self] run throws(Failure) in try await sign(run, order) }
     }
 
     private func signingDialogue(_ call: Call) throws(Failure) -> Dialogue {
@@ -61,21 +59,17 @@ extension MPinFeature {
         }
     }
 
-    private func finishSigner(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        hasSecond: Bool
-    ) async throws(Failure) -> Content {
-        try Self.check(user, [.registered])
+    private func finishSigner(_ run: UserRun, hasSecond: Bool) async throws(Failure) -> Content {
+        let dialogue = run.dialogue
+        try Self.check(run.user, [.registered])
         let pending = pendingSigners[dialogue.name]
         guard let identity = pending?.identity, let secret = pending?.copy else {
             throw Failure(.flowError, "there is no client secret: send MPIN_START_DVS with a new token")
         }
-        let seal = try await seal(workflow, of: user)
-        let factors = try await ask(workflow, user, isNew: true, hasSecond ? .set : .none).typed
+        let seal = try await seal(run)
+        let factors = try await ask(run, isNew: true, hasSecond ? .set : .none).typed
         let token = try await ClientKeys.token(from: secret, factors, identity.signingID)
-        var user = user
+        var user = run.user
         user.account?.signer = identity
         user.account?.signerHasSecond = hasSecond
         try await keep(user, dialogue, token: token, for: .signing, seal)
@@ -84,22 +78,17 @@ extension MPinFeature {
     }
 
     /// Signs a document. The signature leaves badged only when the service has found the PIN to be right.
-    private func sign(
-        _ workflow: Workflow,
-        _ dialogue: Dialogue,
-        _ user: StoredUser,
-        _ order: SigningOrder
-    ) async throws(Failure) -> Content {
-        try Self.check(user, [.registered])
-        guard user.account?.signer != nil else {
+    private func sign(_ run: UserRun, _ order: SigningOrder) async throws(Failure) -> Content {
+        try Self.check(run.user, [.registered])
+        guard run.user.account?.signer != nil else {
             throw Failure(.flowError, "the user cannot sign: send MPIN_START_DVS and MPIN_FINISH_DVS first")
         }
-        let factors = try await proofFactors(workflow, user, order.options)
-        let user = try await prove(workflow, dialogue, user, order.options, factors).user
+        let factors = try await proofFactors(run, order.options)
+        let user = try await prove(run, order.options, factors).user
         guard let identity = user.account?.signer else {
             throw Failure(.storageError, "the identity of the user is lost: send MPIN_START_DVS with a new token")
         }
-        let token = try await token(dialogue, for: .signing, factors.seal)
+        let token = try await token(run.dialogue, for: .signing, factors.seal)
         return .signature(
             try await DocumentSignature.sign(
                 order.hash,

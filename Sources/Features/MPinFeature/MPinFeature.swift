@@ -108,6 +108,13 @@ import Wire
         let name: String
     }
 
+    /// A workflow with one user.
+    struct UserRun: Sendable {
+        let workflow: Workflow
+        let dialogue: Dialogue
+        let user: StoredUser
+    }
+
     /// The user that a command names: `userId`, at the backend of the client.
     func dialogue(_ call: Call) throws(Failure) -> Dialogue {
         let client = try client(of: call.session)
@@ -121,7 +128,7 @@ import Wire
     func userWorkflow(
         _ call: Call,
         _ dialogue: Dialogue,
-        _ body: @escaping @Loop (Workflow, StoredUser) async throws(Failure) -> Content
+        _ body: @escaping @Loop (UserRun) async throws(Failure) -> Content
     ) -> Reply {
         let name = call.name
         var known: StoredUser?
@@ -139,7 +146,8 @@ import Wire
                         advice: "send MPIN_MAKE_USER first"
                     )
                 }
-                return Reply(MPinResultMessage(name, try await body(workflow, user)))
+                let run = UserRun(workflow: workflow, dialogue: dialogue, user: user)
+                return Reply(MPinResultMessage(name, try await body(run)))
             } catch {
                 known =
                     await Failure.logged("a user of M-Pin is not shown at the end of a workflow") {

@@ -126,8 +126,7 @@ struct StoredUser: Sendable, Equatable {
     }
 
     var bytes: [UInt8] {
-        var writer = JSONWriter()
-        writer.object { object in
+        JSONWriter.bytes { object in
             object.member("version", 1)
             object.member("identity", identity)
             object.member("deviceName", deviceName)
@@ -140,7 +139,6 @@ struct StoredUser: Sendable, Equatable {
             if let cardUID { object.member("card", Hex.encode(cardUID)) }
             if let account { object.object("account") { account.write(to: &$0) } }
         }
-        return writer.bytes
     }
 }
 

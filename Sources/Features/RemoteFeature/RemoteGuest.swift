@@ -299,11 +299,7 @@ import Threads
             await Result { () async throws(CardError) in try await keypad.establishPACE(request) }
         }
         question = (handle, task)
-        let answer = await withTaskCancellationHandler {
-            await task.value
-        } onCancel: {
-            task.cancel()
-        }
+        let answer = await task.cancellableValue
         question = nil
         do throws(CardError) {
             guard lease.isCurrent else { throw .removed }

@@ -28,20 +28,8 @@ package struct CredentialNumber: Sendable, Equatable {
 
     /// The number in decimal digits, without leading zeros.
     package var decimal: String {
-        var digits: [UInt8] = [0]
-        for byte in bytes {
-            var carry = Int(byte)
-            for index in digits.indices {
-                carry += Int(digits[index]) << 8
-                digits[index] = UInt8(carry % 10)
-                carry /= 10
-            }
-            while carry > 0 {
-                digits.append(UInt8(carry % 10))
-                carry /= 10
-            }
-        }
-        return String(decoding: digits.reversed().map { $0 + UInt8(ascii: "0") }, as: UTF8.self)
+        let digits = Radix.convert(bytes, from: 256, to: 10)
+        return digits.isEmpty ? "0" : String(decoding: digits.map { $0 + UInt8(ascii: "0") }, as: UTF8.self)
     }
 
     package func write(to object: inout JSONWriter) {

@@ -122,8 +122,7 @@ package struct KeyRecord: Sendable, Equatable {
     }
 
     var bytes: [UInt8] {
-        var writer = JSONWriter()
-        writer.object { object in
+        JSONWriter.bytes { object in
             object.member("version", 1)
             object.member("id", id)
             object.member("origin", origin.rawValue)
@@ -152,7 +151,6 @@ package struct KeyRecord: Sendable, Equatable {
                 }
             }
         }
-        return writer.bytes
     }
 }
 
@@ -179,13 +177,11 @@ package struct LastAuthentication: Sendable, Equatable {
     }
 
     var bytes: [UInt8] {
-        var writer = JSONWriter()
-        writer.object { object in
+        JSONWriter.bytes { object in
             object.member("key", key)
             object.member("counter", counter)
             object.member("modified", isModified)
             object.member("time", time)
         }
-        return writer.bytes
     }
 }

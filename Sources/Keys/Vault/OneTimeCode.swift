@@ -113,7 +113,7 @@ package enum SecretText {
         let bytes = Secret(count: text.count / 2) { out in
             text.withBytes { text in
                 for index in out.indices {
-                    guard let high = value(text[2 * index]), let low = value(text[2 * index + 1]) else {
+                    guard let high = Hex.value(text[2 * index]), let low = Hex.value(text[2 * index + 1]) else {
                         isValid = false
                         return
                     }
@@ -124,6 +124,4 @@ package enum SecretText {
         guard isValid else { return nil }
         return bytes
     }
-
-    private static func value(_ digit: UInt8) -> UInt8? { Hex.value(digit) }
 }

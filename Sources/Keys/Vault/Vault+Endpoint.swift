@@ -28,14 +28,12 @@ extension Vault {
         }
 
         var bytes: [UInt8] {
-            var writer = JSONWriter()
-            writer.object { object in
+            JSONWriter.bytes { object in
                 object.member("version", 1)
                 object.member("publicKey", Hex.encode(publicKey))
                 object.member("lastSync", lastSync)
                 if isPending { object.member("pending", true) }
             }
-            return writer.bytes
         }
     }
 

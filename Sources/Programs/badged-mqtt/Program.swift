@@ -81,7 +81,7 @@ import Text
 
     private static func siteKey(_ configuration: MQTTConfiguration) throws(StartError) -> SiteKey? {
         guard let path = configuration.siteKeyFile else { return nil }
-        guard let key = SiteKey(try KeyFile.secret(path, setting: "[publish] site_key")) else {
+        guard let key = SiteKey(try SecretFile.read(path, limit: SiteKey.count, setting: "[publish] site_key")) else {
             throw .inConfiguration("\(path) has not \(SiteKey.count) bytes", hint: "correct [publish] site_key")
         }
         return key

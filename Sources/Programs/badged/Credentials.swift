@@ -7,6 +7,7 @@ import EID
 import Host
 import PKOC
 import Secrets
+import Text
 
 extension PKOCSite {
     /// Makes the site of `[credentials]`.

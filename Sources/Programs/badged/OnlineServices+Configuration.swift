@@ -6,6 +6,7 @@ import EService
 import Glibc
 import HTTP
 import Host
+import Text
 
 extension OnlineServices {
     /// Makes the online services from the configuration. Each authentication uses the trust anchors that `anchors` has then.

@@ -80,14 +80,6 @@ package struct Command {
         return member.kind == .object ? .value(JSON(accepted: slice(member.value))) : .invalid
     }
 
-    package func array(_ key: StaticString) -> Field<[JSON]> {
-        guard let member = find(key) else { return .missing }
-        guard member.kind == .array, case .array(let items) = JSON(accepted: slice(member.value)) else {
-            return .invalid
-        }
-        return .value(items)
-    }
-
     /// Returns a member of any type.
     package func value(_ key: StaticString) -> JSON? { find(key).map { JSON(accepted: slice($0.value)) } }
 

@@ -6,7 +6,6 @@ struct NFCCode: Error, Sendable, Equatable {
     let value: Int32
 
     static let openFailed = NFCCode(value: Int32(NFC_ENOTSUCHDEV))
-    static let aborted = NFCCode(value: Int32(NFC_EOPABORTED))
     static let unsupported = NFCCode(value: Int32(NFC_EDEVNOTSUPP))
 
     enum Meaning: Sendable, Equatable {

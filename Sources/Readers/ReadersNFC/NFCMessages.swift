@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Host
+package import Host
 package import ISO7816
 package import Readers
-import Text
+package import Text
 
 // badged and badged-nfc talk over a socket pair of type SOCK_SEQPACKET, which keeps the boundaries of messages. The
 // first byte of a message is its kind. `MessageWriter` says how numbers and texts are written.
@@ -33,192 +33,144 @@ package enum NFCMessage {
     static let maximumChecks = 32
 }
 
-extension NFCRequest {
+extension NFCRequest: FieldMessage {
     package var bytes: [UInt8] {
-        var writer: MessageWriter
         switch self {
         case .scan(let devices):
-            writer = MessageWriter(kind: 1)
-            for device in devices { writer.append(text: device) }
+            var writer = MessageWriter(kind: 1)
+            writer.append(fields: devices)
+            return writer.bytes
         case .transmit(let id, let insertion, let command):
-            writer = MessageWriter(kind: 2)
-            writer.append(id)
-            writer.append(insertion)
+            var writer = MessageWriter(kind: 2, id, insertion)
             writer.append(command.bytes)
-        case .release(let id, let insertion, let reset):
-            writer = MessageWriter(kind: 3)
-            writer.append(id)
-            writer.append(insertion)
-            writer.append(reset)
+            return writer.bytes
+        case .release(let id, let insertion, let reset): return MessageWriter(kind: 3, id, insertion, reset).bytes
         }
-        return writer.bytes
     }
 
     /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        switch reader.number(UInt8.self) {
+    package init?(bytes: [UInt8]) { self.init(message: bytes) }
+
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
+        switch kind {
         case 1:
             var devices: [String] = []
-            while !reader.isAtEnd {
-                guard let device = reader.text() else { return nil }
-                devices.append(device)
-            }
+            while !reader.isAtEnd { devices.append(try reader.read()) }
             self = .scan(devices: devices)
         case 2:
-            guard let id = reader.number(UInt32.self), let insertion = reader.number(UInt64.self),
-                let command = CommandAPDU(bytes: reader.remaining())
-            else { return nil }
-            self = .transmit(id: id, insertion: insertion, command: command)
-        case 3:
-            guard let id = reader.number(UInt32.self), let insertion = reader.number(UInt64.self),
-                let reset = reader.flag()
-            else { return nil }
-            self = .release(id: id, insertion: insertion, reset: reset)
-        default: return nil
+            self = .transmit(
+                id: try reader.read(),
+                insertion: try reader.read(),
+                command: try CommandAPDU(bytes: reader.remaining()).field()
+            )
+        case 3: self = .release(id: try reader.read(), insertion: try reader.read(), reset: try reader.read())
+        default: throw Malformed("kind of a request")
         }
-        guard reader.isAtEnd else { return nil }
     }
 }
 
-extension NFCReport {
+extension NFCReport: FieldMessage {
     package var bytes: [UInt8] {
-        var writer: MessageWriter
         switch self {
-        case .event(.added(let reader)):
-            writer = MessageWriter(kind: 1)
-            writer.append(reader.hasExtendedLength)
-            writer.append(text: reader.name)
-        case .event(.changed(let reader)):
-            writer = MessageWriter(kind: 2)
-            writer.append(reader.hasExtendedLength)
-            writer.append(text: reader.name)
-        case .event(.removed(let reader)):
-            writer = MessageWriter(kind: 3)
-            writer.append(text: reader)
+        case .event(.added(let reader)): return MessageWriter(kind: 1, reader).bytes
+        case .event(.changed(let reader)): return MessageWriter(kind: 2, reader).bytes
+        case .event(.removed(let reader)): return MessageWriter(kind: 3, reader).bytes
         case .event(.inserted(let insertion, let answerToReset)):
-            writer = MessageWriter(kind: 4)
-            writer.append(insertion.number)
-            writer.append(text: insertion.reader)
+            var writer = MessageWriter(kind: 4, insertion)
             writer.append(answerToReset)
-        case .event(.withdrawn(let insertion)):
-            writer = MessageWriter(kind: 5)
-            writer.append(insertion.number)
-            writer.append(text: insertion.reader)
-        case .event(.held(let insertion)):
-            writer = MessageWriter(kind: 10)
-            writer.append(insertion.number)
-            writer.append(text: insertion.reader)
+            return writer.bytes
+        case .event(.withdrawn(let insertion)): return MessageWriter(kind: 5, insertion).bytes
+        case .event(.held(let insertion)): return MessageWriter(kind: 10, insertion).bytes
         case .event(.health(let checks)):
-            writer = MessageWriter(kind: 6)
-            for check in checks.prefix(NFCMessage.maximumChecks) {
-                writer.append(check.ok)
-                writer.append(text: check.name)
-                writer.append(text: check.advice ?? "")
-                writer.append(text: check.reader ?? "")
-            }
+            var writer = MessageWriter(kind: 6)
+            writer.append(fields: Array(checks.prefix(NFCMessage.maximumChecks)))
+            return writer.bytes
         case .answer(let id, .success(let response)):
-            writer = MessageWriter(kind: 7)
-            writer.append(id)
+            var writer = MessageWriter(kind: 7, id)
             writer.append(response.bytes)
-        case .answer(let id, .failure(let error)):
-            writer = MessageWriter(kind: 8)
-            writer.append(id)
-            writer.append(error.code)
-        case .released(let id):
-            writer = MessageWriter(kind: 9)
-            writer.append(id)
+            return writer.bytes
+        case .answer(let id, .failure(let error)): return MessageWriter(kind: 8, id, error).bytes
+        case .released(let id): return MessageWriter(kind: 9, id).bytes
         }
-        return writer.bytes
     }
 
     /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        switch reader.number(UInt8.self) {
-        case 1:
-            guard let description = reader.description() else { return nil }
-            self = .event(.added(description))
-        case 2:
-            guard let description = reader.description() else { return nil }
-            self = .event(.changed(description))
-        case 3:
-            guard let name = reader.text() else { return nil }
-            self = .event(.removed(reader: name))
-        case 4:
-            guard let insertion = reader.insertion() else { return nil }
-            self = .event(.inserted(insertion, answerToReset: reader.remaining()))
-        case 5:
-            guard let insertion = reader.insertion() else { return nil }
-            self = .event(.withdrawn(insertion))
+    package init?(bytes: [UInt8]) { self.init(message: bytes) }
+
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
+        switch kind {
+        case 1: self = .event(.added(try reader.read()))
+        case 2: self = .event(.changed(try reader.read()))
+        case 3: self = .event(.removed(reader: try reader.read()))
+        case 4: self = .event(.inserted(try reader.read(), answerToReset: reader.remaining()))
+        case 5: self = .event(.withdrawn(try reader.read()))
         case 6:
             var checks: [HealthCheck] = []
             while !reader.isAtEnd {
-                guard checks.count < NFCMessage.maximumChecks, let isOK = reader.flag(), let name = reader.text(),
-                    let advice = reader.text(), let missing = reader.text()
-                else { return nil }
-                checks.append(
-                    HealthCheck(
-                        name,
-                        ok: isOK,
-                        advice: advice.isEmpty ? nil : advice,
-                        reader: missing.isEmpty ? nil : missing
-                    )
-                )
+                guard checks.count < NFCMessage.maximumChecks else { throw Malformed("too many checks") }
+                checks.append(try reader.read())
             }
             self = .event(.health(checks))
         case 7:
-            guard let id = reader.number(UInt32.self), let response = ResponseAPDU(bytes: reader.remaining()) else {
-                return nil
-            }
-            self = .answer(id: id, .success(response))
-        case 8:
-            guard let id = reader.number(UInt32.self), let code = reader.number(UInt8.self),
-                let error = CardError(code: code)
-            else { return nil }
-            self = .answer(id: id, .failure(error))
-        case 9:
-            guard let id = reader.number(UInt32.self) else { return nil }
-            self = .released(id: id)
-        case 10:
-            guard let insertion = reader.insertion() else { return nil }
-            self = .event(.held(insertion))
-        default: return nil
+            self = .answer(
+                id: try reader.read(),
+                .success(try ResponseAPDU(bytes: reader.remaining()).field())
+            )
+        case 8: self = .answer(id: try reader.read(), .failure(try reader.read()))
+        case 9: self = .released(id: try reader.read())
+        case 10: self = .event(.held(try reader.read()))
+        default: throw Malformed("kind of a report")
         }
-        guard reader.isAtEnd else { return nil }
     }
 }
 
-extension CardError {
-    /// The errors that badged-nfc reports. Every other error counts as `serviceUnavailable`.
-    fileprivate var code: UInt8 {
-        switch self {
-        case .removed: 1
-        case .mute: 2
-        case .tooLong: 3
-        case .serviceUnavailable, .reset, .exclusive, .cancelled, .noResources, .accessDenied, .other: 4
-        }
+/// The errors that badged-nfc reports. Every other error counts as `serviceUnavailable`.
+extension CardError: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        let code: UInt8 =
+            switch self {
+            case .removed: 1
+            case .mute: 2
+            case .tooLong: 3
+            case .serviceUnavailable, .reset, .exclusive, .cancelled, .noResources, .accessDenied, .other: 4
+            }
+        writer.append(code)
     }
 
-    fileprivate init?(code: UInt8) {
-        switch code {
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        switch try reader.read(UInt8.self) {
         case 1: self = .removed
         case 2: self = .mute
         case 3: self = .tooLong
         case 4: self = .serviceUnavailable
-        default: return nil
+        default: throw Malformed("error of a card")
         }
     }
 }
 
-extension MessageReader {
-    fileprivate mutating func description() -> ReaderDescription? {
-        guard let hasExtendedLength = flag(), let name = text() else { return nil }
-        return ReaderDescription(name: name, hasExtendedLength: hasExtendedLength)
-    }
+extension ReaderDescription: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(fields: [hasExtendedLength, name]) }
 
-    fileprivate mutating func insertion() -> Insertion? {
-        guard let number = number(UInt64.self), let reader = text() else { return nil }
-        return Insertion(reader: reader, number: number)
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let hasExtendedLength: Bool = try reader.read()
+        self.init(name: try reader.read(), hasExtendedLength: hasExtendedLength)
+    }
+}
+
+extension Insertion: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(fields: [number, reader]) }
+
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let number: UInt64 = try reader.read()
+        self.init(reader: try reader.read(), number: number)
+    }
+}
+
+extension HealthCheck: MessageField {
+    package func write(to writer: inout MessageWriter) { writer.append(fields: [ok, name, advice, self.reader]) }
+
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let (isOK, name): (Bool, String) = (try reader.read(), try reader.read())
+        self.init(name, ok: isOK, advice: try reader.read(), reader: try reader.read())
     }
 }

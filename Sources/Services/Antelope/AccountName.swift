@@ -41,6 +41,4 @@ package struct AccountName: Sendable, Hashable, CustomStringConvertible {
         while text.last == UInt8(ascii: ".") { text.removeLast() }
         return String(decoding: text, as: UTF8.self)
     }
-
-    package var isEmpty: Bool { value == 0 }
 }

@@ -19,8 +19,6 @@ package struct EServiceConfiguration: Sendable {
         package var redirects = 10
         /// The maximum number of Transmit messages of one authentication.
         package var transmits = 1000
-
-        package init() {}
     }
 
     package var trustAnchors = TrustAnchors()

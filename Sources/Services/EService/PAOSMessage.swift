@@ -36,7 +36,6 @@ package struct PAOSMessage: Sendable, Equatable {
     }
 
     package let messageID: String?
-    package let relatesTo: String?
     package let content: Content
 
     /// The answer that the message asks for; nil for the last message.
@@ -56,7 +55,6 @@ package struct PAOSMessage: Sendable, Equatable {
         let envelope = try document.get()
         let header = try envelope.only("Header")
         messageID = Self.identifier(try header?.only("MessageID"))
-        relatesTo = Self.identifier(try header?.only("RelatesTo"))
         guard let message = try envelope.only("Body")?.children.first, envelope.name == "Envelope" else {
             throw Malformed("no SOAP envelope with a body")
         }

@@ -138,16 +138,15 @@ extension MPinConnection {
         _ proof: borrowing LoginProof,
         _ settings: ClientSettings
     ) async throws(Failure) -> Secret {
-        var body = JSONWriter()
         let (u, ut) = (Hex.encode(proof.u), proof.ut.map { Hex.encode($0) } ?? "")
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("pass", 1)
             object.member("mpin_id", id.text)
             object.member("U", u)
             object.member("UT", ut)
         }
         let address = try settings.address("mpinAuthServerURL", "/pass1")
-        return try ServerReply.challenge(try await send(.post, address, body.bytes).body)
+        return try ServerReply.challenge(try await send(.post, address, body).body)
     }
 
     /// Returns the whole answer to pass 2, and the one-time code in it.
@@ -157,10 +156,9 @@ extension MPinConnection {
         _ v: [UInt8],
         _ settings: ClientSettings
     ) async throws(Failure) -> (body: [UInt8], otp: String?) {
-        var body = JSONWriter()
         var number = "0"
         if case .accessNumber(let text) = mode { number = text }
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("pass", 2)
             object.member("mpin_id", id.text)
             object.member("WID", number)
@@ -168,7 +166,7 @@ extension MPinConnection {
             object.member("V", Hex.encode(v))
         }
         let address = try settings.address("mpinAuthServerURL", "/pass2")
-        return try ServerReply.proof(try await send(.post, address, body.bytes).body, mode)
+        return try ServerReply.proof(try await send(.post, address, body).body, mode)
     }
 
     private func askRelyingParty(
@@ -176,15 +174,14 @@ extension MPinConnection {
         _ second: (body: [UInt8], otp: String?),
         _ settings: ClientSettings
     ) async throws(Failure) -> LoginResult {
-        var body = JSONWriter()
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.key("mpinResponse")
             object.raw(second.body)
         }
         var isForBrowser = false
         if case .accessNumber = mode { isForBrowser = true }
         let address = try settings.address(isForBrowser ? "mobileAuthenticateURL" : "authenticateURL")
-        let response = try await send(.post, address, body.bytes) { status in
+        let response = try await send(.post, address, body) { status in
             switch status {
             case 401, 410: .incorrectPIN
             case 403: .identityNotAuthorized

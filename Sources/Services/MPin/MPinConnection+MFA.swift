@@ -81,14 +81,13 @@ extension MPinConnection {
         user: String?,
         _ settings: ClientSettings
     ) async throws(Failure) -> [UInt8] {
-        var body = JSONWriter()
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("status", status)
             object.member("wid", accessCode)
             if let user { object.member("userId", user) }
         }
         let address = try settings.address("codeStatusURL")
-        return try await send(.post, address, body.bytes) { $0 == 404 ? .requestExpired : nil }.body
+        return try await send(.post, address, body) { $0 == 404 ? .requestExpired : nil }.body
     }
 
     /// Opens a session for the program itself at the address that its own service has made. Returns its access code.
@@ -128,13 +127,12 @@ extension MPinConnection {
         _ keys: IdentityKeys,
         _ settings: ClientSettings
     ) async throws(Failure) -> KeyedShare {
-        var body = JSONWriter()
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("publicKey", Hex.encode(keys.publicKey))
             object.member("deviceName", deviceName)
             object.member("dvsRegisterToken", token)
         }
-        let response = try await send(.post, try settings.address("dvsRegURL"), body.bytes) { status in
+        let response = try await send(.post, try settings.address("dvsRegURL"), body) { status in
             status == 400 || status == 401 || status == 403 ? .identityNotAuthorized : nil
         }
         return try ServerReply.keyedShare(response.body, of: nil, keys)
@@ -180,22 +178,20 @@ extension MPinConnection {
         let v = try serverValues { () throws(CryptoError) in
             try proof.answer(to: y, token: token, pin, permit: none)
         }
-        var body = JSONWriter()
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("mpin_id", identity.id.text)
             object.member("WID", accessCode.isEmpty ? "0" : accessCode)
             object.member("V", Hex.encode(v))
         }
         let address = try settings.address("mpinAuthServerURL", "/pass2")
-        let second = try await send(.post, address, body.bytes, more: lines)
+        let second = try await send(.post, address, body, more: lines)
         let authOTT = try ServerReply.keyedProof(second.body)
 
-        body = JSONWriter()
-        body.object { object in
+        let question = JSONWriter.bytes { object in
             object.member("authOTT", authOTT)
             object.member("wam", "dvs")
         }
-        let last = try await send(.post, try settings.address("authenticateURL"), body.bytes, more: lines) {
+        let last = try await send(.post, try settings.address("authenticateURL"), question, more: lines) {
             switch $0 {
             case 401, 410: .incorrectPIN
             case 403: .identityNotAuthorized
@@ -209,14 +205,12 @@ extension MPinConnection {
     }
 
     private static func passOne(_ identity: KeyedIdentity, _ scope: ProofScope, _ u: [UInt8]) -> [UInt8] {
-        var body = JSONWriter()
-        body.object { object in
+        JSONWriter.bytes { object in
             object.member("mpin_id", identity.id.text)
             object.member("dtas", identity.dtas)
             object.member("U", Hex.encode(u))
             object.member("publicKey", Hex.encode(identity.publicKey))
             object.member("scope", [scope.rawValue])
         }
-        return body.bytes
     }
 }

@@ -53,15 +53,14 @@ extension MPinConnection {
         repeating earlier: Registration?,
         _ settings: ClientSettings
     ) async throws(Failure) -> Registration {
-        var body = JSONWriter()
-        body.object { object in
+        let body = JSONWriter.bytes { object in
             object.member("userId", request.userID)
             object.member("mobile", 1)
             request.writeOptions(to: &object)
             if let earlier { object.member("regOTT", earlier.regOTT) }
         }
         let address = try settings.address("registerURL", earlier.map { "/\($0.id.text)" } ?? "")
-        let response = try await send(.put, address, body.bytes) { $0 == 403 ? .identityNotAuthorized : nil }
+        let response = try await send(.put, address, body) { $0 == 403 ? .identityNotAuthorized : nil }
         return try ServerReply.registration(response.body, settings.flavour)
     }
 

@@ -24,8 +24,6 @@ package final class BrokerConnection: @unchecked Sendable {
     package struct Will {
         let topic: String
         let payload: [UInt8]
-
-        package init(topic: String, payload: [UInt8]) { (self.topic, self.payload) = (topic, payload) }
     }
 
     /// What a PUBLISH came to.
@@ -40,7 +38,6 @@ package final class BrokerConnection: @unchecked Sendable {
     private let handle: OpaquePointer
     private let isFive: Bool
     private var events: [Event] = []
-    private var isClosed = false
 
     /// Makes the library ready; once for the process.
     package static func start() { mosquitto_lib_init() }
@@ -59,7 +56,10 @@ package final class BrokerConnection: @unchecked Sendable {
         _ = mosquitto_max_inflight_messages_set(handle, UInt32(Self.window))
         if let user = configuration.user {
             let password = try configuration.passwordFile.map { path throws(StartError) in
-                try KeyFile.text(path, setting: "[broker] password_file")
+                // libmosquitto takes and keeps the first line as a C string.
+                try SecretFile.read(path, limit: 4096, setting: "[broker] password_file").withBytes { bytes in
+                    String(decoding: bytes.prefix { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self)
+                }
             }
             try check(mosquitto_username_pw_set(handle, user, password), "the password")
         }

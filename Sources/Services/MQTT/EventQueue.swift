@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Crypto
 import Glibc
 import Host
@@ -33,10 +34,6 @@ package final class EventQueue {
         package var number = 0
         /// Milliseconds since 1970.
         package var time: Int64 = 0
-
-        package init(run: Int = 0, number: Int = 0, time: Int64 = 0) {
-            (self.run, self.number, self.time) = (run, number, time)
-        }
     }
 
     struct State {
@@ -90,11 +87,7 @@ package final class EventQueue {
         writeNumbers()
     }
 
-    package static var now: Int64 {
-        var clock = timespec()
-        clock_gettime(CLOCK_REALTIME, &clock)
-        return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
-    }
+    package static var now: Int64 { Loop.wallClock }
 
     // MARK: State
 

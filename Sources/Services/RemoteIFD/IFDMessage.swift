@@ -176,12 +176,10 @@ extension IFDEnvelope {
 
     /// Encodes a message with sorted members, as AusweisApp does.
     package func encode(_ version: IFDVersion) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.object { object in
+        JSONWriter.bytes { object in
             if let context { object.member("ContextHandle", context) }
             message.write(to: &object, version)
         }
-        return writer.bytes
     }
 }
 

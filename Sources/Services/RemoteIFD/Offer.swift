@@ -108,8 +108,7 @@ package struct Offer: Sendable, Equatable {
         isPairing: Bool,
         hosts: [RemoteAddress.Host] = []
     ) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.object { object in
+        JSONWriter.bytes { object in
             object.member("IFDID", PEM.certificate.encode(certificate))
             object.member("IFDName", name)
             object.member("SupportedAPI", IFDVersion.allCases.map(\.rawValue))
@@ -121,7 +120,6 @@ package struct Offer: Sendable, Equatable {
             object.member("pairing", isPairing)
             object.member("port", port)
         }
-        return writer.bytes
     }
 
     private static func fingerprint(_ identity: String) -> String? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Secrets
-import Text
+package import Text
 
 // badged and the run of badged-network that has the sockets and links of remote readers talk over a stream socket. Each
 // message follows its length in four bytes. badged gives each socket and link its number, badged-network each connection.
@@ -66,257 +66,165 @@ package enum RemoteMessage {
 
 // MARK: Requests
 
-extension RemoteRequest {
+extension RemoteRequest: FieldMessage {
     package var bytes: [UInt8] {
-        var writer: MessageWriter
         switch self {
-        case .identity(let key, let certificate):
-            writer = MessageWriter(kind: 16)
-            writer.append(block: key)
-            writer.append(block: certificate)
+        case .identity(let key, let certificate): return MessageWriter(kind: 16, key, certificate).bytes
         case .open(let socket, let kind, let port, let interface):
-            writer = MessageWriter(kind: 17)
-            writer.append(socket)
-            writer.append(kind.rawValue)
-            writer.append(port)
-            writer.append(text: interface ?? "")
-        case .close(let socket):
-            writer = MessageWriter(kind: 18)
-            writer.append(socket)
-        case .credit(let socket, let count):
-            writer = MessageWriter(kind: 19)
-            writer.append(socket)
-            writer.append(count)
-        case .join(let socket):
-            writer = MessageWriter(kind: 20)
-            writer.append(socket)
+            return MessageWriter(kind: 17, socket, kind, port, interface).bytes
+        case .close(let socket): return MessageWriter(kind: 18, socket).bytes
+        case .credit(let socket, let count): return MessageWriter(kind: 19, socket, count).bytes
+        case .join(let socket): return MessageWriter(kind: 20, socket).bytes
         case .announce(let datagram, let interface, let addresses):
-            writer = MessageWriter(kind: 21)
-            writer.append(block: datagram)
-            writer.append(text: interface)
-            writer.append(list: addresses) { $1.write(to: &$0) }
+            var writer = MessageWriter(kind: 21, datagram, interface)
+            writer.append(list: addresses)
+            return writer.bytes
         case .connect(let link, let address, let interface, let order):
-            writer = MessageWriter(kind: 22)
-            writer.append(link)
-            address.write(to: &writer)
-            writer.append(text: interface ?? "")
-            order.write(to: &writer)
-        case .serve(let link, let connection, let order):
-            writer = MessageWriter(kind: 23)
-            writer.append(link)
-            writer.append(connection)
-            order.write(to: &writer)
-        case .drop(let connection):
-            writer = MessageWriter(kind: 24)
-            writer.append(connection)
-        case .message(let link, let bytes):
-            writer = MessageWriter(kind: 25)
-            writer.append(link)
-            writer.append(block: bytes)
-        case .closeLink(let link, let code):
-            writer = MessageWriter(kind: 26)
-            writer.append(link)
-            writer.append(code)
+            return MessageWriter(kind: 22, link, address, interface, order).bytes
+        case .serve(let link, let connection, let order): return MessageWriter(kind: 23, link, connection, order).bytes
+        case .drop(let connection): return MessageWriter(kind: 24, connection).bytes
+        case .message(let link, let bytes): return MessageWriter(kind: 25, link, bytes).bytes
+        case .closeLink(let link, let code): return MessageWriter(kind: 26, link, code).bytes
         }
-        return writer.bytes
     }
 
     /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        guard let kind = reader.number(UInt8.self), let request = Self.read(kind, &reader), reader.isAtEnd else {
-            return nil
-        }
-        self = request
-    }
+    package init?(bytes: [UInt8]) { self.init(message: bytes) }
 
-    private static func read(_ kind: UInt8, _ reader: inout MessageReader) -> RemoteRequest? {
-        if kind == 16 {
-            guard let key = reader.block(), let certificate = reader.block() else { return nil }
-            return .identity(key: SecretBox(Secret(key)), certificate: certificate)
-        }
-        if kind == 21 {
-            guard let datagram = reader.block(), let interface = reader.text(),
-                let addresses = reader.list(maximum: RemoteMessage.maximumAddresses, { RemoteAddress(&$0) })
-            else { return nil }
-            return .announce(datagram, interface: interface, addresses)
-        }
-        guard let number = reader.number(UInt32.self) else { return nil }
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
         switch kind {
+        case 16: self = .identity(key: try reader.read(), certificate: try reader.read())
         case 17:
-            guard let kind = reader.number(UInt8.self).flatMap(PortKind.init(rawValue:)),
-                let port = reader.number(UInt16.self), let interface = reader.text()
-            else { return nil }
-            return .open(socket: number, kind: kind, port: port, interface: interface.isEmpty ? nil : interface)
-        case 18: return .close(socket: number)
-        case 19: return reader.number(UInt32.self).map { .credit(socket: number, $0) }
-        case 20: return .join(socket: number)
+            self = .open(
+                socket: try reader.read(),
+                kind: try reader.read(),
+                port: try reader.read(),
+                interface: try reader.read()
+            )
+        case 18: self = .close(socket: try reader.read())
+        case 19: self = .credit(socket: try reader.read(), try reader.read())
+        case 20: self = .join(socket: try reader.read())
+        case 21:
+            self = .announce(
+                try reader.read(),
+                interface: try reader.read(),
+                try reader.list(maximum: RemoteMessage.maximumAddresses)
+            )
         case 22:
-            guard let address = RemoteAddress(&reader), let interface = reader.text(), let order = LinkOrder(&reader)
-            else { return nil }
-            return .connect(link: number, address, interface: interface.isEmpty ? nil : interface, order)
-        case 23:
-            guard let connection = reader.number(UInt32.self), let order = LinkOrder(&reader) else { return nil }
-            return .serve(link: number, connection: connection, order)
-        case 24: return .drop(connection: number)
-        case 25: return reader.block().map { .message(link: number, $0) }
-        case 26: return reader.number(UInt16.self).map { .closeLink(number, code: $0) }
-        default: return nil
+            self = .connect(link: try reader.read(), try reader.read(), interface: try reader.read(), try reader.read())
+        case 23: self = .serve(link: try reader.read(), connection: try reader.read(), try reader.read())
+        case 24: self = .drop(connection: try reader.read())
+        case 25: self = .message(link: try reader.read(), try reader.read())
+        case 26: self = .closeLink(try reader.read(), code: try reader.read())
+        default: throw Malformed("kind of a request")
         }
     }
 }
 
-extension MessageWriter {
-    /// Takes a secret and appends it; nothing if it was taken before.
-    fileprivate mutating func append(block secret: SecretBox) {
-        guard let secret = secret.take() else { return append(block: []) }
-        secret.withBytes { append(block: $0) }
+extension PortKind: MessageField {}
+
+/// The writer takes the secret, and writes nothing if it was taken before.
+extension SecretBox: MessageField {
+    package func write(to writer: inout MessageWriter) {
+        guard let secret = take() else { return writer.append(block: []) }
+        secret.withBytes { writer.append(block: $0) }
+    }
+
+    package convenience init(from reader: inout MessageReader) throws(Malformed) {
+        self.init(Secret(try reader.read([UInt8].self)))
     }
 }
 
-extension LinkOrder {
-    /// The code is taken.
-    fileprivate func write(to writer: inout MessageWriter) {
+/// The code is taken.
+extension LinkOrder: MessageField {
+    package func write(to writer: inout MessageWriter) {
         switch security {
-        case .pairing(let code, let device):
-            writer.append(UInt8(0))
-            writer.append(block: code)
-            writer.append(text: device ?? "")
+        case .pairing(let code, let device): writer.append(fields: [UInt8(0), code, device])
         case .paired(let trusted):
             writer.append(UInt8(1))
-            writer.append(list: trusted.sorted()) { $0.append(text: $1) }
+            writer.append(list: trusted.sorted())
         }
-        for time in [times.setUp, times.ping, times.pong, times.answer] { writer.append(time) }
+        writer.append(fields: [times.setUp, times.ping, times.pong, times.answer])
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
-        let security: LinkSecurity
-        switch reader.number(UInt8.self) {
-        case 0:
-            guard let code = reader.block(), let device = reader.text() else { return nil }
-            security = .pairing(code: SecretBox(Secret(code)), device: device.isEmpty ? nil : device)
-        case 1:
-            guard let trusted = reader.list(maximum: RemoteMessage.maximumDevices, { $0.text() }) else { return nil }
-            security = .paired(trusted: Set(trusted))
-        default: return nil
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        switch try reader.read(UInt8.self) {
+        case 0: security = .pairing(code: try reader.read(), device: try reader.read())
+        case 1: security = .paired(trusted: Set(try reader.list(maximum: RemoteMessage.maximumDevices)))
+        default: throw Malformed("security of a link")
         }
         var times = RemoteLink.Times()
-        guard let setUp = reader.number(Int64.self), let ping = reader.number(Int64.self),
-            let pong = reader.number(Int64.self), let answer = reader.number(Int64.self)
-        else { return nil }
-        (times.setUp, times.ping, times.pong, times.answer) = (setUp, ping, pong, answer)
-        self.init(security, times)
+        (times.setUp, times.ping) = (try reader.read(), try reader.read())
+        (times.pong, times.answer) = (try reader.read(), try reader.read())
+        self.times = times
     }
 }
 
-extension RemoteAddress {
-    fileprivate func write(to writer: inout MessageWriter) {
+extension RemoteAddress: MessageField {
+    package func write(to writer: inout MessageWriter) {
         switch host {
-        case .four(let number):
-            writer.append(UInt8(4))
-            writer.append(number)
+        case .four(let number): writer.append(fields: [UInt8(4), number])
         case .six(let bytes, let scope):
             writer.append(UInt8(6))
-            for byte in bytes { writer.append(byte) }
+            writer.append(bytes)
             writer.append(scope)
         }
         writer.append(port)
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
+    package init(from reader: inout MessageReader) throws(Malformed) {
         let host: Host
-        switch reader.number(UInt8.self) {
-        case 4:
-            guard let number = reader.number(UInt32.self) else { return nil }
-            host = .four(number)
+        switch try reader.read(UInt8.self) {
+        case 4: host = .four(try reader.read())
         case 6:
-            let bytes = (0..<16).compactMap { _ in reader.number(UInt8.self) }
-            guard bytes.count == 16, let scope = reader.number(UInt32.self) else { return nil }
-            host = .six(bytes, scope: scope)
-        default: return nil
+            let bytes = try (0..<16).map { _ throws(Malformed) in try reader.read(UInt8.self) }
+            host = .six(bytes, scope: try reader.read())
+        default: throw Malformed("kind of an address")
         }
-        guard let port = reader.number(UInt16.self) else { return nil }
-        self.init(host: host, port: port)
+        self.init(host: host, port: try reader.read())
     }
 }
 
 // MARK: Reports
 
-extension RemoteReport {
+extension RemoteReport: FieldMessage {
     package var bytes: [UInt8] {
-        var writer: MessageWriter
         switch self {
-        case .opened(let socket, let port):
-            writer = MessageWriter(kind: 1)
-            writer.append(socket)
-            writer.append(port)
-        case .failed(let socket, let text):
-            writer = MessageWriter(kind: 2)
-            writer.append(socket)
-            writer.append(text: text)
-        case .datagram(let socket, let bytes, let sender):
-            writer = MessageWriter(kind: 3)
-            writer.append(socket)
-            writer.append(block: bytes)
-            sender.write(to: &writer)
+        case .opened(let socket, let port): MessageWriter(kind: 1, socket, port).bytes
+        case .failed(let socket, let text): MessageWriter(kind: 2, socket, text).bytes
+        case .datagram(let socket, let bytes, let sender): MessageWriter(kind: 3, socket, bytes, sender).bytes
         case .connection(let socket, let connection, let sender):
-            writer = MessageWriter(kind: 4)
-            writer.append(socket)
-            writer.append(connection)
-            sender.write(to: &writer)
-        case .spoke(let connection):
-            writer = MessageWriter(kind: 5)
-            writer.append(connection)
-        case .gone(let connection):
-            writer = MessageWriter(kind: 6)
-            writer.append(connection)
-        case .event(let link, .opened(let device)):
-            writer = MessageWriter(kind: 7)
-            writer.append(link)
-            writer.append(text: device)
-        case .event(let link, .message(let bytes)):
-            writer = MessageWriter(kind: 8)
-            writer.append(link)
-            writer.append(block: bytes)
-        case .event(let link, .ended(let ending)):
-            writer = MessageWriter(kind: 9)
-            writer.append(link)
-            ending.write(to: &writer)
+            MessageWriter(kind: 4, socket, connection, sender).bytes
+        case .spoke(let connection): MessageWriter(kind: 5, connection).bytes
+        case .gone(let connection): MessageWriter(kind: 6, connection).bytes
+        case .event(let link, .opened(let device)): MessageWriter(kind: 7, link, device).bytes
+        case .event(let link, .message(let bytes)): MessageWriter(kind: 8, link, bytes).bytes
+        case .event(let link, .ended(let ending)): MessageWriter(kind: 9, link, ending).bytes
         }
-        return writer.bytes
     }
 
     /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) {
-        var reader = MessageReader(bytes)
-        guard let kind = reader.number(UInt8.self), let number = reader.number(UInt32.self),
-            let report = Self.read(kind, number, &reader), reader.isAtEnd
-        else { return nil }
-        self = report
-    }
+    package init?(bytes: [UInt8]) { self.init(message: bytes) }
 
-    private static func read(_ kind: UInt8, _ number: UInt32, _ reader: inout MessageReader) -> RemoteReport? {
+    package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
+        let number: UInt32 = try reader.read()
         switch kind {
-        case 1: return reader.number(UInt16.self).map { .opened(socket: number, port: $0) }
-        case 2: return reader.text().map { .failed(socket: number, $0) }
-        case 3:
-            guard let bytes = reader.block(), let sender = RemoteAddress(&reader) else { return nil }
-            return .datagram(socket: number, bytes, sender)
-        case 4:
-            guard let connection = reader.number(UInt32.self), let sender = RemoteAddress(&reader) else { return nil }
-            return .connection(socket: number, connection, sender)
-        case 5: return .spoke(connection: number)
-        case 6: return .gone(connection: number)
-        case 7: return reader.text().map { .event(link: number, .opened(device: $0)) }
-        case 8: return reader.block().map { .event(link: number, .message($0)) }
-        case 9: return RemoteLink.Ending(&reader).map { .event(link: number, .ended($0)) }
-        default: return nil
+        case 1: self = .opened(socket: number, port: try reader.read())
+        case 2: self = .failed(socket: number, try reader.read())
+        case 3: self = .datagram(socket: number, try reader.read(), try reader.read())
+        case 4: self = .connection(socket: number, try reader.read(), try reader.read())
+        case 5: self = .spoke(connection: number)
+        case 6: self = .gone(connection: number)
+        case 7: self = .event(link: number, .opened(device: try reader.read()))
+        case 8: self = .event(link: number, .message(try reader.read()))
+        case 9: self = .event(link: number, .ended(try reader.read()))
+        default: throw Malformed("kind of a report")
         }
     }
 }
 
-extension RemoteLink.Ending {
-    fileprivate func write(to writer: inout MessageWriter) {
+extension RemoteLink.Ending: MessageField {
+    package func write(to writer: inout MessageWriter) {
         let (kind, code, text): (UInt8, UInt16, String) =
             switch self {
             case .closed(let code): (0, code, "")
@@ -329,14 +237,11 @@ extension RemoteLink.Ending {
             case .violation: (7, 0, "")
             case .failed(let text): (8, 0, text)
             }
-        writer.append(kind)
-        writer.append(code)
-        writer.append(text: text)
+        writer.append(fields: [kind, code, text])
     }
 
-    fileprivate init?(_ reader: inout MessageReader) {
-        guard let kind = reader.number(UInt8.self), let code = reader.number(UInt16.self), let text = reader.text()
-        else { return nil }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let (kind, code, text): (UInt8, UInt16, String) = (try reader.read(), try reader.read(), try reader.read())
         switch kind {
         case 0: self = .closed(code)
         case 1: self = .wrongCode
@@ -347,7 +252,7 @@ extension RemoteLink.Ending {
         case 6: self = .silent
         case 7: self = .violation
         case 8: self = .failed(text)
-        default: return nil
+        default: throw Malformed("ending of a link")
         }
     }
 }

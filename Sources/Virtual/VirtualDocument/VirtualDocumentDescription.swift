@@ -39,8 +39,6 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         package var answersInPlain = false
         /// Whether active authentication answers with n - s.
         package var signsComplement = false
-
-        package init() {}
     }
 
     /// The files by the names of their folder form, such as `DG1` or `CardAccess`.

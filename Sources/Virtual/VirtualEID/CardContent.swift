@@ -24,7 +24,7 @@ struct CardContent {
                     throw Malformed("keys[\(index)].content was used before")
                 }
                 guard (1...255).contains(key.id) else { throw Malformed("keys[\(index)].id is not from 1 to 255") }
-                keys[key.id] = try Self.key(key.id, content, "keys[\(index)].content")
+                keys[key.id] = try Self.key(content, "keys[\(index)].content")
             }
         }
         algorithms = CardAlgorithms(files)
@@ -69,19 +69,15 @@ struct CardContent {
     /// The keys of the default card. Parsing a key takes as long as using it.
     private static let defaultKeys = Result<[Int: CardKey], Malformed> { () throws(Malformed) in
         var keys: [Int: CardKey] = [:]
-        for entry in DefaultCard.keys { keys[entry.id] = try key(entry.id, Secret(digits: entry.content), "key") }
+        for entry in DefaultCard.keys { keys[entry.id] = try key(Secret(digits: entry.content), "key") }
         return keys
     }
 
-    private static func key(
-        _ id: Int,
-        _ content: borrowing Secret,
-        _ name: String
-    ) throws(Malformed) -> CardKey {
+    private static func key(_ content: borrowing Secret, _ name: String) throws(Malformed) -> CardKey {
         guard let key = try? ECPrivateKey(pkcs8: content) else {
             throw Malformed("\(name) is not a PKCS#8 key on a standardized elliptic curve")
         }
-        return CardKey(id: id, key: key)
+        return CardKey(key)
     }
 
     private static func check(_ description: VirtualEIDDescription) throws(Malformed) {

@@ -95,11 +95,7 @@ struct Authority {
 
 /// One private key of the card.
 final class CardKey: Sendable {
-    let id: Int
     let key: ECPrivateKey
 
-    init(id: Int, key: consuming ECPrivateKey) {
-        self.id = id
-        self.key = key
-    }
+    init(_ key: consuming ECPrivateKey) { self.key = key }
 }

@@ -2,6 +2,7 @@
 import Foundation
 import TestSupport
 import Testing
+import Text
 
 @testable import Host
 
@@ -147,7 +148,7 @@ struct ConfigurationTests {
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.documentAnchors == "/srv/csca")
         #expect(configuration.requiresDocumentCRLs)
-        #expect(configuration.date == Day(year: 2028, month: 2, day: 29))
+        #expect(configuration.date == CalendarDay(year: 2028, month: 2, day: 29))
         #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
         #expect(configuration.allowsDeveloperMode && configuration.allowsAutomaticPINs)
         #expect(configuration.allowsPrivateMPinServers)

@@ -30,7 +30,6 @@ struct DataGroupTests {
         #expect(issuance.authority == "PASSPORT OFFICE ZENITH")
         #expect(issuance.date == "2026-01-15")
         #expect(issuance.endorsements == "NONE")
-        #expect(issuance.personalizationSystem == "PRINTER-7")
     }
 
     @Test("the persons to notify are read")

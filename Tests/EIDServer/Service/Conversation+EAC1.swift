@@ -200,7 +200,7 @@ extension SecurityInfos {
     var chipAuthenticationCurve: Curve? {
         guard let info = chipAuthenticationInfo else { return nil }
         let parameters = chipAuthenticationDomainParameters.first {
-            $0.id == info.keyID || $0.id == nil || info.keyID == nil
+            $0.keyID == info.keyID || $0.keyID == nil || info.keyID == nil
         }
         return parameters?.standardized.flatMap { UInt8(exactly: $0) }.flatMap(Curve.init(rawValue:))
     }

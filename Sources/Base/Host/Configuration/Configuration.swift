@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Text
+package import Text
 
 /// The settings of badged.conf(5). Every line is optional. Each section is read in a file of its own.
 package struct Configuration: Sendable, Equatable {
@@ -30,7 +30,7 @@ package struct Configuration: Sendable, Equatable {
     /// `[eid] automatic_pin`: whether cards that are not virtual may get a PIN without a person.
     package var allowsAutomaticPINs = false
     /// `[eid] date`: the day for which certificates are checked, instead of today; for tests.
-    package var date: Day?
+    package var date: CalendarDay?
     /// `[documents] anchors`: the folder with the authorities of passports and other electronic documents.
     package var documentAnchors = Self.defaultDocumentAnchors
     /// The default folder; it may be missing.

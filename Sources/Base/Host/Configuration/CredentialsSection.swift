@@ -51,7 +51,7 @@ package struct CredentialConfiguration: Sendable, Equatable {
         },
         "aliro_subgroup": { all, value throws(StartError) in all.credentials.aliroSubgroup = try value.identifier() },
         "aliro_credentials": { all, value throws(StartError) in
-            all.credentials.aliroCredentials = try value.optional(ConfigurationValue.credentialKeys) ?? []
+            all.credentials.aliroCredentials = try value.optional(ConfigurationValue.compressedKeys) ?? []
         },
         "allow_list": { all, value throws(StartError) in
             all.credentials.allowList = try value.optional(ConfigurationValue.absolutePath)
@@ -92,8 +92,8 @@ extension ConfigurationValue {
         return issuers
     }
 
-    /// Compressed keys of credentials.
-    fileprivate func credentialKeys() throws(StartError) -> [[UInt8]] {
+    /// Compressed keys of credentials or cards.
+    func compressedKeys() throws(StartError) -> [[UInt8]] {
         let keys = words.compactMap(Self.compressedKey)
         guard keys.count == words.count else {
             throw refuse("a comma-separated list of compressed keys (66 hexadecimal digits)")

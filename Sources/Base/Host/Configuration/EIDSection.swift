@@ -53,12 +53,12 @@ extension ConfigurationValue {
     }
 
     /// A day as `yyyy-MM-dd`. Certificates of cards have days of the years 2000 to 2099.
-    fileprivate func day() throws(StartError) -> Day {
+    fileprivate func day() throws(StartError) -> CalendarDay {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         let digits = parts.joined().utf8
         guard parts.map(\.count) == [4, 2, 2], digits.allSatisfy({ (0x30...0x39).contains($0) }),
             let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
-            let date = Day(year: year, month: month, day: day)
+            (2000...2099).contains(year), let date = CalendarDay(year: year, month: month, day: day)
         else { throw refuse("a day as in 2026-11-21, of the years 2000 to 2099") }
         return date
     }
@@ -71,17 +71,4 @@ package enum ProxyChoice: Sendable, Equatable {
     case environment
     /// Through the HTTP proxy at this address, `http://HOST:PORT`.
     case address(String)
-}
-
-/// A day of the years 2000 to 2099.
-package struct Day: Sendable, Equatable {
-    package let year: Int
-    package let month: Int
-    package let day: Int
-
-    /// Makes a day; nil if there is no such day.
-    package init?(year: Int, month: Int, day: Int) {
-        guard (2000...2099).contains(year), CalendarDay(year: year, month: month, day: day) != nil else { return nil }
-        (self.year, self.month, self.day) = (year, month, day)
-    }
 }

@@ -24,8 +24,6 @@ package struct KeysConfiguration: Sendable, Equatable {
         case no
     }
 
-    package init() {}
-
     static let table: Configuration.KeyTable = [
         "issuer": { all, value throws(StartError) in all.keys.issuer = try value.optional(ConfigurationValue.issuer) },
         "issuer_keys": { all, value throws(StartError) in

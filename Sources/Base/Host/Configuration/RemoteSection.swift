@@ -12,8 +12,6 @@ package struct RemoteConfiguration: Sendable, Equatable {
     /// `name`: the name of this host for other devices; nil: its host name.
     package var name: String?
 
-    package init() {}
-
     static let table: Configuration.KeyTable = [
         "enabled": { all, value throws(StartError) in all.remote.isEnabled = try value.bool() },
         "share": { all, value throws(StartError) in all.remote.isShared = try value.bool() },

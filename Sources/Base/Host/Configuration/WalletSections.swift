@@ -6,7 +6,7 @@ extension Configuration {
     static let walletKeys: Configuration.KeyTable = [
         "card_authorities": { all, value throws(StartError) in all.cardAuthorities = try value.cardAuthorities() },
         "cards": { all, value throws(StartError) in
-            all.pinnedCards = try value.optional(ConfigurationValue.cardKeys) ?? []
+            all.pinnedCards = try value.optional(ConfigurationValue.compressedKeys) ?? []
         },
         "node": { all, value throws(StartError) in all.node.address = try value.optional(ConfigurationValue.webAddress)
         },
@@ -38,15 +38,6 @@ extension ConfigurationValue {
         return keys
     }
 
-    /// Keys of single cards.
-    fileprivate func cardKeys() throws(StartError) -> [[UInt8]] {
-        let keys = words.compactMap(Self.compressedKey)
-        guard keys.count == words.count else {
-            throw refuse("a comma-separated list of compressed keys (66 hexadecimal digits)")
-        }
-        return keys
-    }
-
     /// The address of a server on the web. Whether it can be used is checked later.
     fileprivate func webAddress() throws(StartError) -> String {
         guard text.hasPrefix("https://") || text.hasPrefix("http://") else { throw refuse("https://HOST") }
@@ -70,6 +61,4 @@ package struct NodeConfiguration: Sendable, Equatable {
     package var authorityFile: String?
     /// `http_callbacks`: whether callbacks may use http on this computer.
     package var allowsHTTPCallbacks = false
-
-    package init() {}
 }

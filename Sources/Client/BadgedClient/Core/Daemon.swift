@@ -22,13 +22,11 @@ extension DaemonInfo {
             throw Malformed("VersionInfo")
         }
         let badged = json["badged"]
-        self.init(
-            name: name,
-            version: version["Implementation-Version"]?.string ?? "",
-            protocolVersion: badged?["protocol"]?.int,
-            drivers: badged?["drivers"]?.strings ?? [],
-            scanners: badged?["scanners"]?.strings ?? []
-        )
+        self.name = name
+        self.version = version["Implementation-Version"]?.string ?? ""
+        protocolVersion = badged?["protocol"]?.int
+        drivers = badged?["drivers"]?.strings ?? []
+        scanners = badged?["scanners"]?.strings ?? []
     }
 }
 
@@ -86,18 +84,16 @@ public struct HealthCheck: Sendable, Equatable {
 extension HealthCheck {
     init?(_ json: JSON) {
         guard let name = json["name"]?.string, let isOK = json["ok"]?.bool else { return nil }
-        self.init(
-            name: name,
-            isOK: isOK,
-            isUnknown: json["unknown"]?.bool ?? false,
-            isOptional: json["optional"]?.bool ?? false,
-            cause: json["cause"]?.string,
-            advice: json["advice"]?.string,
-            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) },
-            state: json["state"]?.string,
-            trustAnchors: name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil,
-            folder: json["folder"]?.string
-        )
+        self.name = name
+        self.isOK = isOK
+        isUnknown = json["unknown"]?.bool ?? false
+        isOptional = json["optional"]?.bool ?? false
+        cause = json["cause"]?.string
+        advice = json["advice"]?.string
+        errorAge = json["errorAgo"]?.int.map { .milliseconds($0) }
+        state = json["state"]?.string
+        trustAnchors = name == TrustAnchorReport.checkName ? TrustAnchorReport(json) : nil
+        folder = json["folder"]?.string
     }
 }
 
@@ -112,14 +108,10 @@ public struct TrustAnchorReport: Sendable, Equatable {
     public var lastDay: String?
     /// The number of link certificates that badged has learnt from services.
     public var linksLearnt = 0
-}
 
-extension TrustAnchorReport {
     init(_ json: JSON) {
-        self.init(
-            newest: json["newest"]?.string,
-            lastDay: json["lastDay"]?.string,
-            linksLearnt: json["linksLearnt"]?.int ?? 0
-        )
+        newest = json["newest"]?.string
+        lastDay = json["lastDay"]?.string
+        linksLearnt = json["linksLearnt"]?.int ?? 0
     }
 }

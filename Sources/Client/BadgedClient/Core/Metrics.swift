@@ -56,12 +56,10 @@ public struct MetricFamily: Sendable, Equatable {
 extension MetricFamily {
     init?(_ json: JSON) {
         guard let name = json["name"]?.string, let type = json["type"]?.string else { return nil }
-        self.init(
-            name: name,
-            type: type,
-            help: json["help"]?.string ?? "",
-            samples: (json["samples"]?.array ?? []).compactMap(Sample.init)
-        )
+        self.name = name
+        self.type = type
+        help = json["help"]?.string ?? ""
+        samples = (json["samples"]?.array ?? []).compactMap(Sample.init)
     }
 }
 

@@ -35,15 +35,13 @@ public struct Reader: ServerMessage, NamedMessage {
     }
 
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            name: try json.required("name", as: \.string),
-            isAttached: json["attached"]?.bool ?? false,
-            isInsertable: json["insertable"]?.bool ?? false,
-            hasKeypad: json["keypad"]?.bool ?? false,
-            isRemote: json["remote"]?.bool ?? false,
-            isBusy: json["busy"]?.bool ?? false,
-            card: json["card"].flatMap(Card.init)
-        )
+        name = try json.required("name", as: \.string)
+        isAttached = json["attached"]?.bool ?? false
+        isInsertable = json["insertable"]?.bool ?? false
+        hasKeypad = json["keypad"]?.bool ?? false
+        isRemote = json["remote"]?.bool ?? false
+        isBusy = json["busy"]?.bool ?? false
+        card = json["card"].flatMap(Card.init)
     }
 
     /// A reader inside another message; nil when it has no name.

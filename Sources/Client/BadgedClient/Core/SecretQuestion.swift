@@ -50,14 +50,12 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
 extension SecretQuestion {
     init(_ json: JSON) throws(Malformed) {
         let kind = try json.required("msg") { $0.string.flatMap { SecretKind(rawValue: String($0.dropFirst(6))) } }
-        self.init(
-            kind: kind,
-            reader: try json.required("reader", as: Reader.init(entry:)),
-            error: json["error"]?.string,
-            number: json["question"]?.int,
-            retryCounter: json["retryCounter"]?.int,
-            userID: json["userId"]?.string
-        )
+        self.kind = kind
+        reader = try json.required("reader", as: Reader.init(entry:))
+        error = json["error"]?.string
+        number = json["question"]?.int
+        retryCounter = json["retryCounter"]?.int
+        userID = json["userId"]?.string
     }
 }
 

@@ -24,11 +24,9 @@ public struct WorkflowStatus: ServerMessage, NamedMessage {
     }
 
     init(_ json: JSON) {
-        self.init(
-            workflow: json["workflow"]?.string,
-            progress: json["progress"]?.int,
-            state: json["state"]?.string
-        )
+        workflow = json["workflow"]?.string
+        progress = json["progress"]?.int
+        state = json["state"]?.string
     }
 }
 

@@ -88,10 +88,8 @@ public struct Credential: ServerMessage, NamedMessage {
 
 extension Credential {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            reader: try json.required("reader", as: \.string),
-            technology: try json.required("protocol", as: \.string)
-        )
+        reader = try json.required("reader", as: \.string)
+        technology = try json.required("protocol", as: \.string)
         (number, time) = (json["number"]?.int, json["time"]?.int.map(Int64.init))
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
@@ -132,13 +130,11 @@ extension Credential.Certificate {
     /// nil for a message without a certificate.
     fileprivate init?(_ json: JSON) {
         guard let state = json["state"]?.string else { return nil }
-        self.init(
-            state: state,
-            issuer: json["issuer"]?.string ?? "",
-            subject: json["subject"]?.string ?? "",
-            from: json["from"]?.string ?? "",
-            to: json["to"]?.string ?? ""
-        )
+        self.state = state
+        issuer = json["issuer"]?.string ?? ""
+        subject = json["subject"]?.string ?? ""
+        from = json["from"]?.string ?? ""
+        to = json["to"]?.string ?? ""
     }
 }
 
@@ -155,11 +151,9 @@ public struct CredentialStatus: ServerMessage, NamedMessage {
 
 extension CredentialStatus {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            isWatching: try json.required("watching", as: \.bool),
-            isValidated: json["validated"]?.bool ?? false,
-            issuers: json["issuers"]?.int ?? 0
-        )
+        isWatching = try json.required("watching", as: \.bool)
+        isValidated = json["validated"]?.bool ?? false
+        issuers = json["issuers"]?.int ?? 0
     }
 }
 

@@ -138,12 +138,10 @@ extension DocumentResult.Check {
 extension DocumentResult.Group {
     init?(_ json: JSON) {
         guard let number = json["group"]?.int, let state = json["state"]?.string else { return nil }
-        self.init(
-            number: number,
-            state: state,
-            length: json["bytes"]?.int,
-            content: json["data"]?.string.flatMap { Base64.standard.decode($0) }
-        )
+        self.number = number
+        self.state = state
+        length = json["bytes"]?.int
+        content = json["data"]?.string.flatMap { Base64.standard.decode($0) }
     }
 }
 

@@ -43,13 +43,11 @@ public struct DocumentQuestion: ServerMessage, NamedMessage {
 extension DocumentQuestion {
     /// A question without `passwords` is about another kind of card.
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            reader: try json.required("reader", as: Reader.init(entry:)),
-            acceptsCAN: try json.required("passwords", as: \.strings).contains("can"),
-            error: json["error"]?.string,
-            message: json["message"]?.string,
-            number: json["question"]?.int
-        )
+        reader = try json.required("reader", as: Reader.init(entry:))
+        acceptsCAN = try json.required("passwords", as: \.strings).contains("can")
+        error = json["error"]?.string
+        message = json["message"]?.string
+        number = json["question"]?.int
     }
 }
 
@@ -135,14 +133,12 @@ public struct DocumentAnchorReport: ServerMessage, NamedMessage {
 
 extension DocumentAnchorReport {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            folder: try json.required("folder", as: \.string),
-            authorities: try json.required("authorities", as: \.int),
-            countries: json["countries"]?.strings ?? [],
-            links: json["links"]?.int ?? 0,
-            revocationLists: json["crls"]?.int ?? 0,
-            newest: json["newest"]?.string,
-            warnings: json["warnings"]?.strings ?? []
-        )
+        folder = try json.required("folder", as: \.string)
+        authorities = try json.required("authorities", as: \.int)
+        countries = json["countries"]?.strings ?? []
+        links = json["links"]?.int ?? 0
+        revocationLists = json["crls"]?.int ?? 0
+        newest = json["newest"]?.string
+        warnings = json["warnings"]?.strings ?? []
     }
 }

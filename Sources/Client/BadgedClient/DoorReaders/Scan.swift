@@ -23,13 +23,11 @@ public struct ScanStatus: ServerMessage, NamedMessage {
 
 extension ScanStatus {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            isWanted: try json.required("wanted", as: \.bool),
-            isListening: try json.required("radio", as: \.bool),
-            backend: json["backend"]?.string,
-            error: json["error"]?.string,
-            errorAge: json["errorAgo"]?.int.map { .milliseconds($0) }
-        )
+        isWanted = try json.required("wanted", as: \.bool)
+        isListening = try json.required("radio", as: \.bool)
+        backend = json["backend"]?.string
+        error = json["error"]?.string
+        errorAge = json["errorAgo"]?.int.map { .milliseconds($0) }
     }
 }
 
@@ -103,14 +101,12 @@ public struct Advertisement: ServerMessage, NamedMessage {
 
 extension Advertisement {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            adapter: json["adapter"]?.string ?? "",
-            address: try json.required("address", as: \.string),
-            addressType: try json.required("addressType", as: \.string),
-            data: try json.required("data") { $0.string.flatMap { Hex.decode($0) } },
-            rssi: json["rssi"]?.int,
-            isScanResponse: json["scanResponse"]?.bool ?? false,
-            lost: json["lost"]?.int ?? 0
-        )
+        adapter = json["adapter"]?.string ?? ""
+        address = try json.required("address", as: \.string)
+        addressType = try json.required("addressType", as: \.string)
+        data = try json.required("data") { $0.string.flatMap { Hex.decode($0) } }
+        rssi = json["rssi"]?.int
+        isScanResponse = json["scanResponse"]?.bool ?? false
+        lost = json["lost"]?.int ?? 0
     }
 }

@@ -28,16 +28,14 @@ extension AccessRights {
         guard let chat = json["chat"], let required = chat["required"]?.strings,
             let optional = chat["optional"]?.strings, let effective = chat["effective"]?.strings
         else { throw Malformed("chat") }
-        self.init(
-            required: required,
-            optional: optional,
-            effective: effective,
-            transactionInfo: json["transactionInfo"]?.string,
-            requiredAge: json["aux"]?["requiredAge"]?.string.flatMap { Int($0) },
-            ageVerificationDate: json["aux"]?["ageVerificationDate"]?.string,
-            validityDate: json["aux"]?["validityDate"]?.string,
-            communityID: json["aux"]?["communityId"]?.string
-        )
+        self.required = required
+        self.optional = optional
+        self.effective = effective
+        transactionInfo = json["transactionInfo"]?.string
+        requiredAge = json["aux"]?["requiredAge"]?.string.flatMap { Int($0) }
+        ageVerificationDate = json["aux"]?["ageVerificationDate"]?.string
+        validityDate = json["aux"]?["validityDate"]?.string
+        communityID = json["aux"]?["communityId"]?.string
     }
 }
 
@@ -63,16 +61,14 @@ extension ServiceCertificate {
             throw Malformed("description")
         }
         func text(_ key: String) -> String { description[key]?.string ?? "" }
-        self.init(
-            subjectName: name,
-            subjectURL: text("subjectUrl"),
-            issuerName: text("issuerName"),
-            issuerURL: text("issuerUrl"),
-            termsOfUsage: text("termsOfUsage"),
-            purpose: text("purpose"),
-            effectiveDate: json["validity"]?["effectiveDate"]?.string ?? "",
-            expirationDate: json["validity"]?["expirationDate"]?.string ?? ""
-        )
+        subjectName = name
+        subjectURL = text("subjectUrl")
+        issuerName = text("issuerName")
+        issuerURL = text("issuerUrl")
+        termsOfUsage = text("termsOfUsage")
+        purpose = text("purpose")
+        effectiveDate = json["validity"]?["effectiveDate"]?.string ?? ""
+        expirationDate = json["validity"]?["expirationDate"]?.string ?? ""
     }
 }
 

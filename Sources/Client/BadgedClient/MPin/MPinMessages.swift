@@ -47,15 +47,13 @@ public struct MPinQuestion: ServerMessage, NamedMessage {
 
 extension MPinQuestion {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            isNew: json["msg"]?.string == "ENTER_NEW_PIN",
-            userID: json["userId"]?.string ?? "",
-            backend: json["backend"]?.string ?? "",
-            factor: try json.required("factor", as: \.int),
-            pinLength: json["pinLength"]?.int,
-            error: json["error"]?.string,
-            number: json["question"]?.int
-        )
+        isNew = json["msg"]?.string == "ENTER_NEW_PIN"
+        userID = json["userId"]?.string ?? ""
+        backend = json["backend"]?.string ?? ""
+        factor = try json.required("factor", as: \.int)
+        pinLength = json["pinLength"]?.int
+        error = json["error"]?.string
+        number = json["question"]?.int
         isOptional = json["optional"]?.bool ?? false
     }
 }

@@ -16,12 +16,10 @@ extension PairingResult {
     /// nil for the message with which a pairing begins.
     fileprivate init?(_ json: JSON) throws(Malformed) {
         guard json["success"] != nil else { return nil }
-        self.init(
-            success: try json.required("success", as: \.bool),
-            error: json["error"]?.string,
-            fingerprint: json["fingerprint"]?.string,
-            name: json["name"]?.string
-        )
+        success = try json.required("success", as: \.bool)
+        error = json["error"]?.string
+        fingerprint = json["fingerprint"]?.string
+        name = json["name"]?.string
     }
 }
 
@@ -51,11 +49,9 @@ public struct PairingCode: ServerMessage, SecretMessage {
 
 extension PairingCode {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            code: try json.required("code", as: \.string),
-            fingerprint: try json.required("fingerprint", as: \.string),
-            seconds: try json.required("seconds", as: \.int)
-        )
+        code = try json.required("code", as: \.string)
+        fingerprint = try json.required("fingerprint", as: \.string)
+        seconds = try json.required("seconds", as: \.int)
     }
 }
 
@@ -81,13 +77,11 @@ public struct PairingCodeQuestion: ServerMessage, NamedMessage {
 
 extension PairingCodeQuestion {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            name: try json.required("name", as: \.string),
-            fingerprint: try json.required("fingerprint", as: \.string),
-            ownFingerprint: try json.required("ownFingerprint", as: \.string),
-            error: json["error"]?.string,
-            number: json["question"]?.int
-        )
+        name = try json.required("name", as: \.string)
+        fingerprint = try json.required("fingerprint", as: \.string)
+        ownFingerprint = try json.required("ownFingerprint", as: \.string)
+        error = json["error"]?.string
+        number = json["question"]?.int
     }
 }
 

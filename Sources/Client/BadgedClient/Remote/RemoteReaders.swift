@@ -19,14 +19,12 @@ extension RemoteDevice {
     /// An entry of REMOTE; nil when it has no fingerprint.
     fileprivate init?(_ json: JSON) {
         guard let fingerprint = json["fingerprint"]?.string else { return nil }
-        self.init(
-            fingerprint: fingerprint,
-            name: json["name"]?.string ?? "",
-            isPaired: json["paired"]?.bool ?? false,
-            isConnected: json["connected"]?.bool ?? false,
-            isPairing: json["pairing"]?.bool,
-            isRefusing: json["refuses"]?.bool ?? false
-        )
+        self.fingerprint = fingerprint
+        name = json["name"]?.string ?? ""
+        isPaired = json["paired"]?.bool ?? false
+        isConnected = json["connected"]?.bool ?? false
+        isPairing = json["pairing"]?.bool
+        isRefusing = json["refuses"]?.bool ?? false
     }
 }
 
@@ -53,15 +51,13 @@ public struct RemoteReaders: ServerMessage, NamedMessage {
 
 extension RemoteReaders {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            isEnabled: try json.required("enabled", as: \.bool),
-            isShared: try json.required("share", as: \.bool),
-            fingerprint: json["fingerprint"]?.string,
-            lenders: (json["lenders"]?.array ?? []).compactMap(RemoteDevice.init),
-            borrowers: (json["borrowers"]?.array ?? []).compactMap(RemoteDevice.init),
-            used: json["used"]?.strings ?? [],
-            isPairing: json["pairing"]?.bool ?? false
-        )
+        isEnabled = try json.required("enabled", as: \.bool)
+        isShared = try json.required("share", as: \.bool)
+        fingerprint = json["fingerprint"]?.string
+        lenders = (json["lenders"]?.array ?? []).compactMap(RemoteDevice.init)
+        borrowers = (json["borrowers"]?.array ?? []).compactMap(RemoteDevice.init)
+        used = json["used"]?.strings ?? []
+        isPairing = json["pairing"]?.bool ?? false
     }
 }
 

@@ -51,12 +51,10 @@ public struct FlowError: Error, Sendable, Equatable {
 
     init?(_ json: JSON) {
         guard let code = json["code"]?.string else { return nil }
-        self.init(
-            code: code,
-            internalCode: json["internalCode"]?.string ?? "",
-            message: json["message"]?.string ?? "",
-            change: json["change"]?.string
-        )
+        self.code = code
+        internalCode = json["internalCode"]?.string ?? ""
+        message = json["message"]?.string ?? ""
+        change = json["change"]?.string
     }
 }
 
@@ -104,10 +102,8 @@ public struct RequestAcknowledged: ServerMessage, NamedMessage {
     public init(context: FlowContext, entity: FlowEntity) { (self.context, self.entity) = (context, entity) }
 
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            context: try json.required("workflowContext", as: FlowContext.init),
-            entity: try json.required("contextEntity", as: FlowEntity.init)
-        )
+        context = try json.required("workflowContext", as: FlowContext.init)
+        entity = try json.required("contextEntity", as: FlowEntity.init)
     }
 }
 
@@ -139,11 +135,9 @@ public struct InvalidValue: ServerMessage, Verdict {
 
 extension InvalidValue {
     init(_ json: JSON) {
-        self.init(
-            kind: json["msg"]?.string == "INVALID_PUK" ? .puk : .pin,
-            userID: json["userId"]?.string ?? "",
-            retryCounter: json["retryCounter"]?.int
-        )
+        kind = json["msg"]?.string == "INVALID_PUK" ? .puk : .pin
+        userID = json["userId"]?.string ?? ""
+        retryCounter = json["retryCounter"]?.int
     }
 }
 

@@ -18,16 +18,12 @@ public struct DeviceRegistration: ServerMessage, NamedMessage {
 
     /// The address of the device key, in the form of EIP-55.
     public var address: String? { apiParams["address"]?.string }
-}
 
-extension DeviceRegistration {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            userID: json["userId"]?.string ?? "",
-            apiParams: try json.required("apiParams") { $0.members == nil ? nil : $0 },
-            error: json["error"]?.string,
-            number: json["question"]?.int
-        )
+        userID = json["userId"]?.string ?? ""
+        apiParams = try json.required("apiParams") { $0.members == nil ? nil : $0 }
+        error = json["error"]?.string
+        number = json["question"]?.int
     }
 }
 
@@ -58,12 +54,10 @@ extension DataToVerify {
             signing = SigningData(member)
             if signing == nil { throw Malformed("signing") }
         }
-        self.init(
-            context: try json.required("workflowContext", as: FlowContext.init),
-            entity: try json.required("contextEntity", as: FlowEntity.init),
-            signing: signing,
-            number: json["question"]?.int
-        )
+        context = try json.required("workflowContext", as: FlowContext.init)
+        entity = try json.required("contextEntity", as: FlowEntity.init)
+        self.signing = signing
+        number = json["question"]?.int
     }
 }
 
@@ -115,11 +109,9 @@ public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
 
 extension PaperWallet {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            userID: json["userId"]?.string ?? "",
-            mnemonics: try json.required("mnemonics", as: \.strings),
-            number: json["question"]?.int
-        )
+        userID = json["userId"]?.string ?? ""
+        mnemonics = try json.required("mnemonics", as: \.strings)
+        number = json["question"]?.int
     }
 }
 
@@ -152,12 +144,10 @@ extension WordsQuestion {
         } else {
             wanted = .all(try json.required("count", as: \.int))
         }
-        self.init(
-            userID: json["userId"]?.string ?? "",
-            wanted: wanted,
-            error: json["error"]?.string,
-            number: json["question"]?.int
-        )
+        userID = json["userId"]?.string ?? ""
+        self.wanted = wanted
+        error = json["error"]?.string
+        number = json["question"]?.int
     }
 }
 
@@ -181,11 +171,9 @@ public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
 
 extension NewPUK {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            userID: json["userId"]?.string ?? "",
-            puk: try json.required("puk", as: \.string),
-            number: json["question"]?.int
-        )
+        userID = json["userId"]?.string ?? ""
+        puk = try json.required("puk", as: \.string)
+        number = json["question"]?.int
     }
 }
 
@@ -204,11 +192,9 @@ public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
 
 extension SessionKey {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            userID: json["userId"]?.string ?? "",
-            address: try json.required("address", as: \.string),
-            privateKey: try json.required("privateKey", as: \.string),
-            number: json["question"]?.int
-        )
+        userID = json["userId"]?.string ?? ""
+        address = try json.required("address", as: \.string)
+        privateKey = try json.required("privateKey", as: \.string)
+        number = json["question"]?.int
     }
 }

@@ -56,17 +56,15 @@ public struct WalletResult: Sendable, Equatable {
     }
 
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            operation: try json.required("operation", as: \.string),
-            code: try json.required("code", as: \.int),
-            message: json["message"]?.string ?? "",
-            account: json["account"]?.string,
-            publicKey: json["publicKey"]?.string,
-            transactionID: json["txId"]?.string,
-            signature: json["sign"]?.string,
-            callbackError: json["callbackError"]?.string,
-            callback: json["callback"]?.string
-        )
+        operation = try json.required("operation", as: \.string)
+        code = try json.required("code", as: \.int)
+        message = json["message"]?.string ?? ""
+        account = json["account"]?.string
+        publicKey = json["publicKey"]?.string
+        transactionID = json["txId"]?.string
+        signature = json["sign"]?.string
+        callbackError = json["callbackError"]?.string
+        callback = json["callback"]?.string
     }
 
     public var isSuccess: Bool { code == 1 }
@@ -92,14 +90,12 @@ public struct WalletReady: ServerMessage, NamedMessage {
 
 extension WalletReady {
     init(_ json: JSON) throws(Malformed) {
-        self.init(
-            mode: try json.required("mode", as: \.string),
-            dappName: json["dappName"]?.string ?? "",
-            chainID: json["chainId"]?.string,
-            hasNode: json["node"]?.bool ?? false,
-            account: json["account"]?.string,
-            publicKey: json["publicKey"]?.string
-        )
+        mode = try json.required("mode", as: \.string)
+        dappName = json["dappName"]?.string ?? ""
+        chainID = json["chainId"]?.string
+        hasNode = json["node"]?.bool ?? false
+        account = json["account"]?.string
+        publicKey = json["publicKey"]?.string
     }
 }
 

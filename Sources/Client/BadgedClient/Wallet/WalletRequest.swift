@@ -43,23 +43,21 @@ extension WalletRequest {
         let actions = list.compactMap(WalletAction.init)
         // An action that cannot be read cannot be shown, so it must not be signed.
         guard actions.count == list.count else { throw Malformed("actions") }
-        self.init(
-            operation: try json.required("operation", as: \.string),
-            dappName: try json.required("dapp") { $0["name"]?.string },
-            dappIcon: json["dapp"]?["icon"]?.string,
-            info: json["info"]?.string,
-            userName: json["userName"]?.string,
-            callback: json["callback"]?.string,
-            chainID: json["chainId"]?.string,
-            account: json["account"]?.string,
-            permission: json["permission"]?.string,
-            text: json["text"]?.string,
-            actions: actions,
-            expiration: json["expiration"]?.string,
-            digest: try json.required("digest", as: \.string),
-            error: json["error"]?.string,
-            number: json["question"]?.int
-        )
+        operation = try json.required("operation", as: \.string)
+        dappName = try json.required("dapp") { $0["name"]?.string }
+        dappIcon = json["dapp"]?["icon"]?.string
+        info = json["info"]?.string
+        userName = json["userName"]?.string
+        callback = json["callback"]?.string
+        chainID = json["chainId"]?.string
+        account = json["account"]?.string
+        permission = json["permission"]?.string
+        text = json["text"]?.string
+        self.actions = actions
+        expiration = json["expiration"]?.string
+        digest = try json.required("digest", as: \.string)
+        error = json["error"]?.string
+        number = json["question"]?.int
     }
 }
 

@@ -78,10 +78,6 @@ package struct KeycardProfile: CardProfile {
     /// Whether badged trusts the certificate of a 4.0 card; nil for a card without one in its answer to SELECT.
     package var isTrusted: Bool?
 
-    package init(info: KeycardInfo, status: KeycardStatus? = nil, isTrusted: Bool? = nil) {
-        (self.info, self.status, self.isTrusted) = (info, status, isTrusted)
-    }
-
     package var members: [JSON.Member] {
         func number(_ value: Int?) -> JSON { value.map { .number(String($0)) } ?? .null }
         return [

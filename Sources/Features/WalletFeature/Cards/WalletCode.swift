@@ -129,93 +129,62 @@ extension Failure {
 
     /// The failure of a step with the card. The loss of a card is a failure only where the step must not be repeated.
     init(_ error: KeycardError, at step: StaticString) {
+        var place = "\(step)"
+        if case .status(let status) = error { place += " \(Self.hex(status.value))" }
+        if case .channelLost(let status) = error { place += " \(Self.hex(status.value))" }
+        let (code, text) = Self.reason(error)
+        self.init(code, text, at: place)
+    }
+
+    private static func reason(_ error: KeycardError) -> (WalletCode, String) {
         switch error {
         case .card(let error):
-            self.init(
-                .cardLost,
-                "The card did not answer: \(error); put it on the reader again, and start again",
-                at: "\(step)"
-            )
-        case .status(let status):
-            self.init(
-                .cardFailed,
-                "The card refused a command: take it out and try again",
-                at: "\(step) \(Self.hex(status.value))"
-            )
-        case .channelLost(let status):
-            self.init(
-                .cardFailed,
-                "The card has ended its secure channel: take it out and try again",
-                at: "\(step) \(Self.hex(status.value))"
-            )
+            (.cardLost, "The card did not answer: \(error); put it on the reader again, and start again")
+        case .status: (.cardFailed, "The card refused a command: take it out and try again")
+        case .channelLost: (.cardFailed, "The card has ended its secure channel: take it out and try again")
         case .malformed(let text):
-            self.init(
+            (
                 .cardFailed,
-                "The card does not follow its protocol (\(text)): take it out and try again, or use another card",
-                at: "\(step)"
+                "The card does not follow its protocol (\(text)): take it out and try again, or use another card"
             )
-        case .noChannel, .wrongState, .wrongForm, .crypto:
-            self.init(
-                .cardFailed,
-                "The card cannot be used (\(Self.text(error))): take it out and try again",
-                at: "\(step)"
-            )
-        case .noApplet:
-            self.init(.unsupportedCard, "The card has no Keycard applet: use a Keycard", at: "\(step)")
+        case .noChannel: (.cardFailed, unusable("there is no secure channel"))
+        case .wrongState: (.cardFailed, unusable("the state of the card differs from the reported one"))
+        case .wrongForm: (.cardFailed, unusable("a value has a wrong form"))
+        case .crypto: (.cardFailed, unusable("a cryptographic step failed"))
+        case .noApplet: (.unsupportedCard, "The card has no Keycard applet: use a Keycard")
         case .unsupported:
-            self.init(
-                .unsupportedCard,
-                "The version of the card does not have this function: use another card",
-                at: "\(step)"
-            )
+            (.unsupportedCard, "The version of the card does not have this function: use another card")
         case .wrongPairingPassword:
-            self.init(
-                .cardFailed,
-                "The card does not know the pairing password: start again and type the right one",
-                at: "\(step)"
-            )
+            (.cardFailed, "The card does not know the pairing password: start again and type the right one")
         case .noFreeSlot:
-            self.init(
+            (
                 .noFreePairingSlot,
                 "All pairing slots of the card are used: unpair another computer (UNPAIR, badgectl wallet unpair) or"
-                    + " phone first",
-                at: "\(step)"
+                    + " phone first"
             )
         case .pairingLost:
-            self.init(
-                .notPaired,
-                "The card does not know this computer any more: pair it again (PAIR, badgectl wallet pair)",
-                at: "\(step)"
-            )
+            (.notPaired, "The card does not know this computer any more: pair it again (PAIR, badgectl wallet pair)")
         case .foreignCard(let certificate):
-            let (authority, identity) = (certificate.authority.compressed, certificate.identity.compressed)
-            self.init(
+            (
                 .foreignCard,
-                "badged trusts neither the authority of the card, \(Hex.encode(authority)), nor the card itself. To"
-                    + " trust this card, add the line 'cards = \(Hex.encode(identity))' to [wallet] in badged.conf, and"
-                    + " restart badged; see badged.conf(5)",
-                at: "\(step)"
+                "badged trusts neither the authority of the card, \(Hex.encode(certificate.authority.compressed)), nor"
+                    + " the card itself. To trust this card, add the line"
+                    + " 'cards = \(Hex.encode(certificate.identity.compressed))' to [wallet] in badged.conf, and restart"
+                    + " badged; see badged.conf(5)"
             )
         case .wrongWallet:
-            self.init(
+            (
                 .wrongWallet,
                 "The card has other keys than its words: its duress PIN was used, or the card is faulty. Start again"
                     + " with the main PIN. If that fails, reset the card (RESET_CARD, badgectl wallet reset-card) and load"
-                    + " the keys of your words (AUTHORIZE_DEVICE_WITH_MNEMONICS, badgectl wallet words)",
-                at: "\(step)"
+                    + " the keys of your words (AUTHORIZE_DEVICE_WITH_MNEMONICS, badgectl wallet words)"
             )
         }
     }
 
-    private static func hex(_ value: UInt16) -> String { Hex.encode([UInt8(value >> 8), UInt8(value & 0xFF)]) }
-
-    private static func text(_ error: KeycardError) -> String {
-        switch error {
-        case .noChannel: "there is no secure channel"
-        case .wrongState: "the state of the card differs from the reported one"
-        case .wrongForm: "a value has a wrong form"
-        case .crypto: "a cryptographic step failed"
-        default: "\(error)"
-        }
+    private static func unusable(_ reason: String) -> String {
+        "The card cannot be used (\(reason)): take it out and try again"
     }
+
+    private static func hex(_ value: UInt16) -> String { Hex.encode([UInt8(value >> 8), UInt8(value & 0xFF)]) }
 }

@@ -18,8 +18,6 @@ struct DApp: Sendable, Equatable {
     /// `appKey` and `UUID` of mode MYKEY.
     var appKey: String?
     var uuid: String = ""
-    /// Kept for programs that ask for it; badged opens no app.
-    var scheme: String?
 
     /// Reads WALLET_INIT.
     init(_ members: Arguments) throws(Failure) {
@@ -30,7 +28,7 @@ struct DApp: Sendable, Equatable {
         }
         name = try members.text("dappName", 1...255)
         icon = try members.optionalText("dappIcon", 0...2048)
-        scheme = try members.optionalText("scheme", 0...255)
+        _ = try members.optionalText("scheme", 0...255)
         _ = try members.flag("disableInstall")
     }
 

@@ -12,17 +12,11 @@ extension WalletFeature {
         [
             command("WALLET_INIT", WalletReadyMessage.name, initialize),
             command("WALLET_UNBIND", "WALLET_UNBOUND", unbind),
-            operation("WALLET_AUTHORIZE", .authorize, OperationRequest.authorize),
-            operation("WALLET_SIGN", .sign, OperationRequest.sign),
-            operation("WALLET_TRANSFER", .transfer, OperationRequest.transfer),
-            operation("WALLET_CONTRACT", .contract, OperationRequest.contract),
-            CommandSpec(
-                "WALLET_SIMPLEWALLET",
-                WalletResultMessage.name,
-                permission: [.cards, .wallet],
-                isForIdle: true,
-                simpleWallet
-            ),
+            operation("WALLET_AUTHORIZE", OperationRequest.authorize),
+            operation("WALLET_SIGN", OperationRequest.sign),
+            operation("WALLET_TRANSFER", OperationRequest.transfer),
+            operation("WALLET_CONTRACT", OperationRequest.contract),
+            command("WALLET_SIMPLEWALLET", WalletResultMessage.name, simpleWallet),
         ]
     }
 
@@ -69,15 +63,13 @@ extension WalletFeature {
 
     private func operation(
         _ name: String,
-        _ kind: OperationRequest.Kind,
-        _ read: @escaping @Sendable (DApp, Arguments, CallbackRules) throws(Failure) -> OperationRequest
+        _ read: @escaping @Sendable (OperationRequest.Source) throws(Failure) -> OperationRequest
     ) -> CommandSpec {
-        CommandSpec(name, WalletResultMessage.name, permission: [.cards, .wallet], isForIdle: true) {
-            [self] call throws(Failure) in
+        command(name, WalletResultMessage.name) { [self] call throws(Failure) in
             guard let dapp = dapps[ObjectIdentifier(call.session)] else {
                 throw Failure(operation: .notReady, "Send WALLET_INIT first in this connection")
             }
-            let request = try read(dapp, call.arguments, callbacks)
+            let request = try read(.init(dapp: dapp, members: call.arguments, callbacks: callbacks))
             return workflow(call, request, try bindingKey(dapp, call.session))
         }
     }

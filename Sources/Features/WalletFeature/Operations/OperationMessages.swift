@@ -2,6 +2,7 @@
 import Antelope
 import Cards
 import Concurrency
+import HTTP
 import Server
 import Text
 import Wire
@@ -72,11 +73,7 @@ struct ShownRequest: Sendable {
         let info: String?
     }
 
-    let dapp: DApp
-    let kind: OperationRequest.Kind
-    let info: String?
-    let userName: String?
-    let callback: String?
+    let request: OperationRequest
     /// nil if nothing of a chain is signed.
     let chain: ChainID?
     let account: AccountName?
@@ -102,14 +99,14 @@ struct WalletRequestPrompt: AcknowledgedPrompt {
 
     func message(_ number: Int, to session: Session, error: String?) -> any Message {
         question(number, error: error ?? self.error) { object in
-            object.member("operation", shown.kind.rawValue)
+            object.member("operation", shown.request.body.kind.rawValue)
             object.object("dapp") { dapp in
-                dapp.member("name", shown.dapp.name)
-                dapp.member("icon", shown.dapp.icon)
+                dapp.member("name", shown.request.dapp.name)
+                dapp.member("icon", shown.request.dapp.icon)
             }
-            object.member("info", shown.info)
-            object.member("userName", shown.userName)
-            object.member("callback", shown.callback)
+            object.member("info", shown.request.info)
+            object.member("userName", shown.request.userName)
+            object.member("callback", shown.request.callback?.text)
             object.member("chainId", shown.chain?.description)
             object.member("account", shown.account?.description)
             object.member("permission", shown.permission?.description)

@@ -38,7 +38,6 @@ struct OperationRequest: Sendable {
         /// The number of decimals that the client has named; nil: as many as in `amount`.
         var decimals: Int?
         var memo: String
-        var info: String?
     }
 
     struct RequestedAction: Sendable {
@@ -66,14 +65,17 @@ struct OperationRequest: Sendable {
 
     // MARK: Reading
 
+    /// What a request is read from.
+    struct Source {
+        let dapp: DApp
+        let members: Arguments
+        let callbacks: CallbackRules
+    }
+
     /// Reads the members that all commands have.
-    private init(
-        _ dapp: DApp,
-        _ body: Body,
-        _ members: Arguments,
-        _ callbacks: CallbackRules
-    ) throws(Failure) {
-        (self.dapp, self.body) = (dapp, body)
+    private init(_ source: Source, _ body: Body) throws(Failure) {
+        (dapp, self.body) = (source.dapp, body)
+        let (members, callbacks) = (source.members, source.callbacks)
         info = try members.optionalText("info", 0...Self.maximumText)
         _ = try members.optionalText("orderId", 0...Self.maximumText)
         permission = try members.optionalName("permission")
@@ -83,57 +85,32 @@ struct OperationRequest: Sendable {
         readerName = try members.optionalText("reader", 1...255)
     }
 
-    static func authorize(
-        _ dapp: DApp,
-        _ members: Arguments,
-        _ callbacks: CallbackRules
-    ) throws(Failure) -> OperationRequest {
-        var request = try OperationRequest(dapp, .authorize, members, callbacks)
-        request.account = try members.name("account")
-        request.userName = try members.optionalText("userName", 0...255)
+    static func authorize(_ source: Source) throws(Failure) -> OperationRequest {
+        var request = try OperationRequest(source, .authorize)
+        request.account = try source.members.name("account")
+        request.userName = try source.members.optionalText("userName", 0...255)
         return request
     }
 
-    static func sign(
-        _ dapp: DApp,
-        _ members: Arguments,
-        _ callbacks: CallbackRules
-    ) throws(Failure) -> OperationRequest {
-        let message = try members.text("message", 1...maximumMessage)
-        var request = try OperationRequest(dapp, .sign(message: message), members, callbacks)
-        request.account = try members.optionalName("account")
+    static func sign(_ source: Source) throws(Failure) -> OperationRequest {
+        let message = try source.members.text("message", 1...maximumMessage)
+        var request = try OperationRequest(source, .sign(message: message))
+        request.account = try source.members.optionalName("account")
         return request
     }
 
-    static func transfer(
-        _ dapp: DApp,
-        _ members: Arguments,
-        _ callbacks: CallbackRules
-    ) throws(Failure) -> OperationRequest {
-        let symbol = try members.text("symbol", 1...7)
-        let transfer = Transfer(
-            to: try members.name("to"),
-            amount: try amount(members),
-            code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
-            contract: try members.name("contractName"),
-            decimals: try members.optionalNumber("decimal", 0...TokenSymbol.maximumPrecision),
-            memo: try members.optionalText("memo", 0...maximumMemo) ?? "",
-            info: nil
-        )
-        try check(transfer)
-        var request = try OperationRequest(dapp, .transfer(transfer), members, callbacks)
-        request.account = try members.optionalName("from")
+    static func transfer(_ source: Source) throws(Failure) -> OperationRequest {
+        let decimals = try source.members.optionalNumber("decimal", 0...TokenSymbol.maximumPrecision)
+        let transfer = try transfer(source.members, contract: "contractName", decimals, memo: "memo")
+        var request = try OperationRequest(source, .transfer(transfer))
+        request.account = try source.members.optionalName("from")
         return request
     }
 
-    static func contract(
-        _ dapp: DApp,
-        _ members: Arguments,
-        _ callbacks: CallbackRules
-    ) throws(Failure) -> OperationRequest {
-        let actions = try actions(members, "actions", data: ["data"])
-        var request = try OperationRequest(dapp, .contract(actions), members, callbacks)
-        request.account = try members.optionalName("account")
+    static func contract(_ source: Source) throws(Failure) -> OperationRequest {
+        let actions = try actions(source.members, "actions", data: ["data"])
+        var request = try OperationRequest(source, .contract(actions))
+        request.account = try source.members.optionalName("account")
         return request
     }
 
@@ -150,12 +127,28 @@ struct OperationRequest: Sendable {
         }
     }
 
-    /// Refuses amounts that no token has. The precision of the token is known later.
-    private static func check(_ transfer: Transfer) throws(Failure) {
+    /// Reads a transfer; `contract` and `memo` are the names of members. Refuses amounts that no token has. The precision
+    /// of the token is known later.
+    private static func transfer(
+        _ members: Arguments,
+        contract: StaticString,
+        _ decimals: Int?,
+        memo: StaticString
+    ) throws(Failure) -> Transfer {
+        let symbol = try members.text("symbol", 1...7)
+        let transfer = Transfer(
+            to: try members.name("to"),
+            amount: try amount(members),
+            code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
+            contract: try members.name(contract),
+            decimals: decimals,
+            memo: try members.optionalText(memo, 0...maximumMemo) ?? ""
+        )
         let asset = try valid("amount") { () throws(Malformed) in
-            try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
+            try Asset(decimal: transfer.amount, code: transfer.code, precision: decimals)
         }
         guard asset.amount > 0 else { throw Failure(operation: .badField, "amount must be more than 0") }
+        return transfer
     }
 
     /// Reads a list of actions; `data` lists the names under which the data of an action may be.
@@ -266,18 +259,8 @@ extension OperationRequest {
             (body, address) = (.authorize, "loginUrl")
             _ = try asked.text("loginUrl", 1...2048)
         case .transfer:
-            let symbol = try asked.text("symbol", 1...7)
-            let transfer = Transfer(
-                to: try asked.name("to"),
-                amount: try amount(asked),
-                code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
-                contract: try asked.name("contract"),
-                decimals: try asked.number("precision", 0...TokenSymbol.maximumPrecision),
-                memo: try asked.optionalText("dappData", 0...maximumMemo) ?? "",
-                info: nil
-            )
-            try check(transfer)
-            body = .transfer(transfer)
+            let decimals = try asked.number("precision", 0...TokenSymbol.maximumPrecision)
+            body = .transfer(try transfer(asked, contract: "contract", decimals, memo: "dappData"))
             let from = try asked.optionalName("from")
             guard account == nil || from == nil || account == from else {
                 throw Failure(operation: .badField, "from is not the account of this command")
@@ -290,7 +273,7 @@ extension OperationRequest {
         case .simpleWallet:
             throw asked.wrong("action", "login, transfer, transaction or sign")
         }
-        var request = try OperationRequest(dapp, body, members, callbacks)
+        var request = try OperationRequest(Source(dapp: dapp, members: members, callbacks: callbacks), body)
         request.account = account
         if let words = try asked.optionalText("desc", 0...maximumText) { request.info = words }
         if let words = try asked.optionalText("loginMemo", 0...maximumText) { request.info = words }

@@ -139,14 +139,7 @@ extension WalletOperation {
                 JSON.Member("quantity", .string("\(quantity)")), JSON.Member("memo", .string(transfer.memo)),
             ])
             let name = try valid("transfer") { () throws(Malformed) in try AccountName("transfer") }
-            return [
-                OperationRequest.RequestedAction(
-                    account: transfer.contract,
-                    name: name,
-                    data: data,
-                    info: transfer.info
-                )
-            ]
+            return [OperationRequest.RequestedAction(account: transfer.contract, name: name, data: data)]
         }
     }
 

@@ -102,11 +102,7 @@ import Text
         digest: [UInt8]
     ) -> ShownRequest {
         ShownRequest(
-            dapp: request.dapp,
-            kind: request.body.kind,
-            info: request.info,
-            userName: request.userName,
-            callback: request.callback?.text,
+            request: request,
             chain: chain,
             account: account,
             permission: permission,

@@ -39,7 +39,7 @@ extension Invocation {
     func fingerprint(of option: String, hint: String) throws -> [UInt8]? {
         guard let text = value(of: option) else { return nil }
         guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
-            throw CommandFailure(.usage, "\(option) needs the 64 hexadecimal digits of a SHA-256", hint: hint)
+            throw CommandFailure(usage: "\(option) needs the 64 hexadecimal digits of a SHA-256", hint: hint)
         }
         return bytes
     }
@@ -79,7 +79,6 @@ enum TrustAnchorAdvice {
             return
         }
         throw CommandFailure(
-            .failed,
             "badged trusts no country authority, so no authentication can succeed",
             hint: "import the certificates of the authority: sudo badgectl anchors import"
         )

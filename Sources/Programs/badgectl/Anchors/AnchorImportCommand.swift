@@ -29,7 +29,6 @@ enum AnchorImportCommand {
         }
         guard !taken.isEmpty || here > 0 else {
             throw CommandFailure(
-                .failed,
                 "no certificate of a known country authority was found",
                 hint: "badgectl anchors --known lists the certificates that badgectl knows"
             )
@@ -60,7 +59,6 @@ enum AnchorImportCommand {
         if !invocation.wantsJSON { for one in newest { AnchorsCommand.show(one, on: today) } }
         guard let first = newest.first, first.lastDay < today else { return }
         throw CommandFailure(
-            .failed,
             "no certificate came that is valid today: the one of \(first.name) was valid until \(first.lastDay.text)",
             hint: KnownAuthority.advice(after: first.name, first.use, on: today)
         )
@@ -84,7 +82,6 @@ enum AnchorImportCommand {
             paths = AnchorSources.installedPrograms(home: getenv("HOME").map { String(cString: $0) })
             guard !paths.isEmpty else {
                 throw CommandFailure(
-                    .failed,
                     "no AusweisApp is installed here, which would have the certificates",
                     hint: "name a file, folder or zip archive: "
                         + KnownAuthority.advice(after: nil, .productive, on: CVDate.today)

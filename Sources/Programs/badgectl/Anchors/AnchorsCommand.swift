@@ -71,7 +71,6 @@ enum AnchorsCommand {
         ]
         guard !anchors.productive.isEmpty || !anchors.test.isEmpty else {
             throw CommandFailure(
-                .failed,
                 "\(folder) has no certificate of a country authority",
                 hint: "import the certificates: sudo badgectl anchors import"
             )

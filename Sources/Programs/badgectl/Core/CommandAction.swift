@@ -109,6 +109,6 @@ extension Invocation {
     var argument: String { others.first ?? "" }
 
     func usage(_ text: String) -> CommandFailure {
-        CommandFailure(.usage, text, hint: "badgectl \(command) --help shows what is possible")
+        CommandFailure(usage: text, hint: "badgectl \(command) --help shows what is possible")
     }
 }

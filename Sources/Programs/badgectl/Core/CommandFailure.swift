@@ -38,13 +38,16 @@ struct CommandFailure: Error, Equatable {
     var hint: String?
 
     static let noPinentry = CommandFailure(
-        .failed,
         "pinentry cannot be used here",
         hint: "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
     )
 
     /// The hint when there is no better one.
     static let seeLog = "see badged's log: journalctl -u badged"
+
+    init(_ text: String, hint: String? = nil) { self.init(.failed, text, hint: hint) }
+
+    init(usage text: String, hint: String? = nil) { self.init(.usage, text, hint: hint) }
 
     init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
         (self.status, self.text, self.hint) = (status, text, hint)

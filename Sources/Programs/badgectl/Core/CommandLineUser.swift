@@ -213,7 +213,7 @@ final class CommandLineUser: WorkflowUser {
                 try? await Task.sleep(for: .seconds(seconds))
                 guard !Task.isCancelled, let self else { return }
                 let hint = "put the \(card) on the reader, and try again"
-                giveUp { CommandFailure(.failed, "\(text): \($0)", hint: hint) }
+                giveUp { CommandFailure("\(text): \($0)", hint: hint) }
                 cancel.withLock { $0 }?()
             }
         }
@@ -247,13 +247,13 @@ final class CommandLineUser: WorkflowUser {
         switch reply {
         case .ended:
             let hint = "run badgectl \(command) again"
-            giveUp { CommandFailure(.failed, "no more input: \($0)", hint: hint) }
+            giveUp { CommandFailure("no more input: \($0)", hint: hint) }
         case .malformed(let line):
             let text = "line \(line) of standard input is not \(form)"
-            giveUp { CommandFailure(.failed, text, hint: "\($0); correct the line and try again") }
+            giveUp { CommandFailure(text, hint: "\($0); correct the line and try again") }
         case .noTerminal:
             let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
-            giveUp(CommandFailure(.failed, noTerminal ?? "there is no terminal to ask on", hint: hint))
+            giveUp(CommandFailure(noTerminal ?? "there is no terminal to ask on", hint: hint))
         case .noPinentry: giveUp(.noPinentry)
         case .cancelled, .confirmed, .secret, .text: return
         }

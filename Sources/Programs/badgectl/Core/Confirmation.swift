@@ -20,16 +20,15 @@ enum Confirmation {
             case .text(let answer):
                 switch answer.lowercased().filter({ !$0.isWhitespace }) {
                 case "y", "yes": return
-                case "n", "no": throw CommandFailure(.failed, notDone, hint: "to go on, answer y")
+                case "n", "no": throw CommandFailure(notDone, hint: "to go on, answer y")
                 default: say("Type y or n.")
                 }
             case .noTerminal, .noPinentry, .secret, .confirmed, .malformed:
                 throw CommandFailure(
-                    .usage,
-                    "there is no terminal to ask on: \(notDone)",
+                    usage: "there is no terminal to ask on: \(notDone)",
                     hint: "run badgectl in a terminal, or use --yes if you are sure"
                 )
-            case .ended, .cancelled: throw CommandFailure(.failed, "cancelled: \(notDone)", hint: "to go on, answer y")
+            case .ended, .cancelled: throw CommandFailure("cancelled: \(notDone)", hint: "to go on, answer y")
             }
         }
     }

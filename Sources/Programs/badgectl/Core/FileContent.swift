@@ -13,7 +13,7 @@ enum FileContent {
         case .bytes(let bytes): return bytes
         case .tooLong:
             let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
-            throw CommandFailure(.failed, "\(path) is longer than \(size)", hint: "name another file")
+            throw CommandFailure("\(path) is longer than \(size)", hint: "name another file")
         case .missing: throw cannotRead(path, "there is no such file")
         case .failed(let reason): throw cannotRead(path, reason)
         }
@@ -39,11 +39,11 @@ enum FileContent {
     }
 
     private static func cannotWrite(_ path: String) -> CommandFailure {
-        CommandFailure(.failed, "cannot write \(path): \(errorText())", hint: "name another file")
+        CommandFailure("cannot write \(path): \(errorText())", hint: "name another file")
     }
 
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
-        CommandFailure(.failed, "cannot read \(path): \(reason)", hint: "name another file")
+        CommandFailure("cannot read \(path): \(reason)", hint: "name another file")
     }
 }
 

@@ -56,7 +56,7 @@ struct Invocation: Sendable {
             }
             if spec.value?.name == ValueSpec.seconds.name, seconds(value) == nil {
                 let text = "\(option) needs a number of seconds from 0 to 86400"
-                throw CommandFailure(.usage, text, hint: "for example: \(option) 2.5")
+                throw CommandFailure(usage: text, hint: "for example: \(option) 2.5")
             }
             result.options[option] = value
         }
@@ -161,7 +161,7 @@ struct Invocation: Sendable {
     ) -> CommandFailure {
         let known = CommandTable.commands.first { $0.name == command }
         let help = "badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible"
-        return CommandFailure(.usage, text, hint: Suggestion.question(word, among: words) + help)
+        return CommandFailure(usage: text, hint: Suggestion.question(word, among: words) + help)
     }
 }
 

@@ -19,9 +19,7 @@ enum Output {
 
     /// Writes an object of JSON to standard output, in one line.
     static func object(_ body: (inout JSONWriter) -> Void) {
-        var writer = JSONWriter()
-        writer.object(body)
-        message(String(decoding: writer.bytes, as: UTF8.self))
+        message(String(decoding: JSONWriter.bytes(body), as: UTF8.self))
     }
 
     static func error(_ failure: CommandFailure) {

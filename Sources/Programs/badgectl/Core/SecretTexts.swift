@@ -77,11 +77,7 @@ extension CommandLineUser: CardUser {
         cardIsThere()
         if isAutomatic {
             giveUp(
-                CommandFailure(
-                    .failed,
-                    "the reader has a keypad, where only a person can type",
-                    hint: "use another reader"
-                )
+                CommandFailure("the reader has a keypad, where only a person can type", hint: "use another reader")
             )
             return false
         }

@@ -91,7 +91,6 @@ struct WorkflowRun: Sendable {
         }
         let list = names.isEmpty ? "no reader is connected" : "readers: \(names.joined(separator: ", "))"
         throw CommandFailure(
-            .failed,
             "there is no reader \(name)",
             hint: Suggestion.question(name, among: names) + list + "; --timeout waits for a reader"
         )
@@ -124,7 +123,7 @@ extension Invocation {
     fileprivate func pinentry() throws -> PinentrySource? {
         guard has("--pinentry") else { return nil }
         guard !has("--pin-stdin") else {
-            throw CommandFailure(.usage, "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
+            throw CommandFailure(usage: "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
         }
         guard let program = ChildProcess.installed("pinentry") else { throw CommandFailure.noPinentry }
         return PinentrySource(program)

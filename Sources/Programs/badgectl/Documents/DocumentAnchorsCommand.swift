@@ -77,7 +77,6 @@ enum DocumentAnchorsCommand {
         for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                .failed,
                 "nothing was imported",
                 hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
             )
@@ -96,8 +95,7 @@ enum DocumentAnchorsCommand {
     private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
         guard let terminal = TerminalSource() else {
             throw CommandFailure(
-                .usage,
-                "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
+                usage: "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
                 hint:
                     "--signer \(Hex.encode(questions[0].fingerprint)) trusts it, if its publisher names the same SHA-256"
             )
@@ -129,7 +127,6 @@ enum DocumentAnchorsCommand {
         let anchors = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         guard anchors.count > 0 else {
             throw CommandFailure(
-                .failed,
                 "\(folder) has no authority of electronic documents",
                 hint: "import a master list: sudo badgectl documents anchors import FILE"
             )
@@ -166,17 +163,13 @@ enum DocumentAnchorsCommand {
     private static func remove(_ country: String, _ folder: String) throws {
         let letters = country.uppercased()
         guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
-            throw CommandFailure(.usage, "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
+            throw CommandFailure(usage: "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
         }
         let names =
             (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
             .filter { $0.hasPrefix(letters + "-") }
         guard !names.isEmpty else {
-            throw CommandFailure(
-                .failed,
-                "\(folder) has no file of \(letters)",
-                hint: "badgectl documents anchors list"
-            )
+            throw CommandFailure("\(folder) has no file of \(letters)", hint: "badgectl documents anchors list")
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
             throw CommandFailure(

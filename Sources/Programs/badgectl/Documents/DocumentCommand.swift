@@ -80,7 +80,7 @@ enum DocumentCommand {
             Int($0.filter { $0 != " " }).flatMap { (1...16).contains($0) ? $0 : nil }
         }
         guard !numbers.contains(nil) else {
-            throw CommandFailure(.usage, "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
+            throw CommandFailure(usage: "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
         }
         return numbers.compactMap(\.self)
     }
@@ -103,7 +103,7 @@ enum DocumentCommand {
         case "TooLarge": hint = "name fewer groups with --groups"
         default: hint = "run badgectl document again"
         }
-        return CommandFailure(.failed, result.message ?? result.error ?? "no document was read", hint: hint)
+        return CommandFailure(result.message ?? result.error ?? "no document was read", hint: hint)
     }
 
     // MARK: Files
@@ -111,7 +111,7 @@ enum DocumentCommand {
     private static func write(_ result: DocumentResult, _ invocation: Invocation) throws {
         if let path = invocation.value(of: "--portrait") {
             guard let portrait = result.portrait else {
-                throw CommandFailure(.failed, "the document has shown no picture", hint: "2 must be in --groups")
+                throw CommandFailure("the document has shown no picture", hint: "2 must be in --groups")
             }
             try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
         }
@@ -124,11 +124,7 @@ enum DocumentCommand {
 
     private static func checkFolder(_ path: String) throws {
         guard access(path, W_OK | X_OK) == 0 else {
-            throw CommandFailure(
-                .failed,
-                "cannot write to \(path): \(errorText())",
-                hint: "name a folder that is there"
-            )
+            throw CommandFailure("cannot write to \(path): \(errorText())", hint: "name a folder that is there")
         }
     }
 }

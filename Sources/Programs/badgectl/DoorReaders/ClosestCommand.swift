@@ -55,23 +55,15 @@ enum ClosestCommand {
     private static func failure(_ readers: [DoorReader], _ type: String) -> CommandFailure {
         guard !readers.isEmpty else {
             let hint = "badgectl health shows what may be missing; --code 0 accepts any code"
-            return CommandFailure(.failed, "no door reader is in reach", hint: hint)
+            return CommandFailure("no door reader is in reach", hint: hint)
         }
         let suitable = readers.filter { $0.openingTypes.contains(type) }
         if suitable.isEmpty {
-            return CommandFailure(
-                .failed,
-                "no door reader in reach can be opened that way",
-                hint: "badgectl scan shows them"
-            )
+            return CommandFailure("no door reader in reach can be opened that way", hint: "badgectl scan shows them")
         }
         if suitable.contains(where: { $0.inRange.contains(type) }) {
-            return CommandFailure(
-                .failed,
-                "the closest door reader was opened just now",
-                hint: "wait a moment, and try again"
-            )
+            return CommandFailure("the closest door reader was opened just now", hint: "wait a moment, and try again")
         }
-        return CommandFailure(.failed, "no door reader is near enough", hint: "go closer to the door")
+        return CommandFailure("no door reader is near enough", hint: "go closer to the door")
     }
 }

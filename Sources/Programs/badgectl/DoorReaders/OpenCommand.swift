@@ -70,7 +70,7 @@ enum OpenCommand {
         if let ending = connection.ending, ending != .closed { throw ending }
         if let failure = ScanCommand.failure(status, hasReaders: reason != nil) { throw failure }
         let none = wanted.isEmpty ? "no door reader is near enough" : "\(wanted) is not in reach"
-        throw CommandFailure(.failed, (reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
+        throw CommandFailure((reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
     }
 
     /// Checks that only one reader in reach has the name. Names are not proven, and several readers may have the same.
@@ -80,8 +80,7 @@ enum OpenCommand {
         guard ids.count < 2 else {
             let list = ids.joined(separator: ", ").printable
             throw CommandFailure(
-                .usage,
-                "\(ids.count) readers are called \(name)".printable,
+                usage: "\(ids.count) readers are called \(name)".printable,
                 hint: "use the id: \(list)"
             )
         }
@@ -91,11 +90,11 @@ enum OpenCommand {
         guard result.status == "success" else {
             let hint = "badgectl open --help shows what is necessary"
             let text = "not opened: \(result.reason ?? result.status) (\(result.status))"
-            throw CommandFailure(.failed, text.printable, hint: hint)
+            throw CommandFailure(text.printable, hint: hint)
         }
         let reader = result.readerID ?? "the reader"
         guard result.accessDecision != "denied" else {
-            throw CommandFailure(.failed, "\(reader) denies access".printable, hint: "ask the owner of the door")
+            throw CommandFailure("\(reader) denies access".printable, hint: "ask the owner of the door")
         }
         if !invocation.wantsJSON {
             let word = result.accessDecision == "granted" ? "grants access" : "does not say whether the door opens"

@@ -38,7 +38,7 @@ enum ReplayedScan {
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
             }
         } catch {
-            throw CommandFailure(.failed, "\(path): \(error.text)", hint: "badgectl capture writes a btsnoop file")
+            throw CommandFailure("\(path): \(error.text)", hint: "badgectl capture writes a btsnoop file")
         }
         if !isComplete { Output.note("badgectl: \(path) is cut off; the table shows the part before") }
         let found = tracker.readers(filter, activeOnly: false, at: last)

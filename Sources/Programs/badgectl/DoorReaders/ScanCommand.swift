@@ -100,7 +100,6 @@ enum ScanCommand {
     static func write(_ history: SignalHistory, to path: String) throws {
         guard let image = SignalPlot(history).svg else {
             throw CommandFailure(
-                .failed,
                 "no door reader was received, so there is no image",
                 hint: "badgectl health shows what may be missing; --code 0 accepts any code"
             )
@@ -112,7 +111,7 @@ enum ScanCommand {
     static func failure(_ status: ScanStatus, hasReaders: Bool) -> CommandFailure? {
         guard let error = status.error, !status.isListening || !hasReaders else { return nil }
         let text = status.isListening ? "no door reader was received: \(error)" : "no scan: \(error)"
-        return CommandFailure(.failed, text, hint: "badgectl health shows what badged needs")
+        return CommandFailure(text, hint: "badgectl health shows what badged needs")
     }
 
     static func warn(_ status: ScanStatus) {
@@ -133,7 +132,7 @@ enum ScanCommand {
         var filter = ScanFilter()
         if let text = invocation.value(of: "--code") {
             guard let code = Int(text), code == 0 || LockServiceCode.range.contains(code) else {
-                throw CommandFailure(.usage, "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
+                throw CommandFailure(usage: "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
             }
             filter.lockServiceCodes = code == 0 ? [] : [code]
         }

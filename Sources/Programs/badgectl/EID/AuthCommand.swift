@@ -85,7 +85,6 @@ enum AuthCommand {
         guard link.isEmpty else { throw invocation.usage("auth --self takes no URL") }
         guard let address = try Configuration(path: nil).selfInformation else {
             throw CommandFailure(
-                .failed,
                 "badged.conf names no service that shows the data of the own card",
                 hint: "write self_information = ADDRESS below [eid] in /etc/badged/badged.conf; see badged.conf(5)"
             )

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Glibc
 import Host
 import Secrets
 import Synchronization
+import Text
 
 /// Answers an authentication without a person: `--automatic`. The rights are on the command line, the PIN is in a file.
 /// badged decides which cards may get the PIN: docs/protocol/eid.md, Automatic answers.
@@ -62,7 +62,7 @@ final class AutomaticAnswers: Sendable {
     }
 
     private static func usage(_ text: String, _ hint: String) -> CommandFailure {
-        CommandFailure(.usage, text, hint: hint)
+        CommandFailure(usage: text, hint: hint)
     }
 
     /// The rights that a person could grant, without the CAN in place of the PIN: nobody could type it.
@@ -82,39 +82,22 @@ final class AutomaticAnswers: Sendable {
 
     /// The folder with the credentials of a systemd service.
     private static var credentials: String? {
-        guard let folder = getenv("CREDENTIALS_DIRECTORY").map({ String(cString: $0) }), !folder.isEmpty else {
-            return nil
-        }
-        return folder
+        systemEnvironment("CREDENTIALS_DIRECTORY").flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Reads the PIN, which stays in no memory between two questions.
     private func pin() throws -> SecretBox {
-        func failure(_ text: String, _ hint: String = "name another file with --pin-file") -> CommandFailure {
-            CommandFailure(.failed, text, hint: hint)
-        }
-        let descriptor: Int32
-        switch PlainFile.open(path) {
-        case .file(let opened): descriptor = opened
-        case .missing: throw failure("there is no file \(path)")
-        case .failed(let reason): throw failure("cannot read \(path): \(reason)")
-        }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw failure("cannot read \(path): \(errorText())") }
-        // systemd protects credentials by an access list, whose mask looks like rights of the group.
-        let isCredential = Self.credentials.map { path.hasPrefix($0 + "/") } ?? false
-        guard isCredential || status.st_mode & 0o077 == 0 else {
-            throw failure("\(path) can be read by other users", "chmod 600 \(path)")
-        }
-        guard !PlainFile.isExposed(status) else { throw failure("\(path) belongs to another user") }
-        var count = 0
-        let content = Secret(count: 8) { memory in count = max(read(descriptor, memory.baseAddress, memory.count), 0) }
+        let content = try translating({ (error: StartError) in
+            CommandFailure(error.message, hint: error.hint)
+        }) { () throws(StartError) in try SecretFile.read(path, limit: 7, setting: "--pin-file") }
         // An editor ends the line.
-        let hasEnd = content.withBytes { count > 0 && $0[count - 1] == UInt8(ascii: "\n") }
+        let hasEnd = content.withBytes { $0.last == UInt8(ascii: "\n") }
         let form = SecretForm(name: "PIN", digits: 6...6)
-        guard let pin = content.part(0..<(hasEnd ? count - 1 : count)), form.accepts(pin) else {
-            throw failure("\(path) has no PIN of 6 digits", "write the 6 digits into the file, and nothing else")
+        guard let pin = content.part(0..<content.count - (hasEnd ? 1 : 0)), form.accepts(pin) else {
+            throw CommandFailure(
+                "\(path) has no PIN of 6 digits",
+                hint: "write the 6 digits into the file, and nothing else"
+            )
         }
         return SecretBox(pin)
     }
@@ -123,7 +106,7 @@ final class AutomaticAnswers: Sendable {
     /// - Throws: why no program may answer the question.
     func answer(_ question: SecretQuestion) throws -> SecretBox {
         let byHand = "run badgectl auth without --automatic"
-        func failure(_ text: String) -> CommandFailure { CommandFailure(.failed, text, hint: byHand) }
+        func failure(_ text: String) -> CommandFailure { CommandFailure(text, hint: byHand) }
         if let error = question.error { throw failure(error) }
         guard question.kind == .pin else {
             throw failure("the card needs the \(question.kind.label), which only a person may give")

@@ -62,57 +62,50 @@ enum ChangePINCommand {
 
     /// Why the PIN was not changed. `reason` is one of the failure reasons of docs/protocol/eid.md.
     static func failure(reason: String?) -> CommandFailure {
-        func failure(_ text: String, _ hint: String) -> CommandFailure { CommandFailure(.failed, text, hint: hint) }
         let again = "run badgectl change-pin again"
-        switch reason {
-        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled", "Change_Pin_User_Cancelled",
-            "Change_Pin_Card_User_Cancelled":
-            return failure("cancelled: the PIN was not changed", again)
-        case "Card_Removed":
-            return failure("the card was taken away", "leave it on the reader until the end, and try again")
-        case "Connect_Card_Connection_Failed":
-            return failure("no connection to the card", "take the card off, put it back, and try again")
-        case "Establish_Pace_Channel_Puk_Inoperative":
-            return failure(
-                "the PUK of this card is used up, so the PIN stays blocked",
-                "go to the office that issued the card: it can set a new PIN"
-            )
-        case "Establish_Pace_Channel_Basic_Reader_No_Pin":
-            return failure("the reader got no PIN", again)
-        case "Establish_Pace_Channel_Unknown_Password_Id", "Maintain_Card_Connection_Pace_Unrecoverable":
-            return failure(
-                "badged could not open a secure channel to the card",
-                "take the card off, put it back, and try again; badgectl health checks the reader"
-            )
-        case "Access_Denied":
-            return failure(
-                "badged no longer gives this user the permission: the PIN was not changed",
-                "ask the administrator for the permission cards in [access] of badged.conf"
-            )
-        case "Prompt_Timeout":
-            return failure("nothing was typed in time: the PIN was not changed", again)
-        case "Change_Pin_Input_Timeout":
-            return failure("nothing was typed on the reader in time", again)
-        case "Change_Pin_New_Pin_Mismatch":
-            return failure("the two new PINs typed on the reader differ", again)
-        case "Change_Pin_New_Pin_Invalid_Length":
-            return failure("the new PIN typed on the reader does not have 6 digits", again)
-        case "Change_Pin_No_SetEidPinCommand_Response":
-            return failure("the card left during the change; it may have the old PIN or the new one", findOut)
-        case "Change_Pin_Unrecoverable":
-            return failure(
-                "the card gave no valid answer to the change; it may have the old PIN or the new one",
-                findOut
-            )
-        case "Change_Pin_Unexpected_Transmit_Status":
-            return failure(
-                "the card did not accept the new PIN",
-                "the old PIN is still valid; try again, perhaps with another new PIN"
-            )
-        case .some(let other):
-            return failure("the PIN was not changed (\(other))", CommandFailure.seeLog)
-        case nil:
-            return failure("the PIN was not changed", CommandFailure.seeLog)
-        }
+        let (text, hint) =
+            switch reason {
+            case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled", "Change_Pin_User_Cancelled",
+                "Change_Pin_Card_User_Cancelled":
+                ("cancelled: the PIN was not changed", again)
+            case "Card_Removed": ("the card was taken away", "leave it on the reader until the end, and try again")
+            case "Connect_Card_Connection_Failed":
+                ("no connection to the card", "take the card off, put it back, and try again")
+            case "Establish_Pace_Channel_Puk_Inoperative":
+                (
+                    "the PUK of this card is used up, so the PIN stays blocked",
+                    "go to the office that issued the card: it can set a new PIN"
+                )
+            case "Establish_Pace_Channel_Basic_Reader_No_Pin": ("the reader got no PIN", again)
+            case "Establish_Pace_Channel_Unknown_Password_Id", "Maintain_Card_Connection_Pace_Unrecoverable":
+                (
+                    "badged could not open a secure channel to the card",
+                    "take the card off, put it back, and try again; badgectl health checks the reader"
+                )
+            case "Access_Denied":
+                (
+                    "badged no longer gives this user the permission: the PIN was not changed",
+                    "ask the administrator for the permission cards in [access] of badged.conf"
+                )
+            case "Prompt_Timeout": ("nothing was typed in time: the PIN was not changed", again)
+            case "Change_Pin_Input_Timeout": ("nothing was typed on the reader in time", again)
+            case "Change_Pin_New_Pin_Mismatch": ("the two new PINs typed on the reader differ", again)
+            case "Change_Pin_New_Pin_Invalid_Length": ("the new PIN typed on the reader does not have 6 digits", again)
+            case "Change_Pin_No_SetEidPinCommand_Response":
+                ("the card left during the change; it may have the old PIN or the new one", findOut)
+            case "Change_Pin_Unrecoverable":
+                (
+                    "the card gave no valid answer to the change; it may have the old PIN or the new one",
+                    findOut
+                )
+            case "Change_Pin_Unexpected_Transmit_Status":
+                (
+                    "the card did not accept the new PIN",
+                    "the old PIN is still valid; try again, perhaps with another new PIN"
+                )
+            case .some(let other): ("the PIN was not changed (\(other))", CommandFailure.seeLog)
+            case nil: ("the PIN was not changed", CommandFailure.seeLog)
+            }
+        return CommandFailure(text, hint: hint)
     }
 }

@@ -147,7 +147,7 @@ enum ConsentText {
         if text.hasSuffix(".") { text.removeLast() }
         text = text.prefix(1).lowercased() + text.dropFirst()
         if let reason = result.reason { text += " (\(reason))" }
-        return CommandFailure(.failed, printable("\(text): \(known)"), hint: hint(result))
+        return CommandFailure(printable("\(text): \(known)"), hint: hint(result))
     }
 
     private static func hint(_ result: AuthenticationResult) -> String {

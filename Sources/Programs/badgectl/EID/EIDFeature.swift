@@ -90,7 +90,6 @@ extension CommandLineUser: EIDUser {
             guard let granted = automatic.granted(rights) else {
                 giveUp {
                     CommandFailure(
-                        .failed,
                         "the service requires more than --rights allows: \($0)",
                         hint: "add the rights that it requires to --rights"
                     )
@@ -126,7 +125,7 @@ extension CommandLineUser: EIDUser {
 
     private func refuse() {
         let agreement = source is PinentrySource ? "choose Agree" : "answer y"
-        giveUp { CommandFailure(.failed, "not agreed: \($0)", hint: "to agree, start again and \(agreement)") }
+        giveUp { CommandFailure("not agreed: \($0)", hint: "to agree, start again and \(agreement)") }
     }
 
     /// The rights that a button gives; nil: none.

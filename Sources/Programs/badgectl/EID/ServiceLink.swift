@@ -21,7 +21,7 @@ enum ServiceLink {
         }
         guard !text.isEmpty else { throw usage("the address is empty") }
         guard text.contains("//") || !text.contains(where: "./:".contains) else {
-            throw CommandFailure(.usage, "the address \(text.printable) has no scheme", hint: "put https:// before it")
+            throw CommandFailure(usage: "the address \(text.printable) has no scheme", hint: "put https:// before it")
         }
         return text
     }
@@ -81,8 +81,7 @@ enum ServiceLink {
 
     private static func usage(_ text: String) -> CommandFailure {
         CommandFailure(
-            .usage,
-            text,
+            usage: text,
             hint: "copy the whole link or the address of the TcToken, and put it in single quotes"
         )
     }

@@ -5,8 +5,6 @@ import HTTP
 /// What the service answers at the address to which the browser returns.
 struct ServicePage {
     let status: Int
-    /// Without parameters, in lower case.
-    let contentType: String
     /// The page as lines of text.
     let text: String
 
@@ -30,7 +28,6 @@ struct ServicePage {
             return ServicePage(try CallExecutor().wait { () throws(HTTPFault) in try await session.run(request) })
         } catch {
             throw CommandFailure(
-                .failed,
                 "the page of the service cannot be fetched: \(error == .tooLarge ? tooLong : error.text("the server"))",
                 hint: "open the address in a browser"
             )
@@ -53,6 +50,6 @@ struct ServicePage {
         if !type.hasPrefix("text/"), !["html", "json", "xml"].contains(where: type.hasSuffix) {
             text = "\(response.body.count) bytes of \(type.isEmpty ? "an unknown type" : type)"
         }
-        (status, contentType, self.text) = (response.status, type, text)
+        (status, self.text) = (response.status, text)
     }
 }

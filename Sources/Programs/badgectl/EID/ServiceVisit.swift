@@ -12,8 +12,7 @@ enum ServiceVisit {
     static func check(_ invocation: Invocation) throws {
         guard invocation.has("--follow"), invocation.has("--open") else { return }
         throw CommandFailure(
-            .usage,
-            "--follow and --open exclude each other",
+            usage: "--follow and --open exclude each other",
             hint: "the address at the end often works only once; choose one of them"
         )
     }
@@ -41,7 +40,6 @@ enum ServiceVisit {
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
             showAddress()
             throw CommandFailure(
-                .failed,
                 "the address of the service is not a web address",
                 hint: "tell the operator of the service"
             )
@@ -63,7 +61,6 @@ enum ServiceVisit {
         user.tell(result: page.text)
         guard (200...299).contains(page.status) else {
             throw CommandFailure(
-                .failed,
                 "the service answered with HTTP \(page.status)",
                 hint: "open the address in a browser: \(url.printable)"
             )

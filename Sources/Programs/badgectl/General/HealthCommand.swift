@@ -29,7 +29,6 @@ enum HealthCommand {
         }
         guard broken == 0 else {
             throw CommandFailure(
-                .failed,
                 "\(broken) of \(checks.count) checks failed",
                 hint: "do what the lines marked BAD say, then run badgectl health again"
             )

@@ -87,7 +87,6 @@ enum MetricsCommand {
 
     private static func failure(_ path: String) -> CommandFailure {
         CommandFailure(
-            .failed,
             "cannot write \(path): \(String(cString: strerror(errno)))",
             hint: "name a file in a folder that this user can write to"
         )

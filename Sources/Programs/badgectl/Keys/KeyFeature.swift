@@ -28,10 +28,10 @@ struct KeyCalls {
         let named = all.filter { $0.label == name }
         let found = named.isEmpty ? all.filter { !name.isEmpty && $0.id.hasPrefix(name) } : named
         guard let key = found.first else {
-            throw CommandFailure(.failed, "there is no key \(name)", hint: "badgectl keys list shows the keys")
+            throw CommandFailure("there is no key \(name)", hint: "badgectl keys list shows the keys")
         }
         guard found.count == 1 else {
-            throw CommandFailure(.failed, "\(found.count) keys are called \(name)", hint: "use the id of the key")
+            throw CommandFailure("\(found.count) keys are called \(name)", hint: "use the id of the key")
         }
         return key
     }
@@ -126,11 +126,7 @@ enum KeysCommand {
     @Sendable private static func make(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         if invocation.has("--digits"), !invocation.has("--otp") {
-            throw CommandFailure(
-                .usage,
-                "only codes have digits",
-                hint: "badgectl keys new --otp totp --digits 8 <FILE"
-            )
+            throw CommandFailure(usage: "only codes have digits", hint: "badgectl keys new --otp totp --digits 8 <FILE")
         }
         var members: [JSON.Member] = []
         if let label = invocation.value(of: "--label") { members.append(.init("label", .string(label))) }
@@ -154,12 +150,11 @@ enum KeysCommand {
         if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
             let form = SecretForm(name: "secret in base 32", content: .characters(1...256))
             if case .secret(let secret) = await terminal.ask(form) { return secret }
-            throw CommandFailure(.failed, "cancelled: no key was made", hint: "run badgectl keys new again")
+            throw CommandFailure("cancelled: no key was made", hint: "run badgectl keys new again")
         }
         if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
         throw CommandFailure(
-            .usage,
-            "there is no secret on standard input",
+            usage: "there is no secret on standard input",
             hint: "a line of base 32 of at most 256 bytes"
         )
     }
@@ -177,7 +172,7 @@ enum KeysCommand {
             // A program wants the text, a person the picture.
             guard isatty(STDOUT_FILENO) == 1 else { return Output.line(text.printable) }
             guard let lines = QRDrawing.lines(text) else {
-                throw CommandFailure(.failed, "the key does not fit into a QR code", hint: "use --format pem")
+                throw CommandFailure("the key does not fit into a QR code", hint: "use --format pem")
             }
             Output.line(lines.joined(separator: "\n"))
         case "numbers":
@@ -193,7 +188,7 @@ enum KeysCommand {
     @Sendable private static func importSite(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         guard let code = invocation.value(of: "--qr") else {
-            throw CommandFailure(.usage, "keys site needs --qr", hint: "give the text of the QR code of the reader")
+            throw CommandFailure(usage: "keys site needs --qr", hint: "give the text of the QR code of the reader")
         }
         var members = [JSON.Member("qr", .string(Invocation.textOrFile(code)))]
         if !invocation.others.isEmpty {

@@ -67,8 +67,7 @@ struct MPinDialogue: Sendable {
     func chooseBackend(_ service: Service) async throws {
         guard let url = invocation.value(of: "--backend") else {
             throw CommandFailure(
-                .usage,
-                "mpin \(invocation.operand) needs --backend",
+                usage: "mpin \(invocation.operand) needs --backend",
                 hint: "give the address of the service: --backend URL"
             )
         }
@@ -99,15 +98,14 @@ struct MPinDialogue: Sendable {
     func known(_ name: String) async throws -> (user: IUser, service: Service) {
         let found = try await users().filter { $0.user.identity == name && isWanted($0.user) }
         guard let one = found.first else {
-            throw CommandFailure(.failed, "there is no user \(name)", hint: "badgectl mpin users lists them")
+            throw CommandFailure("there is no user \(name)", hint: "badgectl mpin users lists them")
         }
         guard found.count == 1 else {
             let list = found.map { user, _ in
                 user.backend.url + (user.customerId.isEmpty ? "" : " --client-id \(user.customerId)")
             }
             throw CommandFailure(
-                .usage,
-                "\(name) is registered at several services",
+                usage: "\(name) is registered at several services",
                 hint: "use --backend: \(list.joined(separator: ", "))"
             )
         }
@@ -122,14 +120,11 @@ struct MPinDialogue: Sendable {
         if user.state == .blocked { throw Self.blocked(user) }
         guard user.state == .registered else {
             throw CommandFailure(
-                .failed,
                 "\(name) is not registered yet",
                 hint: "badgectl mpin register \(name) --backend \(user.backend.url)"
             )
         }
-        try check(
-            await service.sdk.setBackend(user.backend.url, rpsPrefix: user.backend.rpsPrefix)
-        )
+        try check(await service.sdk.setBackend(user.backend.url, rpsPrefix: user.backend.rpsPrefix))
         return (user, service)
     }
 
@@ -138,8 +133,7 @@ struct MPinDialogue: Sendable {
         let (user, service) = try await ready(name)
         guard case .mfa(let mfa) = service else {
             throw CommandFailure(
-                .usage,
-                "\(name) is not a user of MPinMFA",
+                usage: "\(name) is not a user of MPinMFA",
                 hint: "to register such a user: badgectl mpin register USER --client-id ID --backend URL"
             )
         }
@@ -188,14 +182,13 @@ struct MPinDialogue: Sendable {
     }
 
     private static let noSecondFactor = CommandFailure(
-        .usage,
-        "the user has no second factor",
+        usage: "the user has no second factor",
         hint: "leave --second-factor out; only users of MPinMFA can have one"
     )
 
     private func ask(_ form: SecretForm) async throws -> SecretBox {
         if let secret = await workflow.user.secret(form) { return secret }
-        throw workflow.user.ending ?? CommandFailure(.failed, "cancelled: \(workflow.user.notDone)", hint: "try again")
+        throw workflow.user.ending ?? CommandFailure("cancelled: \(workflow.user.notDone)", hint: "try again")
     }
 
     /// Makes a call that needs factors.
@@ -212,11 +205,7 @@ struct MPinDialogue: Sendable {
     func check(_ status: MpinStatus) throws {
         guard !status.isOK else { return }
         if let ending = workflow.user.ending { throw ending }
-        throw CommandFailure(
-            .failed,
-            "\(status.errorMessage) (\(status.statusCodeAsString))",
-            hint: Self.hint(status.status)
-        )
+        throw CommandFailure("\(status.errorMessage) (\(status.statusCodeAsString))", hint: Self.hint(status.status))
     }
 
     /// Checks the status of a login or a signature of a user, whom a wrong PIN may have blocked.
@@ -226,18 +215,14 @@ struct MPinDialogue: Sendable {
         let now = users.first { $0.identity == user.identity && $0.customerId == user.customerId }
         if now?.state == .blocked { throw Self.blocked(user, "the PIN was wrong, and the service has blocked") }
         let wrong = user.hasSecondFactor == true ? "the PIN or the second factor is wrong" : "the PIN is wrong"
-        throw CommandFailure(
-            .failed,
-            wrong,
-            hint: "try again; after further wrong PINs the service blocks \(user.identity)"
-        )
+        throw CommandFailure(wrong, hint: "try again; after further wrong PINs the service blocks \(user.identity)")
     }
 
     static func blocked(_ user: IUser, _ reason: String = "the service has blocked") -> CommandFailure {
         let customer = user.customerId.isEmpty ? "" : " --client-id \(user.customerId)"
         let delete = "badgectl mpin delete \(user.identity) --backend \(user.backend.url)\(customer)"
         let register = "badgectl mpin register \(user.identity) --backend \(user.backend.url)\(customer)"
-        return CommandFailure(.failed, "\(reason) \(user.identity)", hint: "register again: \(delete); \(register)")
+        return CommandFailure("\(reason) \(user.identity)", hint: "register again: \(delete); \(register)")
     }
 
     /// What the user can do. The text of badged says the rest.
@@ -261,7 +246,6 @@ struct MPinDialogue: Sendable {
         try check(status)
         guard let value else {
             throw CommandFailure(
-                .failed,
                 "badged has answered without a result",
                 hint: "badgectl status shows the version of badged; badgectl --version is its own"
             )

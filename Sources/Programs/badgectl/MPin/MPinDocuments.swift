@@ -17,9 +17,7 @@ enum MPinDocuments {
         let (name, notDone) = (invocation.argument, "the user is not registered for signing")
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(name)
-            try dialogue.check(
-                await mfa.startRegistrationDVS(user, token: token)
-            )
+            try dialogue.check(await mfa.startRegistrationDVS(user, token: token))
             let factors = try await dialogue.askForNewFactors(.mfa(mfa), "signing PIN")
             let status = try await dialogue.finish(factors) { pin, second in
                 try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
@@ -37,7 +35,7 @@ enum MPinDocuments {
             let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
             guard user.canSign else {
                 let hint = "badgectl mpin register-dvs \(user.identity) --token TOKEN"
-                throw CommandFailure(.failed, "\(user.identity) cannot sign yet", hint: hint)
+                throw CommandFailure("\(user.identity) cannot sign yet", hint: hint)
             }
             let hasSecond = user.signerHasSecondFactor
             let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN", hasSecond: hasSecond)
@@ -63,7 +61,7 @@ enum MPinDocuments {
             throw invocation.usage("\(digits) is not a SHA-256: a SHA-256 has 64 hexadecimal digits")
         }
         guard try Self.hash(of: path) == hash else {
-            throw CommandFailure(.failed, "\(path) has another hash", hint: "the service means another document")
+            throw CommandFailure("\(path) has another hash", hint: "the service means another document")
         }
         invocation.tell("The document has this hash.")
     }
@@ -73,11 +71,7 @@ enum MPinDocuments {
         do throws(CryptoError) {
             return try DigestAlgorithm.sha256.hash(document)
         } catch {
-            throw CommandFailure(
-                .failed,
-                "the document cannot be hashed: \(error)",
-                hint: "check the library libcrypto"
-            )
+            throw CommandFailure("the document cannot be hashed: \(error)", hint: "check the library libcrypto")
         }
     }
 

@@ -19,11 +19,9 @@ enum MPinLogins {
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mpin: MPin) async throws {
         let workflow = dialogue.workflow
         if dialogue.invocation.has("--access-code") {
-            throw CommandFailure(.usage, "only users of MPinMFA have access codes", hint: "leave --access-code out")
+            throw CommandFailure(usage: "only users of MPinMFA have access codes", hint: "leave --access-code out")
         }
-        try dialogue.check(
-            await mpin.startAuthentication(user)
-        )
+        try dialogue.check(await mpin.startAuthentication(user))
         guard let number = dialogue.invocation.value(of: "--access-number") else {
             let factors = try await dialogue.askForFactors(.mpin(mpin))
             let result = try await dialogue.finish(factors) { pin, _ in
@@ -32,9 +30,7 @@ enum MPinLogins {
             try await dialogue.check(result.status, of: user, .mpin(mpin))
             return workflow.user.tell(result: result.authResultData.printable)
         }
-        try dialogue.check(
-            await mpin.checkAccessNumber(number)
-        )
+        try dialogue.check(await mpin.checkAccessNumber(number))
         let factors = try await dialogue.askForFactors(.mpin(mpin))
         let status = try await dialogue.finish(factors) { pin, _ in
             try await mpin.finishAuthenticationAN(user, pin: pin, accessNumber: number)
@@ -46,12 +42,10 @@ enum MPinLogins {
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mfa: MPinMFA) async throws {
         if dialogue.invocation.has("--access-number") {
-            throw CommandFailure(.usage, "users of MPinMFA have no access numbers", hint: "use --access-code")
+            throw CommandFailure(usage: "users of MPinMFA have no access numbers", hint: "use --access-code")
         }
         let code = dialogue.invocation.value(of: "--access-code") ?? ""
-        try dialogue.check(
-            await mfa.startAuthentication(user, accessCode: code)
-        )
+        try dialogue.check(await mfa.startAuthentication(user, accessCode: code))
         let factors = try await dialogue.askForFactors(.mfa(mfa), hasSecond: user.hasSecondFactor)
         let result = try await dialogue.finish(factors) { pin, second in
             try await mfa.finishAuthentication(user, pin0: pin, pin1: second, accessCode: code)
@@ -84,9 +78,7 @@ enum MPinLogins {
     @Sendable static func registrationCode(_ invocation: Invocation) async throws {
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
-            try dialogue.check(
-                await mfa.startAuthenticationRegCode(user)
-            )
+            try dialogue.check(await mfa.startAuthenticationRegCode(user))
             let factors = try await dialogue.askForFactors(.mfa(mfa), hasSecond: user.hasSecondFactor)
             let code = try await dialogue.finish(factors) { pin, second in
                 try await mfa.finishAuthenticationRegCode(user, pin0: pin, pin1: second)
@@ -106,8 +98,7 @@ enum MPinLogins {
             let (user, service) = try await dialogue.ready(invocation.argument)
             guard case .mpin(let mpin) = service else {
                 throw CommandFailure(
-                    .usage,
-                    "users of MPinMFA have no sessions of browsers",
+                    usage: "users of MPinMFA have no sessions of browsers",
                     hint: "to end the session of an access code: badgectl mpin abort CODE"
                 )
             }

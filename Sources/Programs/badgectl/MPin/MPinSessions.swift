@@ -45,9 +45,7 @@ enum MPinSessions {
         try await MPinDialogue.run(invocation, notDone: "the session was not ended") { dialogue in
             let mfa = try await dialogue.beginMFA()
             try await dialogue.chooseBackend(.mfa(mfa))
-            try dialogue.check(
-                await mfa.abortSession(invocation.argument)
-            )
+            try dialogue.check(await mfa.abortSession(invocation.argument))
             dialogue.workflow.user.tell(result: "The session is ended.")
         }
     }

@@ -31,9 +31,7 @@ enum MPinUserActions {
             try await dialogue.workflow.user.confirm(
                 "This deletes \(name) at \(user.backend.url), with the token. To log in again, register again."
             )
-            try dialogue.check(
-                await service.sdk.deleteUser(user)
-            )
+            try dialogue.check(await service.sdk.deleteUser(user))
             dialogue.workflow.user.tell(result: "\(name) is deleted.".printable)
         }
     }
@@ -68,11 +66,7 @@ private struct Registration {
             guard invocation.has("--code") || invocation.has("--access-code") else { break }
             try await start(user, service, again: true)
         case .registered:
-            throw CommandFailure(
-                .failed,
-                "\(name) is registered already",
-                hint: "to log in: badgectl mpin login \(name)"
-            )
+            throw CommandFailure("\(name) is registered already", hint: "to log in: badgectl mpin login \(name)")
         case .blocked: throw MPinDialogue.blocked(user)
         }
         try await confirm(user, service)
@@ -126,7 +120,6 @@ private struct Registration {
         }
         if status.status == .identityNotVerified {
             throw CommandFailure(
-                .failed,
                 "the service wants the identity confirmed first",
                 hint:
                     "follow the e-mail of the service, then run badgectl mpin register again; or give the code of the "

@@ -84,7 +84,6 @@ enum RemoteCommand {
     }
 
     static let notShared = CommandFailure(
-        .failed,
         "this host lends no readers",
         hint: "set share = yes and readers in badged.conf(5), [remote], then restart badged"
     )
@@ -101,11 +100,7 @@ enum RemoteCommand {
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
         guard let device = try find(wanted, among: paired) else {
-            throw CommandFailure(
-                .failed,
-                "no device \(wanted) is paired",
-                hint: "badgectl remote list shows the devices"
-            )
+            throw CommandFailure("no device \(wanted) is paired", hint: "badgectl remote list shows the devices")
         }
         try await invocation.confirm(
             "This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again.",
@@ -123,8 +118,7 @@ enum RemoteCommand {
         guard Set(found.map(\.fingerprint)).count < 2 else {
             let list = found.map { $0.fingerprint.prefix(12) }.joined(separator: ", ")
             throw CommandFailure(
-                .usage,
-                "\(found.count) devices are called \(wanted)",
+                usage: "\(found.count) devices are called \(wanted)",
                 hint: "use the fingerprint: \(list)"
             )
         }

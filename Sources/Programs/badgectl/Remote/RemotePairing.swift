@@ -44,7 +44,7 @@ enum RemotePairing {
             guard let state = event.message as? RemoteReaders else { continue }
             guard state.isEnabled else {
                 let hint = "set enabled = yes in badged.conf(5), [remote], then restart badged"
-                throw CommandFailure(.failed, "badged uses no readers of other devices", hint: hint)
+                throw CommandFailure("badged uses no readers of other devices", hint: hint)
             }
             announced = state.lenders.filter { $0.isPairing != nil }
             if event.answers(request) { workflow.user.say("Waiting for the announcement of the device.") }
@@ -61,8 +61,7 @@ enum RemotePairing {
         guard waiting.count < 2 else {
             let list = waiting.map { "\($0.name) (\($0.fingerprint.prefix(12)))" }.joined(separator: ", ")
             throw CommandFailure(
-                .usage,
-                "\(waiting.count) devices wait for a pairing",
+                usage: "\(waiting.count) devices wait for a pairing",
                 hint: "name one of them: \(list)"
             )
         }
@@ -74,7 +73,7 @@ enum RemotePairing {
         let text = wanted.map { "no device \($0) announces itself" } ?? "no device waits for a pairing"
         let others = names.isEmpty ? "" : "; devices that announce themselves: \(names)"
         let hint = "open the remote reader and its pairing mode on the phone; badgectl health checks the network"
-        return CommandFailure(.failed, text, hint: hint + others)
+        return CommandFailure(text, hint: hint + others)
     }
 
     /// Asks for the digits that the other device shows.
@@ -120,6 +119,6 @@ enum RemotePairing {
         guard !result.success else { return }
         if let ending = user.ending { throw ending }
         let text = result.error ?? "the devices are not paired"
-        throw CommandFailure(.failed, text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
+        throw CommandFailure(text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
     }
 }

@@ -54,11 +54,7 @@ struct SendProgress {
             if isAllAnswered, hasSeenWanted { return .done }
             guard isOutOfTime else { return nil }
             return .failed(
-                CommandFailure(
-                    .failed,
-                    "no \(wanted) came in time",
-                    hint: "see the messages above, or wait longer with --for"
-                )
+                CommandFailure("no \(wanted) came in time", hint: "see the messages above, or wait longer with --for")
             )
         }
         if hasTime { return isOutOfTime ? .done : nil }
@@ -67,7 +63,7 @@ struct SendProgress {
         guard let question, Event.isQuestion(question) else { return nil }
         let hint = "keep the input open until the workflow has ended, or end with --wait \(question)"
         return .failed(
-            CommandFailure(.failed, "the workflow waits after \(question), but the input has ended", hint: hint)
+            CommandFailure("the workflow waits after \(question), but the input has ended", hint: hint)
         )
     }
 }

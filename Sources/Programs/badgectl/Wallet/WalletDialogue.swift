@@ -46,7 +46,7 @@ extension CommandLineUser: WalletUser {
     }
 
     private func refuse() {
-        giveUp(CommandFailure(.failed, "not agreed: \(notDone)", hint: "to sign, start again and answer y"))
+        giveUp(CommandFailure("not agreed: \(notDone)", hint: "to sign, start again and answer y"))
     }
 
     // MARK: Words and PUK

@@ -174,17 +174,13 @@ enum WalletStatus {
         let readers = try await connection.readers()
         let wanted = invocation.value(of: "--reader")
         if let wanted, !readers.contains(where: { $0.name == wanted }) {
-            throw CommandFailure(.failed, "there is no reader \(wanted)", hint: "badgectl readers lists the readers")
+            throw CommandFailure("there is no reader \(wanted)", hint: "badgectl readers lists the readers")
         }
         let cards = readers.compactMap { reader in
             reader.card?.keycard.map { (reader: reader.name, card: $0) }
         }.filter { wanted == nil || $0.reader == wanted }
         guard !cards.isEmpty else {
-            throw CommandFailure(
-                .failed,
-                "no reader has a wallet card",
-                hint: "put the Keycard on the reader, and try again"
-            )
+            throw CommandFailure("no reader has a wallet card", hint: "put the Keycard on the reader, and try again")
         }
         guard !invocation.wantsJSON else { return }
         let tables = cards.map { reader, card in

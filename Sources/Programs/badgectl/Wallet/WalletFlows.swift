@@ -80,11 +80,10 @@ enum WalletFlows {
                 reply,
                 hint: "run badgectl in a terminal; a script that has checked the key UID itself uses --yes"
             )
-            throw user.ending ?? CommandFailure(.failed, notDone)
+            throw user.ending ?? CommandFailure(notDone)
         }
         guard typed.lowercased().filter({ !$0.isWhitespace }) == wanted.filter({ !$0.isWhitespace }) else {
             throw CommandFailure(
-                .failed,
                 "that is another key UID: \(notDone)",
                 hint: "badgectl wallet status shows the key UID"
             )
@@ -139,9 +138,9 @@ enum WalletFlows {
         if error.code == "USER_CANCELED" {
             guard let change = error.change else {
                 return user.ending
-                    ?? CommandFailure(.failed, "cancelled: \(notDone)", hint: "run badgectl wallet again")
+                    ?? CommandFailure("cancelled: \(notDone)", hint: "run badgectl wallet again")
             }
-            return CommandFailure(.failed, "cancelled: \(notDone). \(change)", hint: Self.statusHint)
+            return CommandFailure("cancelled: \(notDone). \(change)", hint: Self.statusHint)
         }
         return failure(error, notDone)
     }
@@ -175,6 +174,6 @@ enum WalletFlows {
             case "TOO_MANY_WORKFLOWS": "try again later"
             default: CommandFailure.seeLog
             }
-        return CommandFailure(.failed, text, hint: hint)
+        return CommandFailure(text, hint: hint)
     }
 }

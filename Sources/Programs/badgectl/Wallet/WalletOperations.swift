@@ -102,7 +102,7 @@ enum WalletOperations {
         case 10013: hint = "send less"
         default: hint = CommandFailure.seeLog
         }
-        return CommandFailure(.failed, text, hint: hint)
+        return CommandFailure(text, hint: hint)
     }
 }
 
@@ -119,7 +119,7 @@ struct ContractFile {
     init(path: String) throws {
         let text = try FileContent.read(path, limit: Self.limit)
         let json = try translating(
-            { CommandFailure(.failed, "\(path) is not JSON: \($0.text)", hint: "correct the file") },
+            { CommandFailure("\(path) is not JSON: \($0.text)", hint: "correct the file") },
             { () throws(Malformed) in try JSON(text) }
         )
         try self.init(json, path)
@@ -128,13 +128,13 @@ struct ContractFile {
     init(_ json: JSON, _ path: String) throws {
         let hint = "the file needs an array of objects with account, name and data; see badgectl wallet --help"
         guard let list = json.array ?? json["actions"]?.array, !list.isEmpty else {
-            throw CommandFailure(.failed, "\(path) has no actions", hint: hint)
+            throw CommandFailure("\(path) has no actions", hint: hint)
         }
         actions = []
         for (index, entry) in list.enumerated() {
             guard let account = entry["account"]?.string, let name = entry["name"]?.string,
                 let data = entry["data"], data.members != nil
-            else { throw CommandFailure(.failed, "action \(index + 1) in \(path) is incomplete", hint: hint) }
+            else { throw CommandFailure("action \(index + 1) in \(path) is incomplete", hint: hint) }
             actions.append(WalletAction(account: account, name: name, data: data, info: entry["info"]?.string))
         }
         (account, permission, info) = (json["account"]?.string, json["permission"]?.string, json["info"]?.string)

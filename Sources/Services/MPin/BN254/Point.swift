@@ -15,14 +15,8 @@ package struct Point: ~Copyable {
         pointer = try check(EC_POINT_new(try Group.pointer))
     }
 
-    /// Reads an uncompressed point.
-    /// - Throws: `.invalidPoint` for another length, and for a point that is not on the curve.
-    package init(_ encoding: [UInt8]) throws(CryptoError) {
-        self = try Point(Secret(encoding))
-    }
-
     /// Reads an uncompressed point that is a secret.
-    /// - Throws: `.invalidPoint` as above.
+    /// - Throws: `.invalidPoint` for another length, and for a point that is not on the curve.
     package init(_ encoding: borrowing Secret) throws(CryptoError) {
         self = try encoding.withBytes { bytes throws(CryptoError) in try Point(bytes) }
     }

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Host
-import Secrets
+package import Secrets
 
-/// A file of the configuration that only the user of the daemon may read.
-enum SecretFile {
+/// A file with a secret, which only the user of this program may read, or which systemd passes (`LoadCredential=`).
+package enum SecretFile {
     /// Reads at most `limit` bytes and one more, so that a longer file is seen. `setting` is the key of the configuration
     /// that names the file, for messages.
     /// - Throws: `StartError` if the file cannot be read, or if other users can read it.
-    static func read(
+    package static func read(
         _ path: String,
         limit: Int,
         setting: String,
-        _ environment: Environment
+        _ environment: Environment = systemEnvironment
     ) throws(StartError) -> Secret {
         let descriptor: Int32
-        let advice = "the file of \(setting) must belong to the user of the daemon: chown badged: \(path)"
+        let advice = "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened
         case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
@@ -26,13 +25,10 @@ enum SecretFile {
         guard fstat(descriptor, &status) == 0 else {
             throw .inConfiguration("cannot read \(path): \(errorText())", hint: advice)
         }
-        // systemd protects the files of LoadCredential= by an access list, whose mask looks like rights of the group.
+        // systemd protects credentials by an access list, whose mask looks like rights of the group.
         let isCredential = environment("CREDENTIALS_DIRECTORY").map { !$0.isEmpty && path.hasPrefix($0 + "/") } ?? false
         guard isCredential || status.st_mode & 0o077 == 0 else {
-            throw .inConfiguration(
-                "\(path) can be read by other users",
-                hint: "only badged may read the file of \(setting): chown badged: \(path) && chmod 600 \(path)"
-            )
+            throw .inConfiguration("\(path) can be read by other users", hint: advice)
         }
         guard !PlainFile.isExposed(status) else {
             throw .inConfiguration("\(path) belongs to another user", hint: advice)
