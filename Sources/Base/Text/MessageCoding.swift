@@ -66,54 +66,13 @@ package struct MessageWriter {
     package mutating func append(list: [some MessageField]) { append(list: list) { $1.write(to: &$0) } }
 }
 
-/// Reads a message that a `MessageWriter` has written. Each function returns nil if the message is malformed.
+/// Reads a message that a `MessageWriter` has written.
 package struct MessageReader {
     private var bytes: ArraySlice<UInt8>
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes[...] }
 
     package var isAtEnd: Bool { bytes.isEmpty }
-
-    package mutating func number<Number: FixedWidthInteger>(_: Number.Type) -> Number? {
-        let size = Number.bitWidth / 8
-        guard bytes.count >= size else { return nil }
-        defer { bytes = bytes.dropFirst(size) }
-        return bytes.prefix(size).reduce(0) { $0 << 8 | Number($1) }
-    }
-
-    package mutating func flag() -> Bool? {
-        switch number(UInt8.self) {
-        case 0: false
-        case 1: true
-        default: nil
-        }
-    }
-
-    package mutating func text() -> String? {
-        guard let length = number(UInt16.self), length <= MessageWriter.maximumText else { return nil }
-        return take(Int(length)).flatMap { String(validating: $0, as: UTF8.self) }
-    }
-
-    package mutating func block() -> [UInt8]? {
-        number(UInt32.self).flatMap { take(Int($0)) }.map { Array($0) }
-    }
-
-    /// A block that is a text.
-    package mutating func long() -> String? { block().flatMap { String(validating: $0, as: UTF8.self) } }
-
-    /// A list of at most `maximum` elements.
-    package mutating func list<Element>(
-        maximum: Int,
-        _ read: (inout MessageReader) -> Element?
-    ) -> [Element]? {
-        guard let count = number(UInt32.self), count <= maximum else { return nil }
-        var list: [Element] = []
-        for _ in 0..<count {
-            guard let element = read(&self) else { return nil }
-            list.append(element)
-        }
-        return list
-    }
 
     /// Reads the next field.
     package mutating func read<Field: MessageField>(_: Field.Type = Field.self) throws(Malformed) -> Field {
@@ -124,8 +83,25 @@ package struct MessageReader {
         try read(Bool.self) ? try read() : nil
     }
 
+    /// Reads a block that is a text.
+    package mutating func long() throws(Malformed) -> String {
+        try String(validating: try read([UInt8].self), as: UTF8.self).field()
+    }
+
+    /// Reads a list of at most `maximum` elements.
+    package mutating func list<Element>(
+        maximum: Int,
+        _ read: (inout MessageReader) throws(Malformed) -> Element
+    ) throws(Malformed) -> [Element] {
+        let count = Int(try self.read(UInt32.self))
+        guard count <= maximum else { throw Malformed("a list of a message") }
+        var list: [Element] = []
+        for _ in 0..<count { list.append(try read(&self)) }
+        return list
+    }
+
     package mutating func list<Field: MessageField>(maximum: Int) throws(Malformed) -> [Field] {
-        try list(maximum: maximum) { try? Field(from: &$0) }.field()
+        try list(maximum: maximum) { reader throws(Malformed) in try reader.read() }
     }
 
     package mutating func remaining() -> [UInt8] {
@@ -133,8 +109,8 @@ package struct MessageReader {
         return Array(bytes)
     }
 
-    private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-        guard bytes.count >= count else { return nil }
+    fileprivate mutating func take(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
+        guard bytes.count >= count else { throw Malformed("the length of a message") }
         defer { bytes = bytes.dropFirst(count) }
         return bytes.prefix(count)
     }
@@ -150,7 +126,9 @@ package protocol MessageField {
 
 extension MessageField where Self: FixedWidthInteger {
     package func write(to writer: inout MessageWriter) { writer.append(self) }
-    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.number(Self.self).field() }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        self = try reader.take(Self.bitWidth / 8).reduce(0) { $0 << 8 | Self($1) }
+    }
 }
 
 extension UInt8: MessageField {}
@@ -169,13 +147,23 @@ extension MessageField where Self: RawRepresentable, RawValue: MessageField {
 
 extension Bool: MessageField {
     package func write(to writer: inout MessageWriter) { writer.append(self) }
-    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.flag().field() }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        switch try reader.read(UInt8.self) {
+        case 0: self = false
+        case 1: self = true
+        default: throw Malformed("a flag of a message")
+        }
+    }
 }
 
 /// A text, which is cut if it is too long.
 extension String: MessageField {
     package func write(to writer: inout MessageWriter) { writer.append(text: self) }
-    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.text().field() }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        let length = try reader.read(UInt16.self)
+        guard length <= MessageWriter.maximumText else { throw Malformed("a text of a message") }
+        self = try String(validating: try reader.take(Int(length)), as: UTF8.self).field()
+    }
 }
 
 /// A text that may be missing. An empty one counts as missing.
@@ -190,7 +178,9 @@ extension String?: MessageField {
 /// A block.
 extension [UInt8]: MessageField {
     package func write(to writer: inout MessageWriter) { writer.append(block: self) }
-    package init(from reader: inout MessageReader) throws(Malformed) { self = try reader.block().field() }
+    package init(from reader: inout MessageReader) throws(Malformed) {
+        self = Array(try reader.take(Int(try reader.read(UInt32.self))))
+    }
 }
 
 extension Optional {
@@ -211,7 +201,7 @@ extension FieldMessage {
     /// Parses a message; fails when the message is malformed.
     package init?(message bytes: [UInt8]) {
         var reader = MessageReader(bytes)
-        guard let kind = reader.number(UInt8.self), let message = try? Self(kind: kind, &reader), reader.isAtEnd
+        guard let kind = try? reader.read(UInt8.self), let message = try? Self(kind: kind, &reader), reader.isAtEnd
         else { return nil }
         self = message
     }

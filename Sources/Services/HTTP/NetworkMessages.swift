@@ -150,8 +150,10 @@ extension NetworkRequest.Transfer: MessageField {
         (number, session) = (try reader.read(), try reader.read())
         var request = HTTPRequest(
             method: try reader.read(),
-            address: try reader.long().flatMap { WebAddress($0) }.field(),
-            headers: try reader.list(maximum: NetworkMessage.maximumHeaders, { $0.long() }).field(),
+            address: try WebAddress(try reader.long()).field(),
+            headers: try reader.list(maximum: NetworkMessage.maximumHeaders) { reader throws(Malformed) in
+                try reader.long()
+            },
             body: try reader.read(),
             maximumLength: Int(try reader.read(UInt32.self))
         )
@@ -185,7 +187,7 @@ extension Proxy: MessageField {
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
-        let address = try reader.long().field()
+        let address = try reader.long()
         var line: [UInt8]? = try reader.optional()
         defer { line?.wipe() }
         let credentials = try line.map { line throws(Malformed) in
@@ -343,14 +345,13 @@ extension XMLElement {
     fileprivate init(_ reader: inout MessageReader, depth: Int, _ count: inout Int) throws(Malformed) {
         count += 1
         guard depth < Self.maximumDepth, count <= Self.maximumElements else { throw Malformed("a document") }
-        name = try reader.long().field()
+        name = try reader.long()
         let attributes = try reader.pairs(maximum: Self.maximumAttributes)
         self.attributes = Dictionary(attributes.map { ($0.name, $0.value) }) { first, _ in first }
-        text = try reader.long().field()
-        children = try reader.list(
-            maximum: Self.maximumElements,
-            { try? XMLElement(&$0, depth: depth + 1, &count) }
-        ).field()
+        text = try reader.long()
+        children = try reader.list(maximum: Self.maximumElements) { reader throws(Malformed) in
+            try XMLElement(&reader, depth: depth + 1, &count)
+        }
     }
 }
 
@@ -366,9 +367,6 @@ extension MessageWriter {
 
 extension MessageReader {
     fileprivate mutating func pairs(maximum: Int) throws(Malformed) -> [(name: String, value: String)] {
-        try list(
-            maximum: maximum,
-            { reader in reader.long().flatMap { name in reader.long().map { (name: name, value: $0) } } }
-        ).field()
+        try list(maximum: maximum) { reader throws(Malformed) in (name: try reader.long(), value: try reader.long()) }
     }
 }
