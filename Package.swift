@@ -346,7 +346,7 @@ let package = Package(
                 "Document", "AnchorImport", "Crypto", "HTTP", "CQREncode",
             ]
         ),
-        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host"]),
+        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host", "Text"]),
         programs.program(
             "badged-network",
             ["Transfers", "RemoteIFD", "Concurrency", "Confinement", "Host"],

@@ -199,7 +199,7 @@ package protocol FieldMessage {
 
 extension FieldMessage {
     /// Parses a message; fails when the message is malformed.
-    package init?(message bytes: [UInt8]) {
+    package init?(bytes: [UInt8]) {
         var reader = MessageReader(bytes)
         guard let kind = try? reader.read(UInt8.self), let message = try? Self(kind: kind, &reader), reader.isAtEnd
         else { return nil }

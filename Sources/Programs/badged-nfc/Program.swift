@@ -5,6 +5,7 @@ import Host
 import NFCDevices
 import ReadersNFC
 import Synchronization
+import Text
 
 /// The driver of libnfc as a process of its own, so that faults of libnfc cannot reach the memory of the daemon, which
 /// has PINs. It gives up all rights but those to devices, because libnfc reads bytes from untrusted devices and cards.

@@ -48,9 +48,6 @@ extension NFCRequest: FieldMessage {
         }
     }
 
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) { self.init(message: bytes) }
-
     package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
         switch kind {
         case 1:
@@ -93,9 +90,6 @@ extension NFCReport: FieldMessage {
         case .released(let id): return MessageWriter(kind: 9, id).bytes
         }
     }
-
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) { self.init(message: bytes) }
 
     package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
         switch kind {

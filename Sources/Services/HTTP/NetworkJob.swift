@@ -134,7 +134,7 @@ import Threads
     /// Takes a report.
     /// - Returns: false if it is malformed, or belongs to no transfer.
     private func take(_ bytes: [UInt8]) -> Bool {
-        guard let report = NetworkReport(message: bytes), let transfer = waiting.removeValue(forKey: report.number)
+        guard let report = NetworkReport(bytes: bytes), let transfer = waiting.removeValue(forKey: report.number)
         else {
             return false
         }

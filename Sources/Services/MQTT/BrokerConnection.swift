@@ -34,6 +34,8 @@ package final class BrokerConnection: @unchecked Sendable {
     }
 
     package static let window = 20
+    /// Bytes of a file with a password.
+    private static let maximumPassword = 4096
 
     private let handle: OpaquePointer
     private let isFive: Bool
@@ -56,8 +58,13 @@ package final class BrokerConnection: @unchecked Sendable {
         _ = mosquitto_max_inflight_messages_set(handle, UInt32(Self.window))
         if let user = configuration.user {
             let password = try configuration.passwordFile.map { path throws(StartError) in
+                let setting = "[broker] password_file"
+                let content = try SecretFile.read(path, limit: Self.maximumPassword, setting: setting)
+                guard content.count <= Self.maximumPassword else {
+                    throw StartError.inConfiguration("\(path) is too long for a password", hint: "correct \(setting)")
+                }
                 // libmosquitto takes and keeps the first line as a C string.
-                try SecretFile.read(path, limit: 4096, setting: "[broker] password_file").withBytes { bytes in
+                return content.withBytes { bytes in
                     String(decoding: bytes.prefix { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self)
                 }
             }

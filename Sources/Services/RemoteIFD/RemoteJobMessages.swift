@@ -88,9 +88,6 @@ extension RemoteRequest: FieldMessage {
         }
     }
 
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) { self.init(message: bytes) }
-
     package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
         switch kind {
         case 16: self = .identity(key: try reader.read(), certificate: try reader.read())
@@ -131,7 +128,9 @@ extension SecretBox: MessageField {
     }
 
     package convenience init(from reader: inout MessageReader) throws(Malformed) {
-        self.init(Secret(try reader.read([UInt8].self)))
+        var bytes: [UInt8] = try reader.read()
+        defer { bytes.wipe() }
+        self.init(Secret(bytes))
     }
 }
 
@@ -202,9 +201,6 @@ extension RemoteReport: FieldMessage {
         case .event(let link, .ended(let ending)): MessageWriter(kind: 9, link, ending).bytes
         }
     }
-
-    /// Parses a message; fails when the message is malformed.
-    package init?(bytes: [UInt8]) { self.init(message: bytes) }
 
     package init(kind: UInt8, _ reader: inout MessageReader) throws(Malformed) {
         let number: UInt32 = try reader.read()

@@ -5,6 +5,7 @@ import Glibc
 package import HTTP
 import Host
 import Secrets
+import Text
 
 /// The sockets and links of remote readers, in one run of badged-network. It starts with the first of them, and ends with
 /// the last. At an unexpected end, each socket fails and each link ends; the next one starts the run again.

@@ -103,7 +103,7 @@ package final class TransferJob {
         let length = head.reduce(0) { $0 << 8 | Int($1) }
         guard length <= NetworkMessage.maximumRequest, var bytes = receive(length) else { return nil }
         defer { bytes.wipe() }
-        return NetworkRequest(message: bytes)
+        return NetworkRequest(bytes: bytes)
     }
 
     private func receive(_ count: Int) -> [UInt8]? {

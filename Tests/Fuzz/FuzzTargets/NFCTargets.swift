@@ -2,6 +2,7 @@
 import CNFC
 import NFCDevices
 import ReadersNFC
+import Text
 
 /// Accepted activation answers give valid transmission parameters.
 @Sendable func cardActivation(_ input: UnsafeRawBufferPointer) {

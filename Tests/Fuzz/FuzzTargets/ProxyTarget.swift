@@ -44,7 +44,7 @@ private final class LocalJob: Sendable {
     func run(_ transfer: NetworkRequest.Transfer) -> NetworkReport? {
         send(.transfer(transfer))
         guard let head = receive(4) else { return nil }
-        return receive(head.reduce(0) { $0 << 8 | Int($1) }).flatMap { NetworkReport(message: $0) }
+        return receive(head.reduce(0) { $0 << 8 | Int($1) }).flatMap { NetworkReport(bytes: $0) }
     }
 
     private func send(_ request: NetworkRequest) {
@@ -61,21 +61,21 @@ private final class LocalJob: Sendable {
 
 /// A message of badged to badged-network.
 @Sendable func networkRequest(_ input: UnsafeRawBufferPointer) {
-    guard let request = NetworkRequest(message: Array(input)) else { return }
+    guard let request = NetworkRequest(bytes: Array(input)) else { return }
     if case .transfer(let transfer) = request {
         require(transfer.request.address.origin.port != 0, "an address without a port")
     }
     let bytes = request.bytes
-    require(NetworkRequest(message: bytes)?.bytes.count == bytes.count, "a request changes when it is read again")
+    require(NetworkRequest(bytes: bytes)?.bytes.count == bytes.count, "a request changes when it is read again")
 }
 
 /// A message of badged-network to badged.
 @Sendable func networkReport(_ input: UnsafeRawBufferPointer) {
-    guard let report = NetworkReport(message: Array(input)) else { return }
+    guard let report = NetworkReport(bytes: Array(input)) else { return }
     if case .success(let response) = report.result {
         require((100...999).contains(response.status), "an answer without a status")
     }
-    let again = NetworkReport(message: report.bytes)
+    let again = NetworkReport(bytes: report.bytes)
     require(again?.result == report.result, "a report changes when it is read again")
     require(again?.handshakes == report.handshakes, "a report changes when it is read again")
 }

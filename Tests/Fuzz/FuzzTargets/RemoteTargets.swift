@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
 import RemoteIFD
+import Text
 import Transfers
 import WebSocket
 

@@ -4,6 +4,7 @@ import ISO7816
 import Readers
 import TestSupport
 import Testing
+import Text
 
 @testable import ReadersNFC
 

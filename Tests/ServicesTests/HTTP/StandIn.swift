@@ -32,7 +32,7 @@ final class StandIn: Sendable {
                 return $0
             }
             guard onStart(number) else { return }
-            while let bytes = Self.message(client), let request = NetworkRequest(message: bytes) {
+            while let bytes = Self.message(client), let request = NetworkRequest(bytes: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
         })

@@ -5,6 +5,7 @@ package import HTTP
 import Host
 import RemoteIFD
 import Secrets
+import Text
 
 /// The work of badged-network for remote readers: has their sockets and links for badged, until badged closes the socket.
 @Loop package final class RemoteJob {
