@@ -82,6 +82,18 @@ package func translating<Value: ~Copyable, Cause: Error, Reported: Error>(
     }
 }
 
+/// Awaits `body`, and throws its error as what the caller reports.
+package func awaiting<Value: ~Copyable, Cause: Error, Reported: Error>(
+    orThrow report: (Cause) -> Reported,
+    _ body: () async throws(Cause) -> Value
+) async throws(Reported) -> Value {
+    do throws(Cause) {
+        return try await body()
+    } catch {
+        throw report(error)
+    }
+}
+
 extension Result {
     /// The outcome of an asynchronous body, for a task whose end is awaited elsewhere.
     package init(of body: () async throws(Failure) -> Success) async {

@@ -65,11 +65,7 @@ package func cryptoStep<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throw
 /// Runs an exchange with the card.
 /// - Throws: `.card` when no answer came.
 package func answered<T>(_ body: () async throws(CardError) -> T) async throws(ChipError) -> T {
-    do throws(CardError) {
-        return try await body()
-    } catch {
-        throw .card(error)
-    }
+    try await awaiting(orThrow: ChipError.card, body)
 }
 
 extension CardChannel {

@@ -239,11 +239,7 @@ package actor DocumentChip {
     }
 
     private static func inChannel<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
-        do throws(ChipError) {
-            return try await body()
-        } catch {
-            throw DocumentError(error)
-        }
+        try await awaiting(orThrow: DocumentError.init, body)
     }
 
     /// Sends a command through the channel.

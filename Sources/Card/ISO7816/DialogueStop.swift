@@ -31,11 +31,8 @@ extension CompletingChannel {
         to command: CommandAPDU,
         orElse refusal: Problem
     ) async throws(DialogueStop<Problem>) -> [UInt8] {
-        let answer: ResponseAPDU
-        do throws(CardError) {
-            answer = try await transmit(command)
-        } catch {
-            throw .card(error)
+        let answer = try await awaiting(orThrow: DialogueStop<Problem>.card) { () async throws(CardError) in
+            try await transmit(command)
         }
         guard answer.status == .ok else { throw .problem(refusal) }
         return answer.data

@@ -3,6 +3,7 @@ import Crypto
 package import ISO7816
 import Secp256k1
 package import Secrets
+import Text
 
 /// The terminal's side of one Keycard on one connection.
 ///
@@ -54,10 +55,7 @@ package actor KeycardApplet {
         _ command: CommandAPDU,
         _ base: CompletingChannel
     ) async throws(KeycardError) -> ResponseAPDU {
-        do throws(CardError) {
-            return try await base.transmit(command)
-        } catch {
-            throw .card(error)
+        try await awaiting(orThrow: KeycardError.card) { () async throws(CardError) in try await base.transmit(command)
         }
     }
 

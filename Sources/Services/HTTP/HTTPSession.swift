@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import Text
 
 /// The connections to one server, in a run of badged-network.
 ///
@@ -49,11 +50,7 @@ package import Concurrency
         by deadline: ContinuousClock.Instant? = nil,
         orThrow report: (HTTPFault) -> Reported
     ) async throws(Reported) -> HTTPResponse {
-        do throws(HTTPFault) {
-            return try await run(request, by: deadline)
-        } catch {
-            throw report(error)
-        }
+        try await awaiting(orThrow: report) { () async throws(HTTPFault) in try await run(request, by: deadline) }
     }
 
     /// Sends one request, at most once, and returns the answer. The transfer ends at `deadline`, or earlier by its own
