@@ -148,8 +148,8 @@ private final class Line: Sendable {
     }
 
     private func run() {
-        // libnfc takes a chip for failed that needs more than 0.35 s for its acknowledgement, which a real one never does.
-        // As root, this holds on a busy machine, too.
+        // libnfc gives up a chip that acknowledges a command a fraction of a second late. A real chip never does, and the
+        // emulated one must not on a busy machine. Only root may raise the priority.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -20)
         var waiting = [
             pollfd(fd: master, events: Int16(POLLIN), revents: 0), pollfd(fd: waker, events: Int16(POLLIN), revents: 0),
