@@ -9,13 +9,17 @@ import Testing
 struct FaultTests {
     private static let eidServer = Result { try EIDServer() }
 
-    /// The full table, or the faults that need a card, and one of each earlier step. ServicesTests has the others.
+    /// The full table, or the faults that need a card, and some of the other steps. ServicesTests has the others.
     static let faults: [Fault] = {
         if FullTables.areWanted { return Fault.allCases }
-        let withCard = Fault.allCases.filter {
-            ["eac2", "transmit", "final", "refresh"].contains($0.stage) && !$0.isSlow
+        let withoutCard: [Fault] = [.eac2NoKey, .eac2TwoKeys, .eac2Unknown, .eac2Skip, .eac2Close, .eac2ServerError]
+        let withCard = Fault.allCases.filter { fault in
+            ["eac2", "transmit", "final"].contains(fault.stage) && !withoutCard.contains(fault) && !fault.isSlow
         }
-        return [.tcToken404, .tcTokenRedirect, .tlsExpired, .startMalformed, .eac1NoAT, .eac1ChatMore] + withCard
+        return withCard + [
+            .tcToken404, .tcTokenRedirect, .tlsExpired, .startMalformed, .eac1NoAT, .eac1ChatMore, .eac2Close,
+            .refreshRelative, .refreshEmpty,
+        ]
     }()
 
     @Test("RUN_AUTH ends once, with the expected result, and the reader is free", arguments: faults)

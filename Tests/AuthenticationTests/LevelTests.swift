@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import BadgedSDKWrapper
 import EIDServer
-import FoundationEssentials
 import Secrets
 import Synchronization
 import TestSupport
@@ -10,37 +8,8 @@ import Testing
 import Text
 import Wire
 
-/// badged's socket at an API level, which the wrapper cannot set. Level 1 has no SET_CARD, so the level is raised for it
-/// and lowered again.
-private final class LevelTransport: SDKConnection {
-    private let base: DaemonTransport
-    private let level: Int
-
-    init(_ path: String, level: Int) { (base, self.level) = (DaemonTransport(path: path), level) }
-
-    private static func set(_ level: Int, over base: DaemonTransport) {
-        base.send(SDKCommand("SET_API_LEVEL", [.init("level", .number(String(level)))]))
-    }
-
-    func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
-        base.start { [base, level] event in
-            if case .connected = event { Self.set(level, over: base) }
-            receive(event)
-        }
-    }
-
-    func stop() { base.stop() }
-
-    func send(_ command: SDKCommand) {
-        let needsMore = command.name == "SET_CARD" && level < 2
-        if needsMore { Self.set(2, over: base) }
-        base.send(command)
-        if needsMore { Self.set(level, over: base) }
-    }
-}
-
-/// Workflows of both client libraries at each API level, against the program badged and an eID-Server.
-@Suite("Client libraries at each API level", .timeLimit(.minutes(5)))
+/// Workflows of BadgedClient at each API level, against the program badged and an eID-Server.
+@Suite("BadgedClient at each API level", .timeLimit(.minutes(5)))
 struct LevelTests {
     /// Answers all questions, and collects the percentages of STATUS.
     private struct CardHolder: EIDUser {
@@ -93,39 +62,5 @@ struct LevelTests {
         // Both runs of PACE have the same percentage.
         #expect(changing.progress.percentages.withLock { $0 } == (level == 1 ? [] : [0]))
         #expect(try await badged.apiLevels().current == level)
-    }
-
-    @Test("an application of the AusweisApp SDK Wrapper changes a PIN and authenticates", arguments: [1, 2, 3])
-    func wrapper(level: Int) async throws {
-        let eidServer = try EIDServer()
-        defer { eidServer.stop() }
-        let daemon = try await RunningDaemon.trusting(eidServer)
-        let url = try #require(URL(string: try eidServer.tcTokenURL()))
-        let app = WrapperApp(LevelTransport(daemon.path, level: level)) { controller, callback in
-            switch callback {
-            case "started": controller.getReaderList()
-            case #"readers ["Simulator"]"#: controller.startAuthentication(withTcTokenUrl: url)
-            case "rights": controller.getCertificate()
-            case "certificate": controller.accept()
-            case "card": controller.setCard(name: "Simulator")
-            case "PIN": controller.setPin("123456")
-            case "new PIN": controller.setNewPin("654321")
-            case "authenticated true true": controller.startChangePin()
-            default: break
-            }
-        }
-        #expect(await app.until("changed") == "changed true")
-        let expected = [
-            "authentication", "rights", "certificate", "card", "PIN", "authenticated true true", "change", "card",
-            "PIN", "new PIN", "changed true",
-        ]
-        // READER, STATUS and API_LEVEL come in between.
-        let course = app.all.drop { $0 != "authentication" }.filter(expected.contains)
-        #expect(course == expected)
-        #expect(app.all.contains("status") == (level > 1))
-        #expect(app.all.first { $0.hasPrefix("API_LEVEL") } == "API_LEVEL \(level)")
-        #expect(eidServer.report()?["outcome"] == .string("ok"))
-        app.controller.stop()
-        #expect(await app.until("disconnected") == "disconnected true")
     }
 }

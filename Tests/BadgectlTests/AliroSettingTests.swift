@@ -14,6 +14,13 @@ import Text
         return hex("3041020100301306072a8648ce3d02010608\(curve)042730250201010420") + scalar
     }
 
+    /// Writes a file with a key, and returns its path.
+    private static func keyFile(in folder: TemporaryFolder) throws -> String {
+        let path = try folder.write("aliro.key", try key())
+        chmod(path, 0o600)
+        return path
+    }
+
     private static func start(_ lines: String, in folder: TemporaryFolder) throws -> RunningProgram {
         try folder.write("badged.conf", Array("[credentials]\n\(lines)\n".utf8))
         return try RunningProgram(
@@ -62,9 +69,7 @@ import Text
     @Test("settings that are not complete stop the start")
     func incomplete() async throws {
         let folder = try TemporaryFolder()
-        let path = folder.path + "/aliro.key"
-        try folder.write("aliro.key", try Self.key())
-        chmod(path, 0o600)
+        let path = try Self.keyFile(in: folder)
         let noPoint = "02" + String(repeating: "f", count: 64)
         for (lines, words) in [
             ("aliro_key = \(path)", "aliro_key is set, and aliro_group is missing"),
@@ -81,9 +86,7 @@ import Text
     @Test("with a key and a group badged starts")
     func complete() async throws {
         let folder = try TemporaryFolder()
-        let path = folder.path + "/aliro.key"
-        try folder.write("aliro.key", try Self.key())
-        chmod(path, 0o600)
+        let path = try Self.keyFile(in: folder)
         let badged = try Self.start("aliro_key = \(path)\n\(Self.group)", in: folder)
         #expect(await badged.prints("serving", on: .error))
         #expect(await badged.exitCode(after: SIGTERM) == 0)

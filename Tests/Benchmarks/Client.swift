@@ -147,3 +147,24 @@ struct Line {
         return nil
     }
 }
+
+/// Connects a blocking socket to a port of 127.0.0.1; nil, with `errno`, when no program listens there.
+func connectLoopback(_ port: UInt16) -> Int32? {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let result = withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    guard result == 0 else {
+        let code = errno
+        close(socket)
+        errno = code
+        return nil
+    }
+    return socket
+}

@@ -73,17 +73,9 @@ enum FleetBench {
     }
 
     private static func isOpen(_ port: UInt16) -> Bool {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
+        guard let socket = connectLoopback(port) else { return false }
+        close(socket)
+        return true
     }
 
     private static func wait(_ fault: String, for condition: () -> Bool) throws(BenchError) {
@@ -151,7 +143,7 @@ enum FleetBench {
 
     /// One host with a thread of its own.
     private struct Door {
-        private let mailbox: Mailbox
+        private let mailbox: EventMailbox
         let thread: Worker
 
         init(folder: String, name: String, port: UInt16) throws(BenchError) {
@@ -161,11 +153,11 @@ enum FleetBench {
             (configuration.name, configuration.folder, configuration.credentials) = (name, folder, .hashed)
             let settings = configuration
             do {
-                let mailbox = try Mailbox()
+                let mailbox = try EventMailbox()
                 self.mailbox = mailbox
                 thread = Worker {
-                    guard let queue = try? EventQueue(folder: folder, limit: settings.limit) else { return }
-                    _ = Publisher(settings, mailbox, Outbox(settings, queue), service: nil).run()
+                    guard let queue = try? EventStore(folder: folder, limit: settings.limit) else { return }
+                    _ = Publisher(settings, mailbox, EventOutbox(settings, queue), service: nil).run()
                 }
             } catch {
                 throw BenchError("a host cannot be made: \(error)")
@@ -188,7 +180,7 @@ enum FleetBench {
                 .init("verified", .bool(true)), .init("id", .string(String(repeating: "A", count: 43))),
                 .init("certificate", .null),
             ]
-            mailbox.post(.event(.credential, number: number, run: 1, time: EventQueue.now, members))
+            mailbox.post(.event(.credential, number: number, run: 1, time: EventStore.now, members))
         }
 
         func stop() { mailbox.post(.stop) }

@@ -109,21 +109,7 @@ enum MPinBench {
     }
 
     private static func connected(_ port: UInt16) throws(BenchError) -> Int32 {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard socket >= 0 else { throw BenchError(call: "socket") }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else {
-            close(socket)
-            throw BenchError(call: "connect to the servers of M-Pin")
-        }
+        guard let socket = connectLoopback(port) else { throw BenchError(call: "connect to the servers of M-Pin") }
         return socket
     }
 

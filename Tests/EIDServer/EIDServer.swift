@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 import Crypto
-package import EID
+import EID
 import Glibc
 import Synchronization
 package import Text
@@ -14,15 +14,12 @@ package final class EIDServer: Sendable {
     package let authority: CVAuthority
     private let certificates: TLSCertificates
     private let certificateHashes: [[UInt8]]
-    private let host: String
-    private let date: CVDate?
     private let state: State
     let listeners: Listeners
 
     /// The state that threads share.
     final class State: Sendable {
         let conversations = Mutex<(all: [String: Conversation], order: [String])>(([:], []))
-        let handshakeErrors = Mutex<[JSON]>([])
         let server = Mutex<Weak>(Weak())
 
         /// Weak, so that the handlers of connections do not keep the server alive.
@@ -32,40 +29,23 @@ package final class EIDServer: Sendable {
         static let capacity = 1000
     }
 
-    /// Starts to listen. `host` is the name in URLs and certificates, and must resolve to 127.0.0.1. `port` is the port of
-    /// the eService, and the next one that of the eID-Server; 0 takes free ports. `date` replaces the current day.
-    package init(
-        authority: CVAuthority? = nil,
-        host: String = "localhost",
-        port: UInt16 = 0,
-        date: CVDate? = nil
-    ) throws {
+    /// Starts to listen on free ports.
+    package init() throws {
         // A client that disconnects during an answer must not end the process.
         signal(SIGPIPE, SIG_IGN)
         let state = State()
-        (self.host, self.date, self.state) = (host, date, state)
-        self.authority = if let authority { authority } else { try CVAuthority(folder: CVAuthority.folder) }
-        certificates = try TLSCertificates(host: host)
+        self.state = state
+        authority = try CVAuthority(folder: CVAuthority.folder)
+        certificates = try TLSCertificates()
         certificateHashes = try certificates.listedHashes(CVAuthority.digest)
-        listeners = Listeners(
-            certificates,
-            base: port,
-            Listeners.Callbacks(
-                handle: { request, handshake, listener in
-                    let server = state.server.withLock { $0.server }
-                    return server?.answer(request, handshake, listener) ?? HTTPResponse(500)
-                },
-                key: { Self.key($0, state) },
-                failed: { listener, why in
-                    let error = JSON.object([
-                        .init("listener", .string(listener.rawValue)), .init("error", .string(why)),
-                    ])
-                    state.handshakeErrors.withLock { errors in
-                        if errors.count < State.capacity { errors.append(error) }
-                    }
-                }
-            )
+        let callbacks = Listeners.Callbacks(
+            handle: { request, handshake, listener in
+                let server = state.server.withLock { $0.server }
+                return server?.answer(request, handshake, listener) ?? HTTPResponse(500)
+            },
+            key: { Self.key($0, state) }
         )
+        listeners = Listeners(certificates, callbacks)
         state.server.withLock { $0.server = self }
         _ = try listeners.port(.web)
         _ = try listeners.port(.psk)
@@ -90,7 +70,7 @@ package final class EIDServer: Sendable {
 
     /// The scheme, host and port of a listener.
     package func origin(_ listener: ListenerName = .web) throws -> String {
-        "https://\(host):\(try listeners.port(listener))"
+        "https://localhost:\(try listeners.port(listener))"
     }
 
     /// The TcToken URL of a run with these parameters.
@@ -106,9 +86,6 @@ package final class EIDServer: Sendable {
 
     /// All messages of a run.
     package func messages(_ session: String? = nil) -> JSON? { conversation(session)?.messages }
-
-    /// The TLS handshakes that failed: listener and reason.
-    package var handshakeErrors: JSON { .array(state.handshakeErrors.withLock { $0 }) }
 
     package var reports: JSON {
         let all = state.conversations.withLock { state in state.order.compactMap { state.all[$0] } }
@@ -127,7 +104,7 @@ package final class EIDServer: Sendable {
             origin: try origin(listener),
             authority: authority,
             certificateHashes: certificateHashes,
-            today: date ?? .today,
+            today: .today,
             handshake: handshake
         )
         state.conversations.withLock { state in

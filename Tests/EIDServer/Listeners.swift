@@ -81,24 +81,21 @@ final class Listeners: Sendable {
     struct Callbacks: Sendable {
         let handle: Handler
         let key: TLSContext.KeyLookup
-        let failed: @Sendable (ListenerName, String) -> Void
     }
 
     private let certificates: TLSCertificates
     private let callbacks: Callbacks
-    /// The port of `web`; `psk` has the next one. 0 takes free ports.
-    private let base: UInt16
     private let open = Mutex<[ListenerName: Listener]>([:])
     private let reserved = Mutex<(socket: Int32, port: UInt16)?>(nil)
 
-    init(_ certificates: TLSCertificates, base: UInt16, _ callbacks: Callbacks) {
-        (self.certificates, self.base, self.callbacks) = (certificates, base, callbacks)
+    init(_ certificates: TLSCertificates, _ callbacks: Callbacks) {
+        (self.certificates, self.callbacks) = (certificates, callbacks)
     }
 
     func port(_ name: ListenerName) throws(TLSError) -> UInt16 {
         try open.withLock { listeners throws(TLSError) in
             if let listener = listeners[name] { return listener.port }
-            let listener = try Listener(port: port(wantedFor: name), try service(name))
+            let listener = try Listener(try service(name))
             listeners[name] = listener
             return listener.port
         }
@@ -108,7 +105,7 @@ final class Listeners: Sendable {
     func refusingPort() throws(TLSError) -> UInt16 {
         try reserved.withLock { reserved throws(TLSError) in
             if let reserved { return reserved.port }
-            let bound = try BoundSocket(port: 0)
+            let bound = try BoundSocket()
             reserved = (bound.descriptor, bound.port)
             return bound.port
         }
@@ -124,18 +121,10 @@ final class Listeners: Sendable {
         }
     }
 
-    private func port(wantedFor name: ListenerName) -> UInt16 {
-        switch name {
-        case .web: base
-        case .psk where base > 0: base &+ 1
-        default: 0
-        }
-    }
-
     private func service(_ name: ListenerName) throws(TLSError) -> Listener.Service {
         guard let profile = name.profile else { return name == .silent ? .silent : .plain }
         let context = try TLSContext(profile, certificates, keys: callbacks.key)
         let callbacks = callbacks
-        return .tls(context, { callbacks.handle($0, $1, name) }, failed: { callbacks.failed(name, $0) })
+        return .tls(context) { callbacks.handle($0, $1, name) }
     }
 }

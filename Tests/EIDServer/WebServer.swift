@@ -63,14 +63,14 @@ package final class WebServer: Sendable {
         }
         guard isSecure else {
             (authority, certificates) = ("", nil)
-            listener = try Listener(port: 0, .http(answer))
+            listener = try Listener(.http(answer))
             address = "http://127.0.0.1:\(listener.port)"
             return
         }
-        let made = try TLSCertificates(host: "localhost")
+        let made = try TLSCertificates()
         let profile = TLSProfile(certificate: isExpired ? .expired : .webEC, maximum: .v1_3)
         let context = try TLSContext(profile, made, keys: { _ in nil })
-        listener = try Listener(port: 0, .tls(context, answer, failed: { _ in }))
+        listener = try Listener(.tls(context, answer))
         certificates = made
         let digits = Data(made.authority.der).base64EncodedString(options: .lineLength64Characters)
         authority = "-----BEGIN CERTIFICATE-----\n\(digits)\n-----END CERTIFICATE-----\n"

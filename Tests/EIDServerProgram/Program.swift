@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import EID
 import EIDServer
 import Glibc
 import Text
@@ -8,20 +7,14 @@ import Wire
 /// The test eID-Server as a program, for `make demo`, other tests and experiments.
 @main struct Program {
     static let usage = """
-        usage: badged-eidserver [--port PORT] [--host NAME] [--pki DIR] [--date YYYY-MM-DD] [--out DIR]
-                                [--reports]
-               badged-eidserver --list-faults
+        usage: badged-eidserver [--out DIR] [--reports]
 
         An eService with its eID-Server on 127.0.0.1, for tests only. It prints its TcToken URL
         and serves until SIGTERM. docs/testing.md has the parameters of the URL.
 
-          --port PORT    the port of the eService; the eID-Server has the next one (free ports)
-          --host NAME    the name in URLs and certificates (localhost)
-          --pki DIR      the keys of the CV certificates (Tests/PKI of the checkout)
-          --date DATE    replaces the current day
-          --out DIR      writes cvca.cvcert, the root to trust, cvca-next.cvcert, which chain=late
-                         needs too, and tls-ca.pem
-          --reports      prints the report of each run at the end, one per line
+          --out DIR    writes cvca.cvcert, the root to trust, cvca-next.cvcert, which chain=late
+                       needs too, and tls-ca.pem
+          --reports    prints the report of each run at the end, one per line
         """
 
     struct UsageError: Error {
@@ -44,9 +37,8 @@ import Wire
         while let name = arguments.popFirst() {
             switch name {
             case "--help": return print(usage + "\n", to: 1)
-            case "--list-faults": return print(Fault.table, to: 1)
             case "--reports": options[name] = ""
-            case "--port", "--host", "--pki", "--date", "--out":
+            case "--out":
                 guard let value = arguments.popFirst() else { throw UsageError(message: "\(name) needs a value") }
                 options[name] = value
             default: throw UsageError(message: "unknown argument '\(name)'")
@@ -58,12 +50,7 @@ import Wire
         sigaddset(&signals, SIGTERM)
         sigaddset(&signals, SIGINT)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        let server = try EIDServer(
-            authority: try CVAuthority(folder: options["--pki"] ?? CVAuthority.folder),
-            host: options["--host"] ?? "localhost",
-            port: try port(options["--port"]),
-            date: try date(options["--date"])
-        )
+        let server = try EIDServer()
         if let folder = options["--out"] {
             try write(server.authority.root, to: "\(folder)/cvca.cvcert")
             try write(server.authority.nextRoot, to: "\(folder)/cvca-next.cvcert")
@@ -78,21 +65,6 @@ import Wire
                 print(String(decoding: report.bytes, as: UTF8.self) + "\n", to: 1)
             }
         }
-    }
-
-    private static func port(_ text: String?) throws -> UInt16 {
-        guard let text else { return 0 }
-        guard let port = UInt16(text), port > 0, port < .max else { throw UsageError(message: "'\(text)' is no port") }
-        return port
-    }
-
-    private static func date(_ text: String?) throws -> CVDate? {
-        guard let text else { return nil }
-        let numbers = text.split(separator: "-").map { Int($0) }
-        guard numbers.count == 3, let year = numbers[0], let month = numbers[1], let day = numbers[2],
-            let date = CVDate(year: year, month: month, day: day)
-        else { throw UsageError(message: "'\(text)' is no day YYYY-MM-DD") }
-        return date
     }
 
     private static func write(_ bytes: [UInt8], to path: String) throws {

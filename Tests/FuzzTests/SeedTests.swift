@@ -2,6 +2,7 @@
 import Dispatch
 import Foundation
 import FuzzTargets
+import TestSupport
 import Testing
 
 /// The seeds of `make fuzz`, without libFuzzer: what was once found, and an input for each branch of a parser.
@@ -15,24 +16,42 @@ struct SeedTests {
         #expect(folders.sorted() == fuzzTargets.keys.sorted())
     }
 
-    @Test("nothing is found in the seeds", .serialized, arguments: fuzzTargets.keys.sorted())
+    @Test("nothing is found in the seeds and beside them", .serialized, arguments: fuzzTargets.keys.sorted())
     func replay(name: String) async throws {
         let target = try #require(fuzzTargets[name])
         let folder = Self.corpus.appending(path: name)
         let seeds = try FileManager.default.contentsOfDirectory(atPath: folder.path())
         #expect(!seeds.isEmpty)
         for seed in seeds {
-            let bytes = try Data(contentsOf: folder.appending(path: seed))
-            let findings = Findings()
-            // Some targets block their thread, which may not be one of those that run tasks.
-            await withCheckedContinuation { continuation in
-                DispatchQueue.global().async {
-                    Findings.$current.withValue(findings) { bytes.withUnsafeBytes { target($0) } }
-                    continuation.resume()
+            let bytes = Array(try Data(contentsOf: folder.appending(path: seed)))
+            for (change, input) in [("", bytes)] + Self.neighbours(of: bytes) {
+                let findings = Findings()
+                // Some targets block their thread, which may not be one of those that run tasks.
+                await withCheckedContinuation { continuation in
+                    DispatchQueue.global().async {
+                        Findings.$current.withValue(findings) { input.withUnsafeBytes { target($0) } }
+                        continuation.resume()
+                    }
+                }
+                #expect(findings.texts.isEmpty, "\(seed) \(change)")
+            }
+        }
+    }
+
+    /// The seed that ends at each of its lengths, and with a change of each byte; without `FullTables.areWanted`, at two.
+    private static func neighbours(of seed: [UInt8]) -> [(String, [UInt8])] {
+        func places(_ limit: Int) -> [Int] {
+            let count = min(seed.count, FullTables.areWanted ? limit : 2)
+            return (0..<count).map { $0 * seed.count / count }
+        }
+        return places(64).map { ("cut at \($0)", Array(seed.prefix($0))) }
+            + places(256).flatMap { place in
+                [seed[place] ^ 0xFF, seed[place] &+ 1].map { byte in
+                    var changed = seed
+                    changed[place] = byte
+                    return ("byte \(place) is \(byte)", changed)
                 }
             }
-            #expect(findings.texts.isEmpty, "\(seed)")
-        }
     }
 
     @Test("a finding is reported")

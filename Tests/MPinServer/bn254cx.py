@@ -18,6 +18,7 @@ G2 = (
 
 class Fp2:
     """The operations of Fp2 that the group law needs."""
+    one = (1, 0)
 
     @staticmethod
     def add(s, t):
@@ -39,6 +40,7 @@ class Fp2:
 
 class Fp:
     """The operations of Fp that the group law needs."""
+    one = 1
 
     @staticmethod
     def add(s, t):
@@ -78,12 +80,27 @@ def add(a, b, field=Fp):
 
 
 def times(scalar, point, field=Fp):
-    result = None
-    for bit in bin(scalar % N)[2:]:
-        result = add(result, result, field)
+    """The multiple of a point. In the loop, (x, y, z) stands for (x/z², y/z³), which saves an inversion for each bit."""
+    if point is None or scalar % N == 0:
+        return None
+    add, sub, mul = field.add, field.sub, field.mul
+    x, y, z = *point, field.one
+    for bit in bin(scalar % N)[3:]:
+        xx, yy, yz = mul(x, x), mul(y, y), mul(y, z)
+        slope, half = add(xx, add(xx, xx)), add(yy, yy)
+        s = mul(add(x, x), half)
+        x, z = sub(mul(slope, slope), add(s, s)), add(yz, yz)
+        y = sub(mul(slope, sub(s, x)), mul(half, add(half, half)))
         if bit == "1":
-            result = add(result, point, field)
-    return result
+            zz = mul(z, z)
+            h, slope = sub(mul(point[0], zz), x), sub(mul(point[1], mul(zz, z)), y)
+            hh = mul(h, h)
+            hhh, s = mul(hh, h), mul(x, hh)
+            x, z = sub(mul(slope, slope), add(hhh, add(s, s))), mul(z, h)
+            y = sub(mul(slope, sub(s, x)), mul(y, hhh))
+    inverse = field.inv(z)
+    square = mul(inverse, inverse)
+    return mul(x, square), mul(y, mul(square, inverse))
 
 
 def negative(point):

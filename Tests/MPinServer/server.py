@@ -17,7 +17,7 @@ of storage, or the name storage alone, gives the settings a storage of time perm
   no-F, null-F, number-F                          member F is missing, null, 17
   zero-F, short-F, offcurve-F, letters-F          hexadecimal member F is wrong
   long-F                                          member F has 20 000 characters
-With @N behind it, a fault applies to the first N requests of its point.
+With @N behind it, a fault applies to the N-th request of its point only.
 mfa.py adds the service of MPinMFA.
 A user's fate is in the name: NAME+POINT-NNN@... ; NAME+link@... must be activated at /lab/activate/MPINID.
 GET /lab/tries tells the wrong tries of each user. GET /lab/requests?home=/fault/... lists method, path and body
@@ -285,7 +285,7 @@ class Request(http.server.BaseHTTPRequestHandler):
 
     def serve(self, point, function, arguments):
         actions = [name[len(point) + 1:] for name in self.faults if point and name.startswith(point + "-")]
-        actions = [action for action in map(self.counted, actions) if action]
+        actions = [action for action in (self.counted(point, action) for action in actions) if action]
         for action in actions:
             if action.isdigit():
                 return self.reply(int(action))
@@ -326,12 +326,12 @@ class Request(http.server.BaseHTTPRequestHandler):
             servers.arrived.wait_for(lambda: any(path.startswith(home + "/") for path in servers.arrivals), 240)
         self.reply(200, b"{}")
 
-    def counted(self, action):
-        """The action without its number; None after so many requests."""
-        action, _, limit = action.partition("@")
-        hits = self.server.servers.hits
-        hits[self.home, action] = hits.get((self.home, action), 0) + 1
-        return None if limit and hits[self.home, action] > int(limit) else action
+    def counted(self, point, action):
+        """The action without its number; None at a request with another number."""
+        action, _, number = action.partition("@")
+        hits, key = self.server.servers.hits, (self.home, point, action)
+        hits[key] = hits.get(key, 0) + 1
+        return None if number and hits[key] != int(number) else action
 
     def spoil(self, answer, action, member=None):
         """Makes an answer wrong."""

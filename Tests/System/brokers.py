@@ -314,8 +314,8 @@ class Host:
         self.start()
 
     def start(self):
-        # The log of the process that runs now begins here.
-        self.begin = len(self.log())
+        # The log of the process that runs now begins here, and its states have this uptime or a later one, in ms.
+        self.begin, self.started = len(self.log()), time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
         self.process = subprocess.Popen([program, "--config", self.file], stdout=subprocess.DEVNULL, env=self.environment,
                                         stderr=open(os.path.join(work, self.name + ".log"), "ab"))
         children.append(self.process)
@@ -418,7 +418,7 @@ def online(consumer, host):
         if not ("connected to badged" in log and "connected to the broker" in log):
             return False
         states = [m["payload"] for m in consumer.messages("state") if m["topic"].split("/")[-2] == host.topic and m["payload"]]
-        return states and states[-1]["state"] == "online" and states[-1].get("watching")
+        return states and states[-1]["state"] == "online" and states[-1]["watching"] and states[-1]["uptime"] >= host.started
     return until(is_online)
 
 
@@ -432,13 +432,27 @@ def tap_arrives(consumer, badged):
     return bool(until(badged.tap)) and arrives(consumer, badged)
 
 
-def paho_client(name, port, heard):
-    """A consumer with the library paho-mqtt, which appends (topic, content) to `heard`."""
+def paho_client(name, port, heard, topic="badged/1/#"):
+    """A consumer with the library paho-mqtt, which appends its messages to `heard`. It is subscribed when this returns."""
     from paho.mqtt import client as paho  # of Debian: python3-paho-mqtt
     versions = getattr(paho, "CallbackAPIVersion", None)
     client = paho.Client(*([versions.VERSION2] if versions else []), client_id=name, protocol=paho.MQTTv5)
-    client.on_message = lambda client, data, message: heard.append((message.topic, json.loads(message.payload)))
-    client.on_connect = lambda client, *more: client.subscribe("badged/1/#", 1)
+    subscribed = threading.Event()
+    client.on_message = lambda client, data, message: heard.append(message)
+    client.on_connect = lambda client, *more: client.subscribe(topic, 1)
+    client.on_subscribe = lambda client, *more: subscribed.set()
     client.connect("127.0.0.1", port)
     client.loop_start()
+    until(subscribed.is_set)
     return client
+
+
+def retained_messages(port):
+    """All retained messages of a broker. They come before a message that is sent after the subscription."""
+    heard = []
+    client = paho_client("retained", port, heard, "#")
+    client.publish("end", qos=1)
+    until(lambda: any(message.topic == "end" for message in list(heard)))
+    client.disconnect()
+    client.loop_stop()
+    return [message for message in heard if message.retain]

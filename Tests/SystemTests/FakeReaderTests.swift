@@ -65,52 +65,6 @@ extension RealServices {
 
         // MARK: Events
 
-        @Test("events arrive after pcscd reports a change (prints the delay)")
-        func latency() async throws {
-            let stage = try await Stage(keypadReader())
-            var times: (inserted: [Duration], withdrawn: [Duration]) = ([], [])
-            for _ in 0..<50 {
-                stage.reader.insert()
-                #expect(try await stage.events.next() == "inserted \(Self.name)")
-                try times.inserted.append(.now - #require(stage.reader.poweredUp))
-                stage.reader.remove()
-                #expect(try await stage.events.next() == "withdrawn \(Self.name)")
-                try times.withdrawn.append(.now - #require(stage.reader.absenceReport))
-            }
-            for (what, list) in [("inserted", times.inserted.sorted()), ("withdrawn", times.withdrawn.sorted())] {
-                print("\(what), after pcscd learnt it: median \(list[25]), least \(list[0]), most \(list[49])")
-            }
-            await stage.pcscd.end()
-        }
-
-        @Test("connections and commands work in sequence (prints the durations)")
-        func cost() async throws {
-            let stage = try await Stage(keypadReader())
-            let insertion = try await stage.insert()
-            var times: (connect: [Duration], command: [Duration], disconnect: [Duration]) = ([], [], [])
-            for _ in 0..<50 {
-                var start = ContinuousClock.now
-                let connection = try await stage.backend.connect(insertion)
-                times.connect.append(.now - start)
-                for _ in 0..<10 {
-                    start = .now
-                    let answer = try await connection.transmit(CommandAPDU(0, 0xC0, 0, 0, data: [1, 2, 3], le: 256))
-                    times.command.append(.now - start)
-                    #expect(answer.status == .ok)
-                }
-                start = .now
-                await connection.disconnect(reset: true)
-                times.disconnect.append(.now - start)
-            }
-            for (what, list) in [
-                ("connect", times.connect), ("command", times.command), ("disconnect with reset", times.disconnect),
-            ] {
-                let sorted = list.sorted()
-                print("\(what): median \(sorted[sorted.count / 2]), least \(sorted[0])")
-            }
-            await stage.pcscd.end()
-        }
-
         @Test("a quick swap of cards that the reader detects is a new insertion")
         func quickSwap() async throws {
             let stage = try await Stage(keypadReader())
@@ -195,7 +149,7 @@ extension RealServices {
                 try other.begin()
                 let wait = TransactionWait()
                 let (ended, continuation) = AsyncStream.makeStream(of: PCSCCode.self)
-                thread { continuation.yield(wait.begin(card)) }
+                Thread.detachNewThread { continuation.yield(wait.begin(card)) }
                 try await until { wait.isWaiting }
                 if givesUp { wait.giveUp() } else { try other.end() }
                 var codes = ended.makeAsyncIterator()

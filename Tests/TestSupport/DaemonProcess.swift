@@ -9,8 +9,7 @@ import Host
 @Loop package final class DaemonProcess {
     package let pid: Int32
     package let socketPath: String
-    private let folder: String
-    private let configurationPath: String
+    private let folder: TemporaryFolder
     private let errorPipe: Int32
     private var registration: Loop.Registration?
     private let changes = Changes()
@@ -21,14 +20,6 @@ import Host
     package private(set) var log: [String] = []
     /// The time when its standard error was closed, which is the end of the daemon.
     package private(set) var end: ContinuousClock.Instant?
-
-    /// The path of the daemon, which the build puts beside the tests.
-    private static var program: String {
-        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &path, path.count - 1)
-        let tests = String(decoding: path[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return tests.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/badged"
-    }
 
     /// Starts the daemon and returns when it accepts connections.
     /// - Parameters:
@@ -44,12 +35,9 @@ import Host
         openFiles: UInt? = nil,
         environment: [String: String] = [:]
     ) async throws {
-        var template = Array("/tmp/badged-test.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp") }
-        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        socketPath = folder + "/badged.sock"
-        configurationPath = folder + "/badged.conf"
-        try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
+        folder = try TemporaryFolder()
+        socketPath = folder.path + "/badged.sock"
+        try folder.write("badged.conf", Array(configuration.utf8))
 
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw SystemError("pipe") }
@@ -57,8 +45,8 @@ import Host
         clinux_set_nonblocking(ends[0])
         errorPipe = ends[0]
         var arguments = [
-            Self.program, "--virtual", "--no-pcsc", "--no-ble", "--log-level", "debug",
-            "--socket", socketPath, "--config", configurationPath,
+            RunningProgram.programs + "/badged", "--virtual", "--no-pcsc", "--no-ble", "--log-level", "debug",
+            "--socket", socketPath, "--config", folder.path + "/badged.conf",
         ]
         if !usesNFC { arguments.append("--no-nfc") }
         if let openFiles { arguments = ["/usr/bin/prlimit", "--nofile=\(openFiles):\(openFiles)"] + arguments }
@@ -74,12 +62,11 @@ import Host
         close(errorPipe)
         if end == nil { kill(pid, SIGKILL) }
         reap()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     /// Replaces the configuration file; SIGHUP loads the new one.
     package func configure(_ configuration: String) throws {
-        try Data(configuration.utf8).write(to: URL(filePath: configurationPath))
+        try folder.write("badged.conf", Array(configuration.utf8))
     }
 
     private func readable() {

@@ -23,6 +23,9 @@ package enum FullTables {
         areWanted ? table : table.enumerated().filter { $0.offset % count == number }.map(\.element)
     }
 
+    /// The number of random inputs for a parser: all of them when they are wanted, else a tenth.
+    package static func count(_ count: Int) -> Int { areWanted ? count : count / 10 }
+
     /// Takes the row with most new items, until no row has a new one.
     static func cover<Row, Item: Hashable>(_ table: [Row], _ items: (Row) -> [Item]) -> [Row] {
         // Numbers instead of the items themselves, because a large table has thousands.

@@ -5,10 +5,13 @@ import Host
 
 /// Sockets of TCP on 127.0.0.1.
 package enum LoopbackSocket {
-    /// Listens on a free port. The caller closes the descriptor.
-    package static func listen(backlog: Int32 = 64) throws -> (descriptor: Int32, port: UInt16) {
+    /// Listens on a free port, of another host address if the test is about it. The caller closes the descriptor.
+    package static func listen(
+        backlog: Int32 = 64,
+        host: UInt32 = 0x7F00_0001
+    ) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var (address, size) = (Self.address(port: 0), socklen_t(MemoryLayout<sockaddr_in>.size))
+        var (address, size) = (Self.address(host, port: 0), socklen_t(MemoryLayout<sockaddr_in>.size))
         let isListening = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, size) == 0 && Glibc.listen(descriptor, backlog) == 0
@@ -39,11 +42,11 @@ package enum LoopbackSocket {
         return descriptor
     }
 
-    private static func address(port: UInt16) -> sockaddr_in {
+    static func address(_ host: UInt32 = 0x7F00_0001, port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_addr.s_addr = host.bigEndian
         return address
     }
 }

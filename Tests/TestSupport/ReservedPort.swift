@@ -12,9 +12,7 @@ package final class ReservedPort: Sendable {
     package init() throws {
         for _ in 0..<100 {
             var (number, sockets) = (UInt16(0), [Int32]())
-            var v4 = sockaddr_in()
-            v4.sin_family = sa_family_t(AF_INET)
-            v4.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var v4 = LoopbackSocket.address(port: 0)
             if let socket = Self.bound(AF_INET, &v4) {
                 sockets.append(socket)
                 number = UInt16(bigEndian: v4.sin_port)

@@ -19,9 +19,9 @@ package final class RunningDaemon: Sendable {
         environment: [String: String] = [:]
     ) async throws {
         self.folder = folder
-        path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
+        path = UnixSocket.temporaryPath
         let notify = path + ".notify"
-        let socket = try Self.datagrams(at: notify)
+        let socket = try UnixSocket.bind(to: notify, SOCK_DGRAM)
         defer {
             close(socket)
             unlink(notify)
@@ -37,20 +37,6 @@ package final class RunningDaemon: Sendable {
     }
 
     deinit { unlink(path) }
-
-    private static func datagrams(at path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard result == 0 else { throw RunningProgram.StartError(text: "no socket for readiness") }
-        return descriptor
-    }
 
     /// Waits for READY=1 of sd_notify(3), at most two minutes after the previous notification.
     private static func isReady(_ socket: Int32) async -> Bool {

@@ -78,14 +78,7 @@ package final class ScriptedPeer: Sendable {
 
         package func send(raw text: some StringProtocol) { send(bytes: Array(text.utf8)) }
 
-        package func send(bytes: [UInt8]) {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                guard count > 0 else { return }
-                rest = rest.dropFirst(count)
-            }
-        }
+        package func send(bytes: [UInt8]) { BlockingSocket.send(bytes, to: socket) }
 
         /// Closes, as the end of badged does.
         package func hangUp() { shutdown(socket, Int32(SHUT_RDWR)) }
@@ -106,14 +99,14 @@ package final class ScriptedPeer: Sendable {
     ///   - answersPings: whether pings of the client library are answered, and hidden from the scripts.
     ///   - script: the script of the first connection, which stays open until the client closes, or `hangUp`.
     ///   - others: the script of each later connection.
-    /// - Throws: `PeerError` when the socket cannot be created.
+    /// - Throws: `SystemError` when the socket cannot be created.
     package init(
         answersPings: Bool = true,
         _ script: @escaping @Sendable (Connection) -> Void,
         others: (@Sendable (Connection) -> Void)? = nil
     ) throws {
-        path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
-        listener = SharedDescriptor(try Self.listen(on: path))
+        path = UnixSocket.temporaryPath
+        listener = SharedDescriptor(try UnixSocket.listen(on: path))
         let (listener, lines) = (listener, { @Sendable [weak self] in self?.note($0) } as @Sendable ([String]) -> Void)
         let serve = { @Sendable [weak self] in self?.serve($0) } as @Sendable (Int32) -> Void
         done.enter()
@@ -170,22 +163,4 @@ package final class ScriptedPeer: Sendable {
             return name + (json["value"]?.string.map { " \($0)" } ?? "")
         }
     }
-
-    /// Creates a listening socket that the programs of other tests do not inherit.
-    static func listen(on path: String) throws -> Int32 {
-        // SOCK_CLOEXEC takes effect atomically, so a program that starts meanwhile does not inherit the socket.
-        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let bound = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard bound == 0, Glibc.listen(listener, 16) == 0 else { throw PeerError(number: errno) }
-        return listener
-    }
-
-    package struct PeerError: Error { package let number: Int32 }
 }

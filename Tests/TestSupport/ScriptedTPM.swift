@@ -29,9 +29,9 @@ package final class ScriptedTPM: Sendable {
     /// - Parameters:
     ///   - tpm: the socket of the real TPM.
     ///   - script: says what happens with a command of this code.
-    /// - Throws: `PeerError` when the socket cannot be created.
+    /// - Throws: `SystemError` when the socket cannot be created.
     package init(before tpm: String = "", _ script: @escaping @Sendable (UInt32) -> Answer) throws {
-        listener = SharedDescriptor(try ScriptedPeer.listen(on: path))
+        listener = SharedDescriptor(try UnixSocket.listen(on: path))
         DispatchQueue(label: "scripted TPM").async { [listener] in
             while true {
                 let client = clinux_accept(listener.number)
@@ -51,23 +51,17 @@ package final class ScriptedTPM: Sendable {
     private static func serve(_ client: Int32, _ tpm: String, _ script: @Sendable (UInt32) -> Answer) {
         let behind = (try? UnixSocket.connect(to: tpm)) ?? -1
         defer { if behind >= 0 { close(behind) } }
-        while let command = read(client) {
+        while let command = BlockingSocket.receive(from: client) {
             switch script(command.dropFirst(6).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }) {
             case .pass(let meanwhile):
-                guard send(behind, command, command.count, Int32(MSG_NOSIGNAL)) == command.count else { return }
+                guard BlockingSocket.send(command, to: behind) else { return }
                 meanwhile()
-                guard let answer = read(behind) else { return }
-                send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
-            case .bytes(let bytes): send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+                guard let answer = BlockingSocket.receive(from: behind) else { return }
+                BlockingSocket.send(answer, to: client)
+            case .bytes(let bytes): BlockingSocket.send(bytes, to: client)
             case .silence: break
             case .close: return
             }
         }
-    }
-
-    private static func read(_ descriptor: Int32) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = Glibc.read(descriptor, &bytes, bytes.count)
-        return count > 0 ? Array(bytes.prefix(count)) : nil
     }
 }

@@ -109,9 +109,7 @@ package final class SoftwareTPM: Sendable {
     static func exchange(_ command: [UInt8], with path: String) throws -> [UInt8] {
         let socket = try UnixSocket.connect(to: path)
         defer { close(socket) }
-        guard write(socket, command, command.count) == command.count else { throw Failure(text: "not sent") }
-        var answer = [UInt8](repeating: 0, count: 4096)
-        let count = read(socket, &answer, answer.count)
-        return Array(answer.prefix(max(count, 0)))
+        guard BlockingSocket.send(command, to: socket) else { throw Failure(text: "not sent") }
+        return BlockingSocket.receive(from: socket) ?? []
     }
 }

@@ -12,7 +12,11 @@ package final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    package func write(_ name: String, _ bytes: [UInt8]) throws {
-        try Data(bytes).write(to: URL(filePath: "\(path)/\(name)"))
+    /// Writes a file, and returns its path.
+    @discardableResult
+    package func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+        let file = "\(path)/\(name)"
+        try Data(bytes).write(to: URL(filePath: file))
+        return file
     }
 }

@@ -45,7 +45,7 @@ import Synchronization
             requestTimeout: requestTimeout,
             connect: { client in
                 let uid = LoopbackClient(socket: client)?.user(connectedTo: port)
-                guard let pair = try? Self.pair() else { return nil }
+                guard let pair = try? UnixSocket.pair() else { return nil }
                 clinux_set_nonblocking(pair.1)
                 serve(pair.1, uid)
                 return pair.0
@@ -72,7 +72,7 @@ import Synchronization
         let (port, socket) = (port, try Self.dial(port))
         let (answer, early) = try await Self.result { try Self.upgrade(socket, port) }
         guard answer.hasPrefix("HTTP/1.1 101 ") else { throw SystemError("no WebSocket: \(answer)") }
-        let pair = try Self.pair()
+        let pair = try UnixSocket.pair()
         let (frames, lines) = (SharedDescriptor(socket), SharedDescriptor(pair.1))
         _ = startThread("to-port") { Self.forwardLines(lines, to: frames) }
         _ = startThread("from-port") { Self.forwardFrames(frames, early, to: lines) }
@@ -124,7 +124,7 @@ import Synchronization
         let socket = try begin(request, port: port)
         defer { close(socket) }
         var answer: [UInt8] = []
-        while let piece = read(socket) { answer += piece }
+        while let piece = BlockingSocket.receive(from: socket) { answer += piece }
         return answer
     }
 
@@ -145,7 +145,7 @@ import Synchronization
         let lines = ["GET /eID-Kernel HTTP/1.1", "Host: localhost:\(port)"] + upgradeHeaders + ["", ""]
         try write(Array(lines.joined(separator: "\r\n").utf8), to: socket)
         var head: [UInt8] = []
-        while let piece = read(socket) {
+        while let piece = BlockingSocket.receive(from: socket) {
             head += piece
             if let end = head.firstRange(of: Array("\r\n\r\n".utf8)) {
                 return (String(decoding: head[..<end.lowerBound], as: UTF8.self), Array(head[end.upperBound...]))
@@ -160,37 +160,18 @@ import Synchronization
         return descriptor
     }
 
-    private nonisolated static func pair() throws -> (Int32, Int32) {
-        var pair: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SystemError("socketpair") }
-        return (pair[0], pair[1])
-    }
-
-    private nonisolated static func read(_ socket: Int32) -> [UInt8]? {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = recv(socket, &buffer, buffer.count, 0)
-        guard count > 0 else { return nil }
-        return Array(buffer[..<count])
-    }
-
     private nonisolated static func write(_ bytes: [UInt8], to socket: Int32) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard count > 0 else { throw SystemError("send") }
-            rest = rest.dropFirst(count)
-        }
+        guard BlockingSocket.send(bytes, to: socket) else { throw SystemError("send") }
     }
 
     // MARK: RFC 6455
 
     private nonisolated static func forwardLines(_ source: SharedDescriptor, to frames: SharedDescriptor) {
         var buffer: [UInt8] = []
-        while let piece = read(source.number) {
+        while let piece = BlockingSocket.receive(from: source.number) {
             buffer += piece
             while let end = buffer.firstIndex(of: 0x0A) {
-                guard (try? write(frame(Array(buffer[..<end])), to: frames.number)) != nil else { return }
+                guard BlockingSocket.send(frame(Array(buffer[..<end])), to: frames.number) else { return }
                 buffer.removeFirst(end + 1)
             }
         }
@@ -225,9 +206,9 @@ import Synchronization
             while let (kind, payload, length) = next(in: buffer) {
                 buffer.removeFirst(length)
                 if kind == 8 { return }
-                if kind == 1, (try? write(payload + [0x0A], to: target.number)) == nil { return }
+                if kind == 1, !BlockingSocket.send(payload + [0x0A], to: target.number) { return }
             }
-            guard let piece = read(frames.number) else { return }
+            guard let piece = BlockingSocket.receive(from: frames.number) else { return }
             buffer += piece
         }
     }

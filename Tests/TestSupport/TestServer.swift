@@ -129,19 +129,15 @@ import Wire
 
     /// Makes a connection: the socket of the server, and the client.
     private func pair() throws -> (Int32, TestClient) {
-        var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { throw SystemError("socketpair") }
-        for socket in pair {
-            clinux_set_nonblocking(socket)
-            clinux_set_cloexec(socket)
-        }
-        return (pair[1], try TestClient(socket: pair[0]))
+        let (client, server) = try UnixSocket.pair()
+        for socket in [client, server] { clinux_set_nonblocking(socket) }
+        return (server, try TestClient(socket: client))
     }
 
     /// Starts to listen on a temporary socket, for clients on other threads, and returns its path.
     package func listen() throws -> String {
-        let path = "/tmp/badged-test-\(getpid())-\(UInt32.random(in: .min ... .max)).sock"
-        let socket = try ScriptedPeer.listen(on: path)
+        let path = UnixSocket.temporaryPath
+        let socket = try UnixSocket.listen(on: path)
         clinux_set_nonblocking(socket)
         try server.listen(on: socket)
         listening = (path, socket)
@@ -158,6 +154,8 @@ import Wire
     }
 
     private var listening: (path: String, socket: Int32)?
+
+    isolated deinit { if let listening { unlink(listening.path) } }
 
     /// Waits until readers of the backends are attached.
     package func ready(_ names: [String]) async {

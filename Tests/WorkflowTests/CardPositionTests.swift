@@ -126,32 +126,4 @@ struct CardPositionTests {
                 """
         )
     }
-
-    @Test("CANCEL ends the pause and the workflow")
-    @Loop func cancelled() async throws {
-        let user = try await Self.user(losses: 10, level: 3)
-        try await user.play(
-            String(repeating: Self.lost, count: 10) + """
-                < PAUSE BadCardPosition
-                \(Script.cancelledInPlace)
-                """
-        )
-        await user.isQuiet()
-    }
-
-    @Test("the reader becomes free when the client disconnects during the pause")
-    @Loop func clientGone() async throws {
-        let user = try await Self.user(losses: 10, level: 3)
-        let next = try await ScriptedClient(user.server, reader: "Desk")
-        try await user.play(String(repeating: Self.lost, count: 10) + "< PAUSE BadCardPosition")
-        user.client.close()
-        await user.server.clients(1)
-        _ = await next.client.exchange()
-        try await next.play(
-            """
-            \(Script.askedPINAtOnce)
-            \(Script.cancelledInPlace)
-            """
-        )
-    }
 }

@@ -9,13 +9,10 @@ import VirtualEID
 /// Tests cards that cannot be used, are lost or are replaced by others.
 @Suite("Cards", .timeLimit(.minutes(5)))
 @Loop struct CardTests {
-    private let server: TestServer
     private let user: ScriptedClient
+    private var server: TestServer { user.server }
 
-    init() async throws {
-        server = try await TestServer.started()
-        user = try await ScriptedClient(server)
-    }
+    init() async throws { user = try await ScriptedClient(.started()) }
 
     @Test(
         "a card that cannot be used is reported, and the workflow continues with another card",

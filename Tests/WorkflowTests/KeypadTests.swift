@@ -10,13 +10,10 @@ import VirtualEID
 /// Tests readers with a keypad, where no secret is sent over the socket.
 @Suite("Keypad readers", .timeLimit(.minutes(5)))
 @Loop struct KeypadTests {
-    private let server: TestServer
     private let user: ScriptedClient
+    private var server: TestServer { user.server }
 
-    init() async throws {
-        server = try await TestServer.started()
-        user = try await ScriptedClient(server)
-    }
+    init() async throws { user = try await ScriptedClient(.started()) }
 
     @Test("with a keypad reader questions are answered without a value")
     func change() async throws {

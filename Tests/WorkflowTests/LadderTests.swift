@@ -8,13 +8,10 @@ import VirtualEID
 /// Tests which password is requested for which state of the card.
 @Suite("PIN, CAN and PUK", .timeLimit(.minutes(5)))
 @Loop struct LadderTests {
-    private let server: TestServer
     private let user: ScriptedClient
+    private var server: TestServer { user.server }
 
-    init() async throws {
-        server = try await TestServer.started()
-        user = try await ScriptedClient(server)
-    }
+    init() async throws { user = try await ScriptedClient(.started()) }
 
     @Test("wrong PINs lead to the CAN and then to the PUK, which resets the tries")
     func ladder() async throws {
@@ -33,19 +30,6 @@ import VirtualEID
         #expect(card.pukCounter == 9)
         #expect(card.judgedPINs == 4)
         #expect(await server.hasPIN("654321"))
-    }
-
-    @Test("the right PIN after a wrong one resets the tries")
-    func rightAfterWrong() async throws {
-        try await user.play(
-            """
-            \(Script.askedPIN)
-            \(Script.wrongPIN(left: 2))
-            \(Script.rightPINAfterWrong)
-            \(Script.changed)
-            """
-        )
-        #expect(await server.cardState()?.retryCounter == 3)
     }
 
     @Test("a wrong CAN repeats the question and costs no try of the PIN")
@@ -234,29 +218,5 @@ import VirtualEID
         )
         await user.isQuiet()
         #expect(await server.hasPIN("111222"))
-    }
-
-    @Test("STATUS is sent when PACE begins, if the client enabled it and its level has it", arguments: [1, 2, 3])
-    func status(level: Int) async throws {
-        let recorder = try RecordingReaders(plugged: ["Simulator"])
-        let server = try await TestServer.started(recorder)
-        let user = try await ScriptedClient(server, level: level)
-        #expect(try await recorder.insert(VirtualEIDDescription.card(), into: "Simulator"))
-        try await user.play(
-            """
-            < READER 3
-            > {"cmd":"RUN_CHANGE_PIN","status":true}
-            < CHANGE_PIN
-            < ENTER_PIN 3
-            > SET_PIN 123456
-            """
-        )
-        if level > 1 { try await user.play("< STATUS CHANGE_PIN 0 -") }
-        try await user.play(
-            """
-            < ENTER_NEW_PIN 3
-            \(Script.cancelledInPlace)
-            """
-        )
     }
 }

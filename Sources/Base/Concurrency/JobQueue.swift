@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 package import Dispatch
+import Host
 import Synchronization
 import Threads
 
@@ -100,10 +101,27 @@ package final class JobQueue: SerialExecutor {
 }
 
 /// Starts a detached thread that runs `body`. Tools such as top show the first 15 bytes of its name.
-/// - Returns: false if the system cannot start a thread; then `body` does not run.
+/// - Returns: false if the system cannot start a thread, which is logged once; then `body` does not run.
 package func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-    Threads.startThread {
+    let isStarted = Threads.startThread {
         clinux_set_thread_name(name)
         body()
+    }
+    if let line = spawnLog.line(name, isStarted: isStarted) { Log.error(line) }
+    return isStarted
+}
+
+private let spawnLog = SpawnLog()
+
+/// The log line about a lack of threads: one until a spawn succeeds again, because clients can cause any number of
+/// attempts.
+struct SpawnLog: ~Copyable {
+    private let isFailing = Atomic(false)
+
+    /// The line about an attempt; nil if there is nothing new.
+    func line(_ name: String, isStarted: Bool) -> Log.Message? {
+        let wasFailing = isFailing.exchange(!isStarted, ordering: .relaxed)
+        guard !isStarted, !wasFailing else { return nil }
+        return "cannot spawn thread \(name): the limit of threads or memory is reached"
     }
 }

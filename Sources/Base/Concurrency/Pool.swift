@@ -26,7 +26,7 @@ package final class Pool: Sendable {
         guard shared.startOne() else { throw SystemError("pthread_create", EAGAIN) }
         shared.counts.withLock { $0.threads = 1 }
         clinux_take_global_jobs { job in Pool.shared.add(UInt(bitPattern: job)) }
-        // The hook is no promise of the runtime. A job shows whether it is in force.
+        // The hook is not an interface of the runtime. A job shows whether the hook is in force.
         Task.detached {}
         guard clinux_has_taken_global_job() else { throw SystemError("swift_task_enqueueGlobal_hook", ENOSYS) }
     }

@@ -118,15 +118,26 @@ package enum AES: Sendable, Hashable, CaseIterable {
         else { throw .invalidLength }
         guard length > 0 else { return }
         let method = try check(size.method, .unsupported)
-        let context = try check(EVP_CIPHER_CTX_new())
-        defer { EVP_CIPHER_CTX_free(context) }  // this also wipes the key schedule
-        let ready = key.withBytes {
-            EVP_CipherInit_ex(context, method, nil, $0.octets, initialVector, direction.rawValue)
-        }
-        try check(ready)
-        try check(EVP_CIPHER_CTX_set_padding(context, 0))
-        var written: Int32 = 0
-        try check(EVP_CipherUpdate(context, output, &written, input, length))
-        guard written == length else { throw .library }
+        try runCBC(method, direction.rawValue, key, initialVector, input, output, length)
     }
+}
+
+/// Encrypts (`direction` 1) or decrypts (0) whole blocks with CBC and without padding. The caller has checked all
+/// lengths. The C functions are EVP_CipherInit_ex and EVP_CipherUpdate.
+func runCBC(
+    _ method: OpaquePointer,
+    _ direction: Int32,
+    _ key: borrowing Secret,
+    _ initialVector: [UInt8],
+    _ input: UnsafePointer<UInt8>?,
+    _ output: UnsafeMutablePointer<UInt8>?,
+    _ length: Int32
+) throws(CryptoError) {
+    let context = try check(EVP_CIPHER_CTX_new())
+    defer { EVP_CIPHER_CTX_free(context) }  // this also wipes the key schedule
+    try check(key.withBytes { EVP_CipherInit_ex(context, method, nil, $0.octets, initialVector, direction) })
+    try check(EVP_CIPHER_CTX_set_padding(context, 0))
+    var written: Int32 = 0
+    try check(EVP_CipherUpdate(context, output, &written, input, length))
+    guard written == length else { throw .library }
 }

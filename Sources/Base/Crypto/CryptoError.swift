@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+package import Text
 
 /// Why a cryptographic operation failed. It holds no key material.
 package enum CryptoError: Error, Sendable, Equatable {
@@ -46,4 +47,18 @@ extension UnsafeRawBufferPointer {
 
 extension UnsafeMutableRawBufferPointer {
     package var octets: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension Failure {
+    /// Cryptography of badged itself has failed, which no client can cause.
+    package static func crypto(_ error: CryptoError) -> Failure {
+        Failure(.internalError, "the cryptography failed", cause: "\(error)")
+    }
+}
+
+/// Runs cryptography whose failure no client can cause.
+package func cryptography<Value: ~Copyable>(
+    _ body: () throws(CryptoError) -> Value
+) throws(Failure) -> Value {
+    try translating(Failure.crypto, body)
 }

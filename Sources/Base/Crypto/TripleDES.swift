@@ -69,14 +69,6 @@ package enum TripleDES {
         }
         guard length > 0 else { return }
         let method = try check(Self.method.cbc, .unsupported)
-        let context = try check(EVP_CIPHER_CTX_new())
-        defer { EVP_CIPHER_CTX_free(context) }  // this also wipes the key schedule
-        let vector = [UInt8](repeating: 0, count: blockSize)
-        let ready = key.withBytes { EVP_CipherInit_ex(context, method, nil, $0.octets, vector, direction) }
-        try check(ready)
-        try check(EVP_CIPHER_CTX_set_padding(context, 0))
-        var written: Int32 = 0
-        try check(EVP_CipherUpdate(context, output, &written, input, length))
-        guard written == length else { throw .library }
+        try runCBC(method, direction, key, [UInt8](repeating: 0, count: blockSize), input, output, length)
     }
 }

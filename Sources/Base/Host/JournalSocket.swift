@@ -10,19 +10,13 @@ final class JournalSocket: Sendable {
     private static let longestValue = 256
 
     private let descriptor: Int32
-    private let address: sockaddr_un
+    private let address: UnixAddress
 
     /// nil: the path is too long, or there is no descriptor left.
     init?(path: String = standardPath) {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let fits = withUnsafeMutableBytes(of: &address.sun_path) { space in
-            guard path.utf8.count < space.count else { return false }
-            space.copyBytes(from: path.utf8)
-            return true
-        }
-        let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        guard fits, case let descriptor = socket(AF_UNIX, type, 0), descriptor >= 0 else { return nil }
+        let type = Int32(SOCK_DGRAM.rawValue) | closeOnExec | nonBlocking
+        guard let address = UnixAddress(path: path), case let descriptor = socket(AF_UNIX, type, 0), descriptor >= 0
+        else { return nil }
         (self.descriptor, self.address) = (descriptor, address)
     }
 
@@ -33,23 +27,13 @@ final class JournalSocket: Sendable {
     func send(_ level: Log.Level, _ text: String, _ fields: Log.Fields) -> Bool {
         var entry = "MESSAGE=\(text)\nPRIORITY=\(level.rawValue)\nSYSLOG_IDENTIFIER=badged\n"
         for (name, value) in fields.entries { entry += "\(name)=\(Self.bounded(value))\n" }
-        var address = address
-        return withUnsafePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                entry.withUTF8 { bytes in
-                    var count = -1
-                    repeat {
-                        count = sendto(
-                            descriptor,
-                            bytes.baseAddress,
-                            bytes.count,
-                            Int32(MSG_NOSIGNAL),
-                            address,
-                            socklen_t(MemoryLayout<sockaddr_un>.size)
-                        )
-                    } while count < 0 && errno == EINTR
-                    return count == bytes.count
-                }
+        return address.withPointer { address, length in
+            entry.withUTF8 { bytes in
+                var count = -1
+                repeat {
+                    count = sendto(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL), address, length)
+                } while count < 0 && errno == EINTR
+                return count == bytes.count
             }
         }
     }

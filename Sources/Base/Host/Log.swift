@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Synchronization
+package import Text
 
 /// The daemon's log: lines on stderr.
 ///
@@ -159,6 +160,23 @@ package enum Log {
     private static func put(_ text: String) {
         output.write(text) { lost in
             line(.warning, "\(lost) log lines were lost: the reader of the log was too slow", atTerminal: isTerminal)
+        }
+    }
+}
+
+extension Failure {
+    /// Runs work whose failure changes no answer, and logs the failure. `what` is what it means for the user.
+    /// - Returns: the result; nil after a failure.
+    @discardableResult
+    package static func logged<Value>(
+        _ what: String,
+        of work: () async throws(Failure) -> Value
+    ) async -> Value? {
+        do throws(Failure) {
+            return try await work()
+        } catch {
+            Log.warning("\(what): \(error.logText)")
+            return nil
         }
     }
 }

@@ -8,7 +8,7 @@ import Synchronization
 /// The mode of stderr must not change, because other processes share it. So a pipe or a terminal is opened a second
 /// time, with a mode of its own.
 final class LogOutput: Sendable {
-    private enum Target {
+    private enum Destination {
         /// The stream of the journal, for example.
         case socket(Int32)
         /// A descriptor of this object, which does not block.
@@ -26,7 +26,7 @@ final class LogOutput: Sendable {
         var isBroken = false
     }
 
-    private let target: Target
+    private let target: Destination
     private let state = Mutex(State())
 
     init(_ descriptor: Int32) {

@@ -5,6 +5,17 @@ import Text
 
 /// TCP sockets that listen on 127.0.0.1 and, if the computer has IPv6, on ::1.
 package enum LoopbackSockets {
+    /// Whether a host is this computer: `localhost`, an address in 127.0.0.0/8, or ::1 without brackets. RFC 6890.
+    ///
+    /// A name such as `127.example.org`, and an address in another form, such as 127.1, is none.
+    package static func areReached(by host: String) -> Bool {
+        if host.lowercased() == "localhost" { return true }
+        var (v4, v6) = (in_addr(), in6_addr())
+        if inet_pton(AF_INET, host, &v4) == 1 { return UInt32(bigEndian: v4.s_addr) >> 24 == 127 }
+        guard inet_pton(AF_INET6, host, &v6) == 1 else { return false }
+        return withUnsafeBytes(of: v6) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+    }
+
     /// Opens the sockets: non-blocking, closed on exec.
     /// - Throws: `StartError` if the port is in use.
     package static func open(port: UInt16) throws(StartError) -> [Int32] {

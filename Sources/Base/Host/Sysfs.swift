@@ -4,17 +4,7 @@ import Glibc
 /// Reads the files in which the kernel describes devices. sysfs(5).
 package enum Sysfs {
     /// Returns the names in a folder; none if the folder does not exist.
-    package static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(
-                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-            )
-        }
-        return names
-    }
+    package static func names(in folder: String) -> [String] { Folder.names(in: folder) ?? [] }
 
     /// Returns the first line of an attribute, at most 256 bytes.
     package static func line(_ path: String...) -> String? {

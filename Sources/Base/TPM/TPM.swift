@@ -4,7 +4,6 @@ import Concurrency
 import Glibc
 package import Secrets
 import Synchronization
-// SPDX-License-Identifier: GPL-3.0-or-later
 package import Text
 
 /// The TPM 2.0 of this computer. It makes keys that never leave it, and encrypts bytes that only it can decrypt.

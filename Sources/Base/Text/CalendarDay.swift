@@ -42,10 +42,5 @@ package struct CalendarDay: Sendable, Equatable {
     package var start: Int { Self.days(year, month, day) * 86_400 }
 
     /// YYYY-MM-DD.
-    package var text: String {
-        let digits = String(year)
-        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "-\(Self.two(month))-\(Self.two(day))"
-    }
-
-    package static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    package var text: String { "\(year.padded(to: 4))-\(month.padded(to: 2))-\(day.padded(to: 2))" }
 }

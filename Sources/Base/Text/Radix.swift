@@ -21,3 +21,11 @@ package enum Radix {
         return result.reversed()
     }
 }
+
+extension BinaryInteger {
+    /// The decimal digits, with zeros in front if there are fewer than `count`.
+    package func padded(to count: Int) -> String {
+        let digits = String(self)
+        return String(repeating: "0", count: max(0, count - digits.utf8.count)) + digits
+    }
+}

@@ -13,10 +13,10 @@ package enum UUIDText {
 
     /// Returns the 16 bytes of a UUID, or of 32 digits without dashes; nil for anything else.
     package static func decode(_ text: String) -> [UInt8]? {
-        guard text.utf8.count <= 36 else { return nil }
+        guard text.utf8.count == 32 || text.utf8.count == 36 else { return nil }
         let digits = String(decoding: text.utf8.filter { $0 != UInt8(ascii: "-") }, as: UTF8.self)
         guard let bytes = Hex.decode(digits), bytes.count == 16 else { return nil }
-        return bytes
+        return text.utf8.count == 32 || text.lowercased() == encode(bytes) ? bytes : nil
     }
 
     /// Returns a random UUID, which is no secret. RFC 9562, 5.4.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+import Text
 
 /// What a WebSocket connection has received. RFC 6455, 5.
 package enum WebSocketEvent: Sendable, Equatable {
@@ -97,5 +98,15 @@ package struct WebSocketWriter: Sendable {
     /// Encodes a close frame with a status code. RFC 6455, 5.5.1.
     package func close(_ code: UInt16) throws(CryptoError) -> [UInt8] {
         try frame(.close, withUnsafeBytes(of: code.bigEndian, Array.init))
+    }
+}
+
+/// The key of a handshake, which shows that the server speaks WebSocket. RFC 6455, 1.3.
+package enum WebSocketKey {
+    /// The value of `Sec-WebSocket-Accept` for the base 64 of a key.
+    package static func accept(_ key: String) throws(CryptoError) -> String {
+        Base64.standard.encode(
+            try DigestAlgorithm.sha1.hash(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
+        )
     }
 }

@@ -261,7 +261,7 @@ static __attribute__((swiftcall)) void take_global_job(void *job, enqueue_global
 }
 
 void clinux_take_global_jobs(void (*sink)(void *job)) {
-    if (!&swift_task_enqueueGlobal_hook) return;
+    if (!&swift_task_enqueueGlobal_hook || !swift_job_run) return;
     global_job_sink = sink;
     swift_task_enqueueGlobal_hook = take_global_job;
 }

@@ -15,6 +15,12 @@
 int usb_bulk_read(void *device, int endpoint, char *bytes, int size, int timeout);
 int usb_bulk_write(void *device, int endpoint, const char *bytes, int size, int timeout);
 
+int cnfc_is_in_force(void) {
+    int (*found_read)(void *, int, char *, int, int) = dlsym(RTLD_DEFAULT, "usb_bulk_read");
+    int (*found_write)(void *, int, const char *, int, int) = dlsym(RTLD_DEFAULT, "usb_bulk_write");
+    return found_read == usb_bulk_read && found_write == usb_bulk_write;
+}
+
 static _Thread_local const struct cnfc_wait *waiting;
 static _Thread_local int64_t waiting_until;
 

@@ -104,7 +104,7 @@ package struct AliroApplication: Sendable, Equatable {
     /// The result is nil for any other answer.
     package init?(selectAnswer bytes: [UInt8]) {
         guard let files = try? BERTLV.sequence(bytes).filter({ $0.tag == AliroTag.file }), files.count == 1,
-            let objects = RawObject.sequence(files[0].value)
+            let objects = EncodedObject.sequence(files[0].value)
         else { return nil }
         let names = objects.filter { $0.object.tag == AliroTag.name }
         let templates = objects.filter { $0.object.tag == AliroTag.proprietary }
@@ -124,18 +124,18 @@ package struct AliroApplication: Sendable, Equatable {
 }
 
 /// An object with the bytes that it was read from, because a length may have several encodings.
-struct RawObject {
+struct EncodedObject {
     let object: BERTLV
     let bytes: [UInt8]
 
     /// Reads all objects; nil if the bytes are malformed.
-    static func sequence(_ bytes: [UInt8]) -> [RawObject]? {
+    static func sequence(_ bytes: [UInt8]) -> [EncodedObject]? {
         var reader = BERReader(bytes)
-        var objects: [RawObject] = []
+        var objects: [EncodedObject] = []
         while !reader.isAtEnd {
             let rest = reader.remainder
             guard let object = try? reader.next() else { return nil }
-            objects.append(RawObject(object: object, bytes: Array(rest.dropLast(reader.remainder.count))))
+            objects.append(EncodedObject(object: object, bytes: Array(rest.dropLast(reader.remainder.count))))
         }
         return objects
     }
@@ -156,7 +156,7 @@ package struct AliroOpeningAnswer: Sendable, Equatable {
     /// Unknown objects are skipped.
     /// - Throws: `AliroProblem.malformed`.
     package init(_ bytes: [UInt8]) throws(AliroProblem) {
-        guard let objects = RawObject.sequence(bytes) else { throw .malformed }
+        guard let objects = EncodedObject.sequence(bytes) else { throw .malformed }
         let points = objects.filter { $0.object.tag == AliroTag.cardEphemeral }
         let cryptograms = objects.filter { $0.object.tag == AliroTag.cryptogram }
         let vendors = objects.filter { $0.object.tag == AliroTag.cardVendor }

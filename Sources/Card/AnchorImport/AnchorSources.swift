@@ -88,15 +88,7 @@ package struct AnchorSources: Sendable {
 
     private mutating func addFolder(_ path: String, _ depth: Int) {
         guard depth < limits.depth else { return complain(path, "is nested in too many folders") }
-        guard let directory = opendir(path) else { return complain(path, errorText()) }
-        var names: [String] = []
-        while names.count < limits.files, let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        closedir(directory)
+        guard let names = Folder.names(in: path, limit: limits.files) else { return complain(path, errorText()) }
         for name in names.sorted() {
             guard filesLeft > 0, bytesLeft > 0 else { return complain(path, "has more files than can be read") }
             add("\(path)/\(name)", isNamed: false, depth + 1)

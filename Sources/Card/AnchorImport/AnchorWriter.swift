@@ -28,7 +28,7 @@ package struct AnchorWriter: Sendable {
                 let digits = AnchorSelection.fingerprint(of: certificate).prefix(16)
                 path = "\(folder)/\(Self.name(of: certificate))-\(digits).cvcert"
             }
-            waiting.append((try Self.write(certificate.encoded, in: folder), path))
+            waiting.append((try CertificateFiles.writeTemporary(certificate.encoded, in: folder, mode: 0o644), path))
         }
         try Self.publish(&waiting)
         for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
@@ -39,7 +39,10 @@ package struct AnchorWriter: Sendable {
         var waiting: [(temporary: String, path: String)] = []
         defer { for file in waiting { unlink(file.temporary) } }
         try Self.makeFolder(folder)
-        for (name, content) in files { waiting.append((try Self.write(content, in: folder), "\(folder)/\(name)")) }
+        for (name, content) in files {
+            let draft = try CertificateFiles.writeTemporary(content, in: folder, mode: 0o644)
+            waiting.append((draft, "\(folder)/\(name)"))
+        }
         try Self.publish(&waiting)
         Self.synchronize(folder)
     }
@@ -67,22 +70,6 @@ package struct AnchorWriter: Sendable {
             true
         default: false
         }
-    }
-
-    /// Writes a file that everybody may read, and returns its temporary name.
-    private static func write(_ bytes: [UInt8], in folder: String) throws(SystemError) -> String {
-        var template = Array("\(folder)/.new-XXXXXX".utf8CString)
-        let descriptor = mkstemp(&template)
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard descriptor >= 0 else { throw SystemError(folder) }
-        let isWritten =
-            Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o644) == 0
-            && fsync(descriptor) == 0
-        let code = errno
-        close(descriptor)
-        if isWritten { return path }
-        unlink(path)
-        throw SystemError(path, code == 0 ? EIO : code)
     }
 
     private static func makeFolder(_ path: String) throws(SystemError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
-import Glibc
-import Host
+package import Glibc
+package import Host
 package import Text
 
 /// Reads folders of CV certificates: files `NAME.cvcert` in DER.
@@ -16,16 +16,28 @@ package enum CertificateFiles {
         suffix: String = suffix,
         maximumCount: Int = maximumCount
     ) -> [String]? {
-        guard let directory = opendir(folder) else { return nil }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory), names.count < maximumCount {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasSuffix(suffix), !name.hasPrefix(".") { names.append(name) }
-        }
-        return names.sorted()
+        Folder.names(in: folder, limit: maximumCount) { $0.hasSuffix(suffix) && !$0.hasPrefix(".") }?.sorted()
+    }
+
+    /// Writes a file under a temporary name, which readers of the folder ignore. It is on the disk when the call returns.
+    /// - Returns: its path. The caller renames the file, so that a half-written one is never read.
+    package static func writeTemporary(
+        _ bytes: [UInt8],
+        in folder: String,
+        mode: mode_t
+    ) throws(SystemError) -> String {
+        var template = Array("\(folder)/.new-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard descriptor >= 0 else { throw SystemError(folder) }
+        let isWritten =
+            Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, mode) == 0
+            && fsync(descriptor) == 0
+        let code = errno
+        close(descriptor)
+        if isWritten { return path }
+        unlink(path)
+        throw SystemError(path, code == 0 ? EIO : code)
     }
 
     /// Reads one certificate.

@@ -56,15 +56,10 @@ package struct LinkCertificateStore: Sendable, Equatable {
         return Hex.encode(hash.prefix(16)) + CertificateFiles.suffix
     }
 
-    /// Writes to a temporary name first, so that a half-written file is never read.
     private func write(_ bytes: [UInt8], _ name: String) -> Bool {
-        var template = Array("\(folder)/.new-XXXXXX".utf8CString)
-        let descriptor = mkstemp(&template)
-        guard descriptor >= 0 else { return false }
-        let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
-        close(descriptor)
-        if isWritten, rename(template, "\(folder)/\(name)") == 0 { return true }
-        unlink(template)
+        guard let draft = try? CertificateFiles.writeTemporary(bytes, in: folder, mode: 0o600) else { return false }
+        if rename(draft, "\(folder)/\(name)") == 0 { return true }
+        unlink(draft)
         return false
     }
 }

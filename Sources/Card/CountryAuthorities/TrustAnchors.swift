@@ -78,7 +78,7 @@ package struct TrustAnchors: Sendable, Equatable {
     }
 
     /// Why there is no such chain. The last case that applies is reported.
-    package enum Refusal: Error, Comparable {
+    package enum ChainFault: Error, Comparable {
         case noChain
         case signature
         case expired
@@ -86,24 +86,24 @@ package struct TrustAnchors: Sendable, Equatable {
 
     /// Finds a chain from an anchor to the pool's terminal certificate in which all signatures are valid. If `day` is
     /// given, the last three certificates must be valid on that day: authority, document verifier and terminal.
-    package func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(Refusal) -> Verified {
-        var refusal = Refusal.noChain
+    package func verify(_ pool: CVCertificatePool, on day: CVDate?) throws(ChainFault) -> Verified {
+        var fault = ChainFault.noChain
         for (anchors, isProductive) in [(productive, true), (test, false)] {
             for anchor in anchors {
                 for chain in pool.chains(from: { $0.authorityReference == anchor.holderReference }) {
                     guard Self.isSigned(chain, by: anchor) else {
-                        refusal = max(refusal, .signature)
+                        fault = max(fault, .signature)
                         continue
                     }
                     if let day, !([anchor] + chain).suffix(3).allSatisfy({ $0.isValid(on: day) }) {
-                        refusal = max(refusal, .expired)
+                        fault = max(fault, .expired)
                         continue
                     }
                     return Verified(chain: chain, isProductive: isProductive)
                 }
             }
         }
-        throw refusal
+        throw fault
     }
 
     /// Whether each certificate is signed by the one before it. A key without a curve inherits the curve of its issuer.

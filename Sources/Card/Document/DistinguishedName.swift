@@ -59,7 +59,7 @@ package struct DistinguishedName: Sendable, Hashable {
                 UInt16(value.value[$0]) << 8 | UInt16(value.value[$0 + 1])
             }
             return String(decoding: units, as: UTF16.self)
-        default: return DocumentText.decode(value.value)
+        default: return DocumentField.decode(value.value)
         }
     }
 

@@ -2,7 +2,7 @@
 import ISO7816
 package import Text
 
-/// What a file with authorities of documents contains, told by its content and not by its name.
+/// What a file with authorities of documents contains, recognised by its content and not by its name.
 package enum DocumentAnchorFile: Sendable, Equatable {
     case certificate(DocumentCertificate)
     case revocationList(RevocationList)

@@ -112,7 +112,7 @@ package struct DocumentCertificate: Sendable, Hashable {
         case Self.documentTypeList:
             let fields = try BERTLV(content).children
             guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }
-            documentTypes = try fields[1].children.prefix(64).map { DocumentText.decode($0.value) }
+            documentTypes = try fields[1].children.prefix(64).map { DocumentField.decode($0.value) }
         case Self.privateKeyUsagePeriod:
             // About the time of signing, which the validity of documents does not depend on. ICAO 9303-12 7.1.
             break

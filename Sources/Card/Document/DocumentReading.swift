@@ -123,7 +123,7 @@ package struct DocumentReading: Sendable {
             (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
             file = await source.chip.partial[.sod] ?? []
         }
-        // Another document lies there: nothing of the old one is used.
+        // This is another document, so nothing of the old one is used.
         if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
         files[.sod] = file
         let (signature, object, signer) = PassiveAuthentication.check(file, anchors: anchors)

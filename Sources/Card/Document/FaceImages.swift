@@ -88,7 +88,7 @@ package struct FaceImages: Sendable, Equatable {
             }
             let used = cursor.position - start.position
             let isLast = index == count - 1
-            // The last picture takes what is left, if the length of its block lies.
+            // If the length of its block is wrong, the last picture gets the rest.
             let rest = cursor.remaining
             let announced = length - used
             let size = announced > 0 && announced <= rest && !(isLast && announced < rest) ? announced : rest

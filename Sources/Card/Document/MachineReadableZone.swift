@@ -70,7 +70,7 @@ package struct MachineReadableZone: Sendable, Equatable {
         let rows = stride(from: 0, to: characters.count, by: kind.lineLength).map {
             Array(characters[$0..<$0 + kind.lineLength])
         }
-        let layout = Layout(kind)
+        let layout = ZoneLayout(kind)
         func at(_ place: Place) -> [UInt8] { Array(rows[place.line][place.columns]) }
         let trimmed = { (bytes: [UInt8]) in Self.text(bytes) }
 
@@ -199,7 +199,7 @@ private struct Place {
 }
 
 /// Where the fields are. ICAO 9303-4, 9303-5 and 9303-6 4.2.2.
-private struct Layout {
+private struct ZoneLayout {
     let code: Place
     let issuer: Place
     let names: Place

@@ -65,7 +65,7 @@ enum PassiveAuthentication {
         var check = AuthorityCheck()
         let signer = claim.certificate
         (check.signer, check.until) = (signer.subject.text, signer.validity.upperBound)
-        // Without an authority nothing can be told.
+        // Without authorities the signer cannot be checked.
         guard anchors.count > 0 else { return check }
         func fail(_ reason: AuthorityCheck.Reason) -> AuthorityCheck {
             (check.result, check.reason) = (.failed, reason)
@@ -89,7 +89,7 @@ enum PassiveAuthentication {
         guard check.revocation != .revoked else { return fail(.revoked) }
         check.defects = anchors.defects(of: signer)
         guard check.defects.isEmpty else { return fail(.defect) }
-        // The time of signing lies in the signer's validity, and so does the time of reading.
+        // Both the time of signing and the time of reading must be within the signer's validity.
         if let signed = claim.signingTime {
             guard signed >= signer.validity.lowerBound else { return fail(.signerNotYetValid) }
             guard signed <= signer.validity.upperBound else { return fail(.signerExpired) }

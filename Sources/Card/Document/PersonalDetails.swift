@@ -24,18 +24,18 @@ package struct PersonalDetails: Sendable, Equatable {
         for object in try TextGroup.objects(of: file, 0x6B) {
             let value = object.value
             switch object.tag {
-            case 0x5F0E: fullName = DocumentText.name(value)
-            case 0x5F0F: otherNames.append(DocumentText.name(value))
-            case 0x5F10: personalNumber = DocumentText.decode(value)
-            case 0x5F2B: birthDate = DocumentText.date(value)
-            case 0x5F11: birthPlace = DocumentText.parts(value)
-            case 0x5F42: address = DocumentText.parts(value)
-            case 0x5F12: telephone = DocumentText.decode(value)
-            case 0x5F13: profession = DocumentText.decode(value)
-            case 0x5F14: title = DocumentText.decode(value)
-            case 0x5F15: summary = DocumentText.decode(value)
-            case 0x5F17: otherDocuments = DocumentText.parts(value)
-            case 0x5F18: custody = DocumentText.decode(value)
+            case 0x5F0E: fullName = DocumentField.name(value)
+            case 0x5F0F: otherNames.append(DocumentField.name(value))
+            case 0x5F10: personalNumber = DocumentField.decode(value)
+            case 0x5F2B: birthDate = DocumentField.date(value)
+            case 0x5F11: birthPlace = DocumentField.parts(value)
+            case 0x5F42: address = DocumentField.parts(value)
+            case 0x5F12: telephone = DocumentField.decode(value)
+            case 0x5F13: profession = DocumentField.decode(value)
+            case 0x5F14: title = DocumentField.decode(value)
+            case 0x5F15: summary = DocumentField.decode(value)
+            case 0x5F17: otherDocuments = DocumentField.parts(value)
+            case 0x5F18: custody = DocumentField.decode(value)
             default: continue
             }
         }
@@ -56,10 +56,10 @@ package struct IssuanceDetails: Sendable, Equatable {
         for object in try TextGroup.objects(of: file, 0x6C) {
             let value = object.value
             switch object.tag {
-            case 0x5F19: authority = DocumentText.decode(value)
-            case 0x5F26: date = DocumentText.date(value)
-            case 0x5F1B: endorsements = DocumentText.decode(value)
-            case 0x5F1C: tax = DocumentText.decode(value)
+            case 0x5F19: authority = DocumentField.decode(value)
+            case 0x5F26: date = DocumentField.date(value)
+            case 0x5F1B: endorsements = DocumentField.decode(value)
+            case 0x5F1C: tax = DocumentField.decode(value)
             default: continue
             }
         }
@@ -88,10 +88,10 @@ package struct PersonsToNotify: Sendable, Equatable {
             var person = Person()
             for field in try entry.children {
                 switch field.tag {
-                case 0x5F50: person.date = DocumentText.date(field.value)
-                case 0x5F51: person.name = DocumentText.name(field.value)
-                case 0x5F52: person.telephone = DocumentText.decode(field.value)
-                case 0x5F53: person.address = DocumentText.parts(field.value)
+                case 0x5F50: person.date = DocumentField.date(field.value)
+                case 0x5F51: person.name = DocumentField.name(field.value)
+                case 0x5F52: person.telephone = DocumentField.decode(field.value)
+                case 0x5F53: person.address = DocumentField.parts(field.value)
                 default: continue
                 }
             }

@@ -36,7 +36,7 @@ package struct CVDate: Sendable, Hashable, Comparable {
     }
 
     /// The day as `yyyy-MM-dd`.
-    package var text: String { "\(year)-\(CalendarDay.two(month))-\(CalendarDay.two(day))" }
+    package var text: String { "\(year)-\(month.padded(to: 2))-\(day.padded(to: 2))" }
 
     package static func < (a: CVDate, b: CVDate) -> Bool {
         (a.year, a.month, a.day) < (b.year, b.month, b.day)

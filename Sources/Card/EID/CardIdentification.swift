@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 package import ISO7816
+package import Text
 
 extension EIDCard {
     /// Identifies a card without a password: selects the eID application, reads EF.DIR and EF.CardAccess, and asks for the
@@ -77,4 +78,37 @@ package enum ApplicationID {
     package static let persoSim: [UInt8] = [0xF0, 0x4E, 0x66, 0xE7, 0x5C, 0x02, 0xD8]
     /// Travel documents. ICAO 9303-10.
     package static let travelDocument: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01]
+}
+
+/// EF.DIR: the applications of a card. ISO 7816-4, 12.2.3.
+package struct ApplicationDirectory: Sendable, Equatable {
+    /// The application identifiers in the order of the file.
+    package let applicationIDs: [[UInt8]]
+
+    package static let shortFileID: UInt8 = 0x1E
+
+    /// Reads application templates (61 with 4F inside) and single application identifiers (4F). Other objects are
+    /// ignored. What is neither ends the content, since a file may be longer than its content.
+    /// - Throws: `Malformed` for a malformed template or identifier.
+    package init(_ bytes: [UInt8]) throws(Malformed) {
+        var reader = BERReader(bytes)
+        var found: [[UInt8]] = []
+        while let first = reader.remainder.first {
+            let isEntry = first == 0x61 || first == 0x4F
+            guard isEntry || first != 0x00 && first != 0xFF else { break }
+            let object: BERTLV
+            do throws(Malformed) {
+                object = try reader.next()
+            } catch {
+                guard isEntry else { break }
+                throw error
+            }
+            switch object.tag {
+            case 0x61: found += try object.children.filter { $0.tag == 0x4F }.map(\.value)
+            case 0x4F: found.append(object.value)
+            default: break
+            }
+        }
+        applicationIDs = found
+    }
 }

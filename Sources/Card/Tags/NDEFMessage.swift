@@ -95,7 +95,7 @@ package struct NDEFMessage: Sendable, Equatable {
         case .wellKnown where typeText == "T": records.append(try Self.text(payload))
         case .wellKnown where typeText == "U": records.append(try Self.uri(payload))
         case .wellKnown where typeText == "Sp" && !isPoster: try take(payload, isPoster: true)
-        // The parts of a smart poster that say what to do with it are not told.
+        // The parts of a smart poster that name an action are not reported.
         case .wellKnown where isPoster: break
         case .media where isPoster: break
         case .wellKnown, .media, .external: records.append(.other(typeText))

@@ -11,8 +11,8 @@ public import Secrets
 /// let user = try await mpin.makeNewUser("alice@example.org").user
 /// ```
 ///
-/// Each call exists as an `async` method and as one that blocks the calling thread: see `MPinSDK`. The blocking ones are
-/// not for threads of Swift's cooperative pool.
+/// Each call exists as an `async` method and as one that blocks the calling thread: see `MPinSDK`. The blocking ones
+/// are not for threads of Swift's cooperative pool.
 public final class MPin: MPinSDK {
     public static let flavour = "MPIN"
     public static let usualPrefix = "rps"

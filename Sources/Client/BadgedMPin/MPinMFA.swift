@@ -7,8 +7,8 @@ public import Secrets
 ///
 /// `pin0` is the PIN of four digits. `pin1` and `nfc` are a second factor of 1 to 64 ASCII characters.
 ///
-/// Each call exists as an `async` method and as one that blocks the calling thread: see `MPinSDK`. The blocking ones are
-/// not for threads of Swift's cooperative pool.
+/// Each call exists as an `async` method and as one that blocks the calling thread: see `MPinSDK`. The blocking ones
+/// are not for threads of Swift's cooperative pool.
 public final class MPinMFA: MPinSDK {
     public static let flavour = "MFA"
     public static let usualPrefix = "rps/v2"

@@ -136,7 +136,8 @@ public final class MYKEYWallet: Sendable {
         run(.sign(request.message, account: request.account.nonEmpty, request.options()), response)
     }
 
-    /// Carries out a request of the SimpleWallet protocol: the JSON of a QR code, or the address of a link. It needs no init.
+    /// Carries out a request of the SimpleWallet protocol: the JSON of a QR code, or the address of a link. It needs no
+    /// init.
     ///
     /// - Parameters:
     ///   - param: the JSON, or an address such as `simplewallet://eos.io?param=...`.
@@ -146,11 +147,11 @@ public final class MYKEYWallet: Sendable {
         run(.simpleWallet(param, account: account), response)
     }
 
-    /// Takes a URL with which a wallet calls the app back. The result of an operation has already come over the socket, so the
-    /// URL changes nothing.
+    /// Takes a URL with which a wallet calls the app back. The result of an operation has already come over the socket,
+    /// so the URL changes nothing.
     ///
-    /// - Returns: whether the URL belongs to this wallet: it has the `scheme` of the app, or an ended operation has named it as
-    ///   `callback`. Each `callback` counts once.
+    /// - Returns: whether the URL belongs to this wallet: it has the `scheme` of the app, or an ended operation has
+    ///   named it as `callback`. Each `callback` counts once.
     @discardableResult
     public func handleUrl(url: URL) -> Bool {
         state.withLock { state in

@@ -12,7 +12,8 @@ extension String: MYKEYIdentifier {
 
 extension UUID: MYKEYIdentifier {}
 
-/// A number of a request: text with decimal digits, such as `"1.3100"`, or a number of Swift. Text keeps all its digits.
+/// A number of a request: text with decimal digits, such as `"1.3100"`, or a number of Swift. Text keeps all its
+/// digits.
 public protocol MYKEYNumber: Sendable {
     /// Decimal digits.
     var decimalText: String { get }
@@ -149,8 +150,8 @@ public class BaseAction {
 
 /// Any action of a contract.
 public final class ContractAction: BaseAction {
-    /// The arguments, as the ABI of the contract names them: a dictionary of values that JSON has, or the text of a JSON
-    /// object.
+    /// The arguments, as the ABI of the contract names them: a dictionary of values that JSON has, or the text of a
+    /// JSON object.
     public var data: Any = ""
 }
 

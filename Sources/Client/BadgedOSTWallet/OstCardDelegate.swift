@@ -18,8 +18,8 @@ public protocol OstCardDelegate: AnyObject {
     /// The PUK of a new card, 12 digits. It is shown once. `dataVerified` means that the user has written it down.
     func showPuk(_ puk: String, delegate: any OstValidateDataDelegate)
 
-    /// The words at these positions of the words of `showPaperWallet`, which count from 1. `error` says what was wrong with
-    /// the last ones.
+    /// The words at these positions of the words of `showPaperWallet`, which count from 1. `error` says what was wrong
+    /// with the last ones.
     func verifyMnemonics(positions: [Int], error: String?, delegate: any OstMnemonicsAcceptDelegate)
 
     /// All words of a wallet. `error` says what was wrong with the last ones.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Takes the answer to a question of a workflow, once, from any thread. If it is released without an answer, the workflow is
-/// cancelled.
+/// Takes the answer to a question of a workflow, once, from any thread. If it is released without an answer, the
+/// workflow is cancelled.
 public protocol OstBaseDelegate: AnyObject, Sendable {
     /// Cancels the workflow; `flowInterrupted` follows with this error.
     func cancelFlow(_ ostError: OstError)

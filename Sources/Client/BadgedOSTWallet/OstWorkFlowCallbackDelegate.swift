@@ -25,8 +25,8 @@ public protocol OstWorkFlowCallbackDelegate: AnyObject {
     /// The card has accepted the PIN.
     func pinValidated(_ userId: String)
 
-    /// The words of a new wallet. They are passed on once, before the card gets its keys, and only to an app that conforms to
-    /// `OstCardDelegate`, which asks them back.
+    /// The words of a new wallet. They are passed on once, before the card gets its keys, and only to an app that
+    /// conforms to `OstCardDelegate`, which asks them back.
     func showPaperWallet(mnemonics: [String])
 
     /// The server of the app has registered the device.

@@ -5,8 +5,8 @@ import Glibc
 import Secrets
 import Text
 
-/// The entry point of an app: an app that imports this module instead of `OstWalletSdk` uses badged. It uses the default
-/// socket, and calls back on the main queue.
+/// The entry point of an app: an app that imports this module instead of `OstWalletSdk` uses badged. It uses the
+/// default socket, and calls back on the main queue.
 public let OstWalletSdk = OstWorkflows()
 
 /// Starts workflows with wallet cards. Each runs on a connection of its own, and reports to its delegate.

@@ -65,8 +65,8 @@ public enum OrigoKeysErrorCode: Int, Sendable, CaseIterable {
 
 /// Why a call has failed. `code` is the number of `OrigoKeysErrorCode`.
 ///
-/// `domain` is the name of badged, such as `InvitationCodeInvalid`. Where it ends in `RetryError`, the same invitation can
-/// be used again. `localizedDescription` says what has happened and what to do, in English.
+/// `domain` is the name of badged, such as `InvitationCodeInvalid`. Where it ends in `RetryError`, the same invitation
+/// can be used again. `localizedDescription` says what has happened and what to do, in English.
 extension NSError {
     convenience init(_ code: OrigoKeysErrorCode, _ text: String, name: String? = nil) {
         self.init(domain: name ?? "\(code)", code: code.rawValue, userInfo: [NSLocalizedDescriptionKey: text])

@@ -65,8 +65,8 @@ extension OrigoKeysManager {
         return Data(answer["data"]?.string.flatMap { Hex.decode($0) } ?? [])
     }
 
-    /// Keeps a data object of the key with this `keyId`. All objects of a key have 32 KiB at most. Without a byte the object
-    /// is removed.
+    /// Keeps a data object of the key with this `keyId`. All objects of a key have 32 KiB at most. Without a byte the
+    /// object is removed.
     public func put(_ data: Data, keyOid oidString: String, tag: OrigoKeysSeosTag, error: NSErrorPointer) {
         let content = JSON.Member("data", .string(Hex.encode(data)))
         _ = ask("PUT_DATA", Self.members(oidString, tag) + [content], error)

@@ -9,8 +9,8 @@ extension OrigoKeysManager {
 
     /// Starts to look for readers; a scan that runs is replaced.
     ///
-    /// If the delegate allows it, badged opens readers that come into range: with `seamless` in `openingTypes` hands free,
-    /// otherwise with `proximity`, otherwise with `enhancedTap`.
+    /// If the delegate allows it, badged opens readers that come into range: with `seamless` in `openingTypes` hands
+    /// free, otherwise with `proximity`, otherwise with `enhancedTap`.
     ///
     /// - Parameters:
     ///   - scanMode: how much of the time the radio listens.

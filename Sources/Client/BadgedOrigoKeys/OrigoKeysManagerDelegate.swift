@@ -5,7 +5,8 @@ public protocol OrigoKeysManagerDelegate: AnyObject {
     func origoKeysDidStartup()
     func origoKeysDidFail(toStartup error: any Error)
     func origoKeysDidSetupEndpoint()
-    /// The endpoint was not set up. Where the name of the error ends in `RetryError`, the same invitation can be used again.
+    /// The endpoint was not set up. Where the name of the error ends in `RetryError`, the same invitation can be used
+    /// again.
     func origoKeysDidFail(toSetupEndpoint error: any Error)
 
     func origoKeysDidUpdateEndpoint()

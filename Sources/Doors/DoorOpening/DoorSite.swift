@@ -19,7 +19,7 @@ package struct DoorSite: Sendable {
     /// public key.
     package let isLegacy: Bool
     /// The newest list of revoked readers; nil if there is none.
-    package let revocations: RevocationList?
+    package let revocations: ReaderRevocations?
 
     /// - Parameters:
     ///   - identifier: 16 bytes.
@@ -35,7 +35,7 @@ package struct DoorSite: Sendable {
         issuerKey: [UInt8]? = nil,
         locations: Set<[UInt8]> = [],
         isLegacy: Bool = false,
-        revocations: RevocationList? = nil
+        revocations: ReaderRevocations? = nil
     ) throws(PKOCFailure) {
         guard identifier.count == Self.identifierCount,
             locations.allSatisfy({ $0.count == Self.identifierCount })

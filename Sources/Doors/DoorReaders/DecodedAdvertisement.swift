@@ -16,7 +16,7 @@ package struct DecodedAdvertisement: Sendable, Equatable {
     package var txPower: Int8?
     /// dBm at a distance of one metre.
     package var powerAtOneMetre: Int8?
-    package var aliroReader: AliroReader?
+    package var aliroReader: AliroAdvertisement?
     package var beacon: Beacon?
     /// The reader accepts no credentials now.
     package var isUnavailable = false
@@ -62,7 +62,7 @@ package struct DecodedAdvertisement: Sendable, Equatable {
     }
 
     /// Group and sub-group of an Aliro reader; they stay the same under every address.
-    package struct AliroReader: Hashable, Sendable {
+    package struct AliroAdvertisement: Hashable, Sendable {
         package var group: UInt64
         package var subGroup: UInt16
     }

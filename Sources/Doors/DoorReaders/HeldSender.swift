@@ -13,7 +13,7 @@ struct HeldSender {
 
     let profile: ReaderProfile
     let address: DeviceAddress
-    let aliroReader: DecodedAdvertisement.AliroReader?
+    let aliroReader: DecodedAdvertisement.AliroAdvertisement?
     var facts = ReaderFacts()
     /// Never empty; the newest one is last.
     private(set) var samples: [Sample]
@@ -25,7 +25,7 @@ struct HeldSender {
     init(
         _ profile: ReaderProfile,
         _ address: DeviceAddress,
-        _ aliroReader: DecodedAdvertisement.AliroReader?,
+        _ aliroReader: DecodedAdvertisement.AliroAdvertisement?,
         _ first: Sample
     ) {
         (self.profile, self.address, self.aliroReader, samples) = (profile, address, aliroReader, [first])

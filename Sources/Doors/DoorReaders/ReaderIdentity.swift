@@ -4,7 +4,7 @@ import Text
 /// How a reader is recognised again. The first case that applies is used.
 package enum ReaderIdentity: Hashable, Sendable {
     /// Group and sub-group of an Aliro reader, which stay the same under every address.
-    case aliro(DecodedAdvertisement.AliroReader)
+    case aliro(DecodedAdvertisement.AliroAdvertisement)
     /// A public or static address.
     case address(DeviceAddress)
     /// Profile, lock service code and name of a reader with a changing address. This identity joins two addresses only
@@ -20,7 +20,7 @@ package enum ReaderIdentity: Hashable, Sendable {
     init(
         _ address: DeviceAddress,
         _ profile: ReaderProfile,
-        _ aliro: DecodedAdvertisement.AliroReader?,
+        _ aliro: DecodedAdvertisement.AliroAdvertisement?,
         codes: [Int],
         name: String?
     ) {

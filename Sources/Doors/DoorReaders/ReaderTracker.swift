@@ -194,3 +194,91 @@ package final class ReaderTracker {
     /// Starts the cool-down of a reader after a successful opening.
     package func opened(_ reader: DoorReader, at now: Milliseconds) { reader.coolsDownUntil = now + Self.coolDown }
 }
+
+extension ReaderTracker {
+    /// A lost reader stays in the full list for this time.
+    package static let retention: Milliseconds = 600_000
+    /// Shortest time between two sweeps.
+    private static let shortestPause: Milliseconds = 250
+
+    /// Finds readers that are not received any more: they leave the range, are lost, and are removed in the end. Must
+    /// be called at `nextSweep`; earlier calls are harmless.
+    package func sweep(at now: Milliseconds) {
+        nextSweep = nil
+        let heard = time.heard(at: now)
+        settleHeldSenders(at: now)
+        for reader in table.readers {
+            guard heard - reader.lastHeard > SignalTrack.freshness else {
+                schedule(reader.lastHeard + SignalTrack.freshness + 1, now)
+                // All others were seen later.
+                break
+            }
+            if !reader.inRange.isEmpty {
+                reader.updateRange(at: now)
+                if reader.isActive(at: now) { observer?(.updated, reader) }
+            }
+            if reader.isActive(at: now) {
+                schedule(reader.lastHeard + reader.lossTimeout + 1, now)
+            } else if !reader.isLost {
+                markLost(reader)
+            }
+            guard reader.isLost else { continue }
+            if heard - reader.lastHeard > Self.retention {
+                table.remove(reader)
+            } else {
+                schedule(reader.lastHeard + Self.retention + 1, now)
+            }
+        }
+    }
+
+    /// Schedules a sweep for this listening time. During a pause of the radio no time passes; its end causes a sweep.
+    func schedule(_ deadline: Milliseconds, _ now: Milliseconds) {
+        guard !time.isPaused else { return }
+        let due = now + max(deadline - time.heard(at: now), Self.shortestPause)
+        nextSweep = nextSweep.map { min($0, due) } ?? due
+    }
+}
+
+extension ReaderTracker {
+    /// All remembered readers, least recently seen first.
+    package var readers: [DoorReader] { table.readers }
+
+    /// The readers that match a filter: active ones first, then by level, strongest first.
+    package func readers(_ filter: ScanFilter, activeOnly: Bool, at now: Milliseconds) -> [DoorReader] {
+        readers.filter { filter.matches($0) && (!activeOnly || $0.isActive(at: now)) }.sorted {
+            ($0.isActive(at: now) ? 0 : 1, -$0.signal.level, $0.number)
+                < ($1.isActive(at: now) ? 0 : 1, -$1.signal.level, $1.number)
+        }
+    }
+
+    package enum Closest {
+        case reader(DoorReader)
+        case none(Absence)
+    }
+
+    /// Why there is no closest reader.
+    package enum Absence: String, Sendable {
+        /// No reader is active.
+        case none
+        /// The closest reader does not support the opening type.
+        case notSupported
+        case outOfRange
+        /// The closest reader was opened a moment ago.
+        case coolingDown
+    }
+
+    /// The closest active reader, if it supports the opening type and is in range for it. Readers that are farther away
+    /// are no substitute, because the person stands in front of the closest one.
+    package func closest(
+        for type: OpeningType,
+        _ filter: ScanFilter,
+        at now: Milliseconds
+    ) -> Closest {
+        let closest = readers(filter, activeOnly: true, at: now).first { !$0.openingTypes.isEmpty }
+        guard let reader = closest else { return .none(.none) }
+        if reader.coolsDown(at: now) { return .none(.coolingDown) }
+        guard reader.openingTypes.contains(type) else { return .none(.notSupported) }
+        return reader.inRange.contains(type) && reader.isFresh(at: now)
+            ? .reader(reader) : .none(.outOfRange)
+    }
+}

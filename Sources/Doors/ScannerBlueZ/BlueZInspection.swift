@@ -35,9 +35,7 @@ import Text
         } catch {
             return end(error)
         }
-        alarm = Loop.Alarm {
-            self.end(ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth"))
-        }
+        alarm = Loop.Alarm { self.end(BlueZFault.noAnswer) }
         alarm?.set(after: timeout)
         bus?.call(.nameOwner, arguments: { $0.append(BlueZName.service) }, answer: { self.handleOwner($0) })
     }

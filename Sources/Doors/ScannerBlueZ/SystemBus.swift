@@ -144,11 +144,7 @@ import Scanners
     // MARK: The loop
 
     /// Microseconds of CLOCK_MONOTONIC, the clock of sd-bus.
-    private static var now: UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
-    }
+    private static var now: UInt64 { UInt64(Loop.clock) }
 
     private func process() {
         for _ in 0..<Self.largestBatch {

@@ -5,7 +5,7 @@ import Scanners
 
 /// The scan on one adapter of the kernel: a monitor of advertisements and, at times, a discovery.
 @Loop final class ManagementAdapter {
-    enum Discovery {
+    enum DiscoveryState {
         case off
         /// The kernel has not answered the start yet.
         case starting
@@ -22,7 +22,7 @@ import Scanners
     private var monitor: UInt16?
     /// The kernel has not answered the command to add a monitor yet.
     private(set) var isAddingMonitor = false
-    private(set) var discovery = Discovery.off
+    private(set) var discovery = DiscoveryState.off
     private let send: @Loop (ManagementCommand) -> Bool
 
     init(_ index: UInt16, send: @escaping @Loop (ManagementCommand) -> Bool) { (self.index, self.send) = (index, send) }

@@ -13,8 +13,8 @@ import Wire
     package let workflow: Workflow
     private let selection: CardSelection<Requirements>
     private var position: CardPosition
-    /// How long the end of a cancelled workflow waits until the card is free, in milliseconds; nil: as long as it takes.
-    /// A limit is for dialogues in which nothing depends on a single answer.
+    /// How long the end of a cancelled workflow waits until the card is free, in milliseconds; nil: as long as it
+    /// takes. A limit is for dialogues in which nothing depends on a single answer.
     private let cancelLimit: Int64?
 
     package init(
@@ -103,13 +103,54 @@ import Wire
     // MARK: The position of the card
 
     /// Counts losses of the card in steps that need a steady field. PAUSE is sent after too many of them.
-    package func cardLies(well: Bool) {
-        if well { position.reset() } else { position.lost() }
+    package func cardPosition(isGood: Bool) {
+        if isGood { position.reset() } else { position.lost() }
     }
 
     private func pauseForBadCardPosition() async throws(Failure) {
         guard !workflow.isCancelled else { throw .cancelled }
         guard workflow.session.level >= .three else { return }
         try await workflow.ask(PausePrompt(cause: "BadCardPosition"))
+    }
+}
+
+/// PAUSE asks the user to place the card better. The client answers CONTINUE.
+struct PausePrompt: AcknowledgedPrompt {
+    static let acknowledgement = "CONTINUE"
+    let cause: String
+
+    var name: StaticString { "PAUSE" }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        WrittenMessage(name) { $0.member("cause", cause) }
+    }
+}
+
+/// Returns the current time. Tests pass their own function, so that they need not wait.
+package typealias Now = @Sendable () -> ContinuousClock.Instant
+
+/// Counts losses of a card in steps that need a steady field. A badly placed card is lost again and again.
+struct CardPosition {
+    /// The number of losses, or the time since the second one, after which the user is informed.
+    static let maximumLosses = 10
+    static let maximumTime = Duration.seconds(4)
+
+    private var losses = 0
+    private var second: ContinuousClock.Instant?
+    private let now: Now
+
+    init(now: @escaping Now) {
+        self.now = now
+    }
+
+    private(set) var isBad = false
+
+    /// Resets the count after a step has succeeded or the user has placed the card again.
+    mutating func reset() { self = CardPosition(now: now) }
+
+    mutating func lost() {
+        losses += 1
+        if losses == 2 { second = now() }
+        isBad = losses >= Self.maximumLosses || second.map { now() - $0 > Self.maximumTime } ?? false
     }
 }

@@ -33,8 +33,8 @@ extension Call {
     /// Whether a program gives the value without a person.
     package var isAutomatic: Bool { get throws(Failure) { try arguments.flag("automatic") ?? false } }
 
-    /// Takes `value`. A value of a wrong form is refused, so that it does not reach a card. A value that no person gives
-    /// is refused, too, unless the caller decides about it.
+    /// Takes `value`. A value of a wrong form is refused, so that it does not reach a card. A value that no person
+    /// gives is refused, too, unless the caller decides about it.
     package func secret(_ form: SecretForm, takesAutomatic: Bool = false) throws(Failure) -> SecretBox {
         let isAutomatic = try isAutomatic
         guard takesAutomatic || !isAutomatic else {

@@ -67,7 +67,7 @@ import Text
                     try await store.remove(name, in: Self.space)
                 }
             } catch {
-                Log.warning("a bond with a card cannot be stored, and is lost when badged ends: \(error.message)")
+                Log.warning("a bond with a card cannot be stored, and is lost when badged ends: \(error.logText)")
             }
         }
     }
@@ -85,7 +85,7 @@ import Text
                 return try entries.records(in: Self.space) { _, content in AliroBond(content) }.good.map(\.record)
             }
         } catch {
-            Log.warning("the bonds with cards cannot be read: \(error.message)")
+            Log.warning("the bonds with cards cannot be read: \(error.logText)")
         }
     }
 

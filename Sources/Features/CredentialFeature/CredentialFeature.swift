@@ -15,37 +15,26 @@ import Wire
     private let site: PKOCSite
     private let tapReaders: [any TapReader]
     private let taps: Taps
-    private let told: Told
-
-    /// The taps that clients were told of.
-    @Loop private final class Told {
-        var counter = LabelledCounter(
-            "badged_credentials_total",
-            "Taps that were reported.",
-            by: "protocol",
-            "verified"
-        )
-
-        nonisolated init() {}
-    }
     private let listed: ListedCredentials
+    private var reported = LabelledCounter(
+        "badged_credentials_total",
+        "Taps that were reported.",
+        by: "protocol",
+        "verified"
+    )
 
-    /// `site` has the settings that CREDENTIALS reports. `listed` is the allow list. `tapReaders` are tried in their order, and so are their kinds
-    /// of cards.
+    /// `site` has the settings that CREDENTIALS reports. `listed` is the allow list. `tapReaders` and their kinds of
+    /// cards are tried in their order.
     package init(
         _ registry: ReaderRegistry,
         _ site: PKOCSite,
         _ tapReaders: [any TapReader],
         listed: ListedCredentials? = nil
     ) {
-        let listed = listed ?? ListedCredentials(nil, nil)
-        let told = Told()
-        (self.site, self.tapReaders, self.listed, self.told) = (site, tapReaders, listed, told)
+        (self.site, self.tapReaders, self.listed) = (site, tapReaders, listed ?? ListedCredentials(nil, nil))
         cardKinds = tapReaders.compactMap(\.cardKind)
-        taps = Taps(registry, tapReaders) {
-            told.counter.add($0.technology, $0.reason == nil ? "true" : "false")
-            Self.tell($0, in: $1, $2, listed, to: $3)
-        }
+        taps = Taps(registry, tapReaders)
+        taps.observer = { [weak self] in self?.report($0, in: $1, $2, to: $3) }
     }
 
     package var commands: [CommandSpec] {
@@ -87,9 +76,9 @@ import Wire
     }
 
     package func metrics() -> [Metric] {
-        guard let list = listed.state else { return [told.counter.metric] }
+        guard let list = listed.state else { return [reported.metric] }
         return [
-            told.counter.metric, .gauge("badged_allow_list_entries", "Entries of the allow list.", list.entries),
+            reported.metric, .gauge("badged_allow_list_entries", "Entries of the allow list.", list.entries),
             .gauge(
                 "badged_allow_list_time_seconds",
                 "When the allow list was read, in seconds since 1970.",
@@ -107,13 +96,8 @@ import Wire
     }
 
     /// Sends CREDENTIAL. The log has no card number.
-    private static func tell(
-        _ report: TapReport,
-        in reader: String,
-        _ number: Int,
-        _ listed: ListedCredentials,
-        to sessions: [Session]
-    ) {
+    private func report(_ report: TapReport, in reader: String, _ number: Int, to sessions: [Session]) {
+        reported.add(report.technology, report.reason == nil ? "true" : "false")
         var isListed: Bool?
         if case .proven(let proven) = report.result { isListed = listed.isListed(proven.key) }
         let message = CredentialMessage(

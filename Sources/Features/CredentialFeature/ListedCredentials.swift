@@ -23,8 +23,8 @@ import Threads
     /// `path` is `[credentials] allow_list`; nil: there is no list.
     package init(_ path: String?, _ siteKey: SiteKey?) { (self.path, self.siteKey) = (path, siteKey) }
 
-    /// Reads the file, perhaps under a new path. After a fault the old list stays, with a line in the log. A file that is
-    /// watched is read again when another one is renamed onto it.
+    /// Reads the file, perhaps under a new path. After a fault the old list stays, with a line in the log. A file that
+    /// is watched is read again when another one is renamed onto it.
     package func load(_ path: String?, isWatched: Bool = false) async {
         loads += 1
         let load = loads
@@ -39,7 +39,10 @@ import Threads
         let isStarted = startThread("badged-list") {
             found.fill(Result { () throws(StartError) in try AllowList(file: path, hasSiteKey: hasSiteKey) })
         }
-        guard isStarted else { return failed(StartError("no thread can be started", hint: "TasksMax="), path) }
+        if !isStarted {
+            let hint = "raise TasksMax= in badged.service, then send SIGHUP"
+            found.fill(.failure(StartError("[credentials] allow_list: cannot spawn a thread to read it", hint: hint)))
+        }
         let result = await found.value(whenCancelled: .failure(StartError("cancelled", hint: "")))
         // A later SIGHUP reads the file again.
         guard load == loads else { return }

@@ -40,8 +40,8 @@ extension TapReader {
     package func prepare() async {}
 }
 
-/// A card or phone that no workflow uses, in READER. The key and its numbers are only in CREDENTIAL, which needs another
-/// permission.
+/// A card or phone that no workflow uses, in READER. The key and its numbers are only in CREDENTIAL, which needs
+/// another permission.
 struct TapProfile: CardProfile {
     static let (pkoc, aliro, tag) = ("pkoc", "aliro", "tag")
 

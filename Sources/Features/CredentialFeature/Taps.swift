@@ -13,12 +13,13 @@ import Server
 @Loop final class Taps: CardReading {
     private let registry: ReaderRegistry
     private let tapReaders: [any TapReader]
-    private let tell: @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void
+    /// Called with each report and the clients that receive it.
+    var observer: @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void = { _, _, _, _ in }
     private var watchers: [ObjectIdentifier: Session] = [:]
     /// The clients that want the NDEF messages of tags.
     private var ndefWatchers: Set<ObjectIdentifier> = []
     private var readings: [Insertion: Reading] = [:]
-    /// The number of taps that clients were told of since badged started.
+    /// The number of taps that were reported since badged started.
     private var count = 0
     /// The last tap of each reader. A card that is read again for a client that came later keeps its number, so that no
     /// other client finds a gap.
@@ -35,12 +36,8 @@ import Server
         init(_ clients: Set<ObjectIdentifier>) { self.clients = clients }
     }
 
-    init(
-        _ registry: ReaderRegistry,
-        _ tapReaders: [any TapReader],
-        tell: @escaping @Loop (TapReport, _ reader: String, _ number: Int, [Session]) -> Void
-    ) {
-        (self.registry, self.tapReaders, self.tell) = (registry, tapReaders, tell)
+    init(_ registry: ReaderRegistry, _ tapReaders: [any TapReader]) {
+        (self.registry, self.tapReaders) = (registry, tapReaders)
         registry.reading = self
     }
 
@@ -106,30 +103,30 @@ import Server
             if readings[insertion] === reading { readings[insertion] = nil }
             guard let report else { return }
             if case .tag = report.result {
-                tellTag(report, reader, insertion, reading)
+                sendTag(report, reader, insertion, reading)
             } else {
-                tell(report, to: reading.clients, reader, insertion)
+                send(report, to: reading.clients, reader, insertion)
             }
         }
     }
 
-    private func tell(
+    private func send(
         _ report: TapReport,
         to clients: Set<ObjectIdentifier>,
         _ reader: Reader,
         _ insertion: Insertion
     ) {
         let sessions = clients.compactMap { watchers[$0] }
-        if !sessions.isEmpty { tell(report, reader.name, number(of: insertion), sessions) }
+        if !sessions.isEmpty { observer(report, reader.name, number(of: insertion), sessions) }
     }
 
-    /// Tells each client of a tag what it wants. A client that has joined a reading without the message that it wants
-    /// gets a reading of its own.
-    private func tellTag(_ report: TapReport, _ reader: Reader, _ insertion: Insertion, _ reading: Reading) {
+    /// Sends a tag to each client, with the message only to those that want it. A client that has joined a reading
+    /// without the message that it wants gets a reading of its own.
+    private func sendTag(_ report: TapReport, _ reader: Reader, _ insertion: Insertion, _ reading: Reading) {
         let wishes = reading.clients.intersection(ndefWatchers)
-        tell(report.withoutNDEF, to: reading.clients.subtracting(wishes), reader, insertion)
+        send(report.withoutNDEF, to: reading.clients.subtracting(wishes), reader, insertion)
         if reading.readsNDEF || reader.insertion != insertion {
-            tell(report, to: wishes, reader, insertion)
+            send(report, to: wishes, reader, insertion)
         } else if !wishes.isEmpty {
             read(reader, for: wishes)
         }

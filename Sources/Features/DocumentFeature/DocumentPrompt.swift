@@ -43,7 +43,7 @@ struct DocumentPrompt: CardPrompt {
 @Loop enum DocumentKeyArguments {
     /// The member `name` with the lines of the zone, or `number`, `birth` and `expiry`.
     static func zone(_ call: Call, _ name: StaticString) throws(Failure) -> AccessKey {
-        if call.arguments.isPresent(name) {
+        if call.arguments.has(name) {
             let form = "the two or three lines of the machine readable zone"
             return try call.arguments.secret(name, form) { secret in
                 secret.withBytes { zone(of: $0) }

@@ -30,7 +30,7 @@ struct DocumentRequest {
         wantsRaw = try arguments.isSet("raw")
         let words = DocumentChip.BACPolicy.allCases.map { ($0.rawValue, $0) }
         policy = try arguments.optionalWord("allowBAC", words) ?? .whenNoPACE
-        switch (arguments.isPresent("mrz"), arguments.isPresent("can")) {
+        switch (arguments.has("mrz"), arguments.has("can")) {
         case (true, true): throw Failure(.wrongArgument, "Parameter 'mrz' excludes parameter 'can'")
         case (true, false): key = try DocumentKeyArguments.zone(call, "mrz")
         case (false, true): key = try DocumentKeyArguments.can(call, "can")

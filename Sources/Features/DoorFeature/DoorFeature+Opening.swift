@@ -81,7 +81,7 @@ extension DoorFeature {
         guard type == .applicationSpecific || reader.openingTypes.contains(type) else {
             return refused(Self.unsupported(type), id)
         }
-        return try begin(call.session, reader, type, key)
+        return Reply(open(reader, type, key, for: call.session))
     }
 
     private func refused(_ result: OpeningResult, _ reader: String?) -> Reply {
@@ -96,7 +96,7 @@ extension DoorFeature {
         let key = try call.arguments.optionalText("key", 1...256)
         guard let radio, let filter = scanFilter(of: call.session) else { return refused(Self.noScan, nil) }
         switch radio.tracker.closest(for: type, filter, at: radio.now) {
-        case .reader(let reader): return try begin(call.session, reader, type, key)
+        case .reader(let reader): return Reply(open(reader, type, key, for: call.session))
         case .none(let absence):
             let result =
                 switch absence {
@@ -119,7 +119,7 @@ extension DoorFeature {
         let reader = question.reader
         guard let radio, scanFilter(of: call.session) != nil else { return refused(Self.noScan, reader.id) }
         guard reader.isActive(at: radio.now) else { return refused(Self.notReceived, reader.id) }
-        return try begin(call.session, reader, question.openingType, question.key)
+        return Reply(open(reader, question.openingType, question.key, for: call.session))
     }
 
     private func setTimeouts(_ call: Call) throws(Failure) -> Reply {
@@ -168,14 +168,7 @@ extension DoorFeature {
         let isConnected = client.isConnected(reader, at: now)
         guard client.autoOpen.notice(reader, isLost: isLost, isConnected: isConnected, at: now) else { return }
         let (type, key) = (client.autoOpen.openingType, client.autoOpen.key)
-        if client.autoOpen.mode == .on {
-            if let refusal = refusal(session, reader) {
-                session.push(OpeningResultMessage(reader: reader.id, result: refusal))
-            } else if let message = start(session, reader, type, key) {
-                session.push(message)
-            }
-            return
-        }
+        if client.autoOpen.mode == .on { return session.push(open(reader, type, key, for: session)) }
         guard client.questions.count < OpeningClient.mostQuestions else { return }
         let token = nextToken()
         let alarm = Loop.Alarm { [weak client] in client?.questions[token] = nil }
@@ -191,58 +184,49 @@ extension DoorFeature {
         )
     }
 
-    private func begin(
-        _ session: Session,
-        _ reader: DoorReader,
-        _ type: OpeningType,
-        _ key: String?
-    ) throws(Failure) -> Reply {
-        if let refusal = refusal(session, reader) { return refused(refusal, reader.id) }
-        guard let message = start(session, reader, type, key) else { throw .badState }
-        return Reply(message)
-    }
-
-    /// Why the reader cannot be opened at all; nil: it can be tried.
-    private func refusal(_ session: Session, _ reader: DoorReader) -> OpeningResult? {
-        guard DoorDriver.exists(for: reader.profile) else {
-            let reason = "badged has no driver for readers of the profile \(reader.profile.rawValue)"
-            return OpeningResult(.openingTypeNotSupported, reason: reason)
-        }
-        if let radio, reader.coolsDown(at: radio.now) {
-            return OpeningResult(.busy, reason: "the reader was opened just now")
-        }
-        guard opener != nil else {
-            return OpeningResult(.bluetoothCommunicationFailed, reason: "badged runs without connections to readers")
-        }
-        guard credentials != nil, session.uid != nil else {
-            return OpeningResult(.keyNotFound, reason: "badged has no key store, and so no key for PKOC readers")
-        }
-        guard client(of: session).openings.count < OpeningClient.mostOpenings else {
-            return OpeningResult(.busy, reason: "this client opens \(OpeningClient.mostOpenings) readers already")
-        }
-        return nil
-    }
-
     /// Starts an opening. Its further states and its result follow as messages.
-    /// - Returns: the first state; nil if the reader cannot be opened.
-    private func start(
-        _ session: Session,
+    /// - Returns: the first state, or the result if the reader cannot be opened.
+    private func open(
         _ reader: DoorReader,
         _ type: OpeningType,
-        _ keyID: String?
-    ) -> OpeningMessage? {
-        guard refusal(session, reader) == nil, let opener, let credentials, let uid = session.uid else { return nil }
+        _ keyID: String?,
+        for session: Session
+    ) -> any Message {
+        func refused(_ status: OpeningStatus, _ reason: String) -> OpeningResultMessage {
+            OpeningResultMessage(reader: reader.id, result: OpeningResult(status, reason: reason))
+        }
+        guard DoorDriver.exists(for: reader.profile) else {
+            let profile = reader.profile.rawValue
+            return refused(.openingTypeNotSupported, "badged has no driver for readers of the profile \(profile)")
+        }
+        if let radio, reader.coolsDown(at: radio.now) { return refused(.busy, "the reader was opened just now") }
+        guard let opener else {
+            return refused(.bluetoothCommunicationFailed, "badged runs without connections to readers")
+        }
+        guard let credentials, let uid = session.uid else {
+            return refused(.keyNotFound, "badged has no key store, and so no key for PKOC readers")
+        }
         let client = client(of: session)
+        guard client.openings.count < OpeningClient.mostOpenings else {
+            return refused(.busy, "this client opens \(OpeningClient.mostOpenings) readers already")
+        }
         let token = nextToken()
         let (id, address, adapter) = (reader.id, reader.address, reader.adapter)
         let timeouts = client.timeouts
         client.began(reader)
         client.openings[token] = Task { @Loop [weak self, weak session] in
             let begun = Loop.now
-            var result = await Self.open(opener, credentials, uid, keyID, address, adapter, timeouts) { state in
-                // The first state is in the answer.
-                guard state != .connecting else { return }
-                session?.push(OpeningMessage(token: token, reader: id, openingType: type, state: state))
+            var result: OpeningResult
+            do throws(Failure) {
+                let found = try await Self.credentials(of: uid, keyID, credentials)
+                result = await opener.open(address, adapter: adapter, found, timeouts) { state in
+                    // The first state is in the answer.
+                    guard state != .connecting else { return }
+                    session?.push(OpeningMessage(token: token, reader: id, openingType: type, state: state))
+                }
+            } catch {
+                if error.cause != nil { session?.log(.warning, "\(id) is not opened: \(error.logText)") }
+                result = OpeningResult(.keyNotFound, reason: error.message)
             }
             if result.status == .success, let used = result.key { await credentials.used(uid: uid, keyID: used) }
             guard let self else { return }
@@ -292,27 +276,17 @@ extension DoorFeature {
         for watcher in openingWatchers.values { watcher.push(message) }
     }
 
-    private static func open(
-        _ opener: DoorOpener,
-        _ provider: any CredentialProvider,
-        _ uid: UInt32,
+    private static func credentials(
+        of uid: UInt32,
         _ keyID: String?,
-        _ address: DeviceAddress,
-        _ adapter: Int,
-        _ timeouts: OpeningTimeouts,
-        _ changed: @escaping @Loop (OpeningState) -> Void
-    ) async -> OpeningResult {
-        let found: [DoorCredential]
-        do throws(Failure) {
-            found = try await provider.credentials(uid: uid, keyID: keyID)
-        } catch {
-            return OpeningResult(.keyNotFound, reason: error.message)
-        }
+        _ provider: any CredentialProvider
+    ) async throws(Failure) -> [DoorCredential] {
+        let found = try await provider.credentials(uid: uid, keyID: keyID)
+        let wanted = keyID ?? "for PKOC readers"
         guard !found.isEmpty else {
-            let wanted = keyID ?? "for PKOC readers"
-            return OpeningResult(.keyNotFound, reason: "there is no active key \(wanted), or it has expired")
+            throw Failure(.init("KeyNotFound"), "there is no active key \(wanted), or it has expired")
         }
-        return await opener.open(address, adapter: adapter, found, timeouts, changed: changed)
+        return found
     }
 
     private static func unsupported(_ type: OpeningType) -> OpeningResult {

@@ -122,7 +122,13 @@ import Wire
 
     private func startScan(_ call: Call) throws(Failure) -> Reply {
         let session = call.session
-        guard let radio else { throw Failure(.wrongArgument, "badged runs without the Bluetooth radio") }
+        guard let radio else {
+            throw Failure(
+                .init("NoRadio"),
+                "badged runs without the Bluetooth radio",
+                advice: "set enabled = yes in [ble] of badged.conf, and restart badged"
+            )
+        }
         let settings = try ScanSettings(call.arguments, mayCapture: session.permissions.contains(.admin))
         let new = ScanSubscription(session, self, radio, settings)
         forgetReaders(of: session)

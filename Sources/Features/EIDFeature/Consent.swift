@@ -129,8 +129,6 @@ extension Consent {
         }
 
         /// `yyyy-MM-dd`
-        var text: String {
-            "\(String(10_000 + year).dropFirst())-\(CalendarDay.two(month))-\(CalendarDay.two(day))"
-        }
+        var text: String { "\(year.padded(to: 4))-\(month.padded(to: 2))-\(day.padded(to: 2))" }
     }
 }

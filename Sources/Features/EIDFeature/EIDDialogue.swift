@@ -68,10 +68,10 @@ extension CardDialogue<EIDRequirements> {
             // A card or a reader may fail because the task was cancelled during its dialogue.
             if Task.isCancelled { throw .cancelled }
             guard isLost else { throw Failure(.maintainCardConnectionPACEUnrecoverable) }
-            cardLies(well: false)
+            cardPosition(isGood: false)
             throw .cardLost
         }
-        cardLies(well: true)
+        cardPosition(isGood: true)
         switch result {
         case .established(let result):
             return result

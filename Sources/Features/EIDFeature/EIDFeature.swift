@@ -89,13 +89,3 @@ import Wire
         }
     }
 }
-
-extension FailureCode? {
-    /// The level of the log line about the end of a workflow: failures are notices, unless the user cancelled.
-    var logLevel: Log.Level {
-        switch self {
-        case nil, .userCancelled: .info
-        default: .notice
-        }
-    }
-}

@@ -67,8 +67,11 @@ struct PasswordPrompt: CardPrompt {
             if try call.isAutomatic { try takeAutomatic(call.session) }
             return secret
         }
-        guard !call.arguments.isPresent("value") else { throw Failure(.wrongArgument, "Value cannot be defined") }
-        return nil
+        // The SDK refuses null, too.
+        switch call.command.secret("value") {
+        case .missing: return nil
+        default: throw Failure(.wrongArgument, "Value cannot be defined")
+        }
     }
 
     @Loop private func takeAutomatic(_ session: Session) throws(Failure) {

@@ -64,9 +64,8 @@ extension KeyFeature {
     }
 
     func remove(_ call: Call) async throws(Failure) -> Reply {
-        guard try call.arguments.flag("confirm") == true else {
-            throw call.arguments.wrong("confirm", "true: all keys and data of this user are deleted")
-        }
+        let form = "true: all keys and data of this user are deleted"
+        try call.arguments.required("confirm", form) { $0 == .bool(true) ? () : nil }
         let uid = try await user(call)
         return try await alone(uid) { () throws(Failure) in
             try await vault.removeAll(of: uid)

@@ -76,11 +76,15 @@ extension KeyFeature {
     /// The members of PASS_SAVE.
     private struct PassReference: Sendable {
         /// An enrolment file, or the thumbprint of a key whose file the issuer has.
-        let reference: String
+        let text: String
+        var isFile: Bool { text.contains(".") }
         let label: String
 
         init(_ arguments: Arguments) throws(Failure) {
-            reference = try arguments.text("reference", 1...Enrolment.maximumCount)
+            text = try arguments.text("reference", 1...Enrolment.maximumCount)
+            guard text.contains(".") || Base64.url.decode(text)?.count == 32 else {
+                throw arguments.wrong("reference", "an enrolment file, or the thumbprint of its key")
+            }
             let display = try arguments.optional("display", "an object with displayName") { value in
                 value.members == nil ? nil : Arguments(value)
             }
@@ -96,14 +100,11 @@ extension KeyFeature {
 
     private func save(_ pass: PassReference, _ uid: UInt32) async throws(Failure) -> KeyRecord {
         let file: Enrolment
-        if pass.reference.contains(".") {
-            file = try issuer.read(pass.reference.utf8)
+        if pass.isFile {
+            file = try issuer.read(pass.text.utf8)
         } else {
-            guard pass.reference.utf8.count == 43, Base64.url.decode(pass.reference) != nil else {
-                throw Failure(.parameter, "reference must be an enrolment file, or the thumbprint of its key")
-            }
             let found = try await withIssuer { connection throws(Failure) in
-                try await issuer.enrolment(of: pass.reference, connection)
+                try await issuer.enrolment(of: pass.text, connection)
             }
             guard let found else { throw Failure(.invitationInvalid, "the issuer has no file for this key") }
             file = found

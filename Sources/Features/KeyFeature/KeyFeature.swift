@@ -93,8 +93,8 @@ import Wire
         return uid
     }
 
-    /// The user of a command that needs an endpoint. Fails while the setup of the endpoint is pending; the vault refuses
-    /// what needs an endpoint if there is none.
+    /// The user of a command that needs an endpoint. Fails while the setup of the endpoint is pending; the vault
+    /// refuses what needs an endpoint if there is none.
     func owner(_ call: Call) async throws(Failure) -> UInt32 {
         let uid = try await user(call)
         guard try await vault.isPending(uid) else { return uid }
@@ -196,6 +196,8 @@ import Wire
             cardNumber = try arguments.optionalText("cardNumber", 0...128) ?? ""
             isActive = try arguments.flag("active") ?? true
             guard try arguments.optionalWord("protocol", [("pkoc", false), ("otp", true)]) ?? false else {
+                // A secret that was typed is not replaced by a key that nobody has asked for.
+                if arguments.has("value") { throw arguments.wrong("protocol", "otp if there is a value") }
                 codes = nil
                 return
             }
@@ -211,7 +213,8 @@ import Wire
                     period: try arguments.optionalNumber("period", 5...300) ?? 30
                 )
             else { throw arguments.wrong("algorithm", algorithms) }
-            let counter = try arguments.optionalNumber("counter", 0...Int.max) ?? 0
+            // The next counter is a number of JSON, too.
+            let counter = try arguments.optionalNumber("counter", 0...Int.max - 1) ?? 0
             codes = (settings, try arguments.codeSecret(), UInt64(counter))
         }
 

@@ -89,8 +89,9 @@ extension MPinFeature {
         guard let stored else { throw Failure(.storageError, Self.lost(purpose)) }
         guard let seal else { return stored }
         guard let sealed = stored.take() else { throw Failure(.storageError, Self.lost(purpose)) }
-        let opened: SecretBox?
-        opened = try serverValues { () throws(CryptoError) in try seal.open(sealed, of: Self.owner(dialogue, purpose)) }
+        let opened = try serverValues { () throws(CryptoError) in
+            try seal.open(sealed, of: Self.owner(dialogue, purpose))
+        }
         guard let opened else {
             let reason = "its duress PIN was used, or the token is damaged"
             throw Failure(.storageError, "the card does not open the token: \(reason)")

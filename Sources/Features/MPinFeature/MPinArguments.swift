@@ -12,25 +12,21 @@ extension Arguments {
 
     func identity() throws(Failure) -> String { try text("userId", 1...StoredUser.maximumIdentity) }
 
-    /// A SHA-256 hash in hexadecimal.
-    func documentHash(_ name: StaticString) throws(Failure) -> [UInt8] {
-        try required(name, "64 hexadecimal digits") { value in
-            guard let hash = value.string.flatMap({ Hex.decode($0, limit: 32) }), hash.count == 32 else { return nil }
-            return hash
-        }
-    }
-
-    /// A time in seconds since 1970.
-    func time(_ name: StaticString) throws(Failure) -> UInt32 {
-        UInt32(try number(name, 0...Int(UInt32.max)))
-    }
-
+    /// The access code of a login, which may have none.
     func accessCode() throws(Failure) -> String {
         try text("accessCode", orEmptyTo: MPinConnection.maximumCode)
     }
 
+    /// The access code that names a browser session.
+    func sessionCode() throws(Failure) -> String { try text("accessCode", 0...MPinConnection.maximumCode) }
+
+    /// `url` and `rpsPrefix`; nil if there is no address.
+    func optionalBackend(_ flavour: Flavour) throws(Failure) -> Backend? {
+        has("url") ? try backend(flavour) : nil
+    }
+
     /// `url` and `rpsPrefix`.
-    func backend(_ flavour: Flavour = .mpin) throws(Failure) -> Backend {
+    func backend(_ flavour: Flavour) throws(Failure) -> Backend {
         let url = try text("url", 1...1024)
         let usual = flavour == .mfa ? Backend.servicePrefix : Backend.defaultPrefix
         let prefix = try optionalText("rpsPrefix", 0...128) ?? usual

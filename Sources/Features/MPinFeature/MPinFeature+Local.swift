@@ -35,7 +35,7 @@ extension MPinFeature {
     private func begin(_ call: Call) throws(Failure) -> Reply {
         let flavour = try call.arguments.optionalWord("flavour", [("MPIN", Flavour.mpin), ("MFA", .mfa)])
         let client = MPinClient(flavour ?? .mpin)
-        try Self.add(try call.arguments.headers("headers") ?? [], to: client)
+        client.headers = try Self.adding(try call.arguments.headers("headers"), to: [])
         clients[ObjectIdentifier(call.session)] = client
         return done(call)
     }
@@ -49,14 +49,7 @@ extension MPinFeature {
     private func setHeaders(_ call: Call) throws(Failure) -> Reply {
         let client = try client(of: call.session)
         let (added, clears) = (try call.arguments.headers("add"), try call.arguments.isSet("clear"))
-        let before = client.headers
-        if clears { client.headers = [] }
-        do throws(Failure) {
-            try Self.add(added ?? [], to: client)
-        } catch {
-            client.headers = before
-            throw error
-        }
+        client.headers = try Self.adding(added, to: clears ? [] : client.headers)
         return done(call)
     }
 
@@ -65,9 +58,11 @@ extension MPinFeature {
         var domains = try call.arguments.isSet("clear") ? TrustedDomains() : client.domains
         let added = try call.arguments.list("add", 0...TrustedDomains.maximumNumber, of: "a host name", \.string)
         for domain in added ?? [] {
-            guard domains.add(domain) else {
-                throw Failure(.flowError, "a domain is not a host name, or there are too many domains")
+            guard domains.names.count < TrustedDomains.maximumNumber || domains.names.contains(domain.lowercased())
+            else {
+                throw Failure(.flowError, "there can be \(TrustedDomains.maximumNumber) trusted domains at most")
             }
+            guard domains.add(domain) else { throw call.arguments.wrong("add", "a list of host names") }
         }
         client.domains = domains
         return done(call)
@@ -76,7 +71,7 @@ extension MPinFeature {
     private func setClientID(_ call: Call) throws(Failure) -> Reply {
         let client = try client(of: call.session)
         guard client.flavour == .mfa else { throw Self.needsMFA }
-        let text = try call.arguments.text("clientId", orEmptyTo: StoredUser.maximumCustomer)
+        let text = try call.arguments.text("clientId", 0...StoredUser.maximumCustomer)
         guard CustomHeader("X-MIRACL-CID", text) != nil else {
             throw Failure(.flowError, "clientId must be printable ASCII")
         }
@@ -86,8 +81,8 @@ extension MPinFeature {
 
     private func verifyDocument(_ call: Call) throws(Failure) -> Reply {
         _ = try client(of: call.session)
-        let document = try call.arguments.text("document", orEmptyTo: LineBuffer.maximumLine)
-        let hash = try call.arguments.documentHash("hash")
+        let document = try call.arguments.text("document", 0...LineBuffer.maximumLine)
+        let hash = try call.arguments.hash("hash")
         let own = try cryptography { () throws(CryptoError) in
             try DigestAlgorithm.sha256.hash(Array(document.utf8))
         }
@@ -111,16 +106,20 @@ extension MPinFeature {
 
     static let wrongAccessNumber = Failure(.incorrectAccessNumber, "the check digit of the access number is wrong")
 
-    private static func add(_ headers: [CustomHeader], to client: MPinClient) throws(Failure) {
-        var all = client.headers
-        for header in headers {
+    /// Adds headers, each in place of one with the same name.
+    private static func adding(
+        _ headers: [CustomHeader]?,
+        to present: [CustomHeader]
+    ) throws(Failure) -> [CustomHeader] {
+        var all = present
+        for header in headers ?? [] {
             all.removeAll { $0.name.lowercased() == header.name.lowercased() }
             all.append(header)
         }
         guard all.count <= CustomHeader.maximumNumber else {
             throw Failure(.flowError, "there can be \(CustomHeader.maximumNumber) headers at most")
         }
-        client.headers = all
+        return all
     }
 
     // MARK: Users
@@ -135,24 +134,14 @@ extension MPinFeature {
             customer: client.customer
         )
         let uid = try call.uid
-        let name = try name(uid, user.identity, backend, customer: client.customer)
-        guard try await users.user(name) == nil else {
-            throw Failure(.flowError, "the user exists already at this backend")
-        }
-        guard try await users.add(user, name, uid: uid) else {
-            throw Failure(
-                .storageError,
-                "there can be \(StoredUsers.maximumNumber) users at most",
-                advice: "delete one"
-            )
-        }
+        try await users.add(user, try name(uid, user.identity, backend, customer: client.customer), uid: uid)
         return done(call, .user(user))
     }
 
     private func listUsers(_ call: Call) async throws(Failure) -> Reply {
         let client = try client(of: call.session)
         let identity = try call.arguments.text("userId", orEmptyTo: StoredUser.maximumIdentity)
-        let backend = try Self.optionalBackend(call.arguments) ?? client.settings?.backend
+        let backend = try call.arguments.optionalBackend(client.flavour) ?? client.settings?.backend
         let all = try await users.all(of: try call.uid)
         let found = all.filter { user in
             user.flavour == client.flavour && (identity.isEmpty || user.identity == identity)
@@ -173,21 +162,13 @@ extension MPinFeature {
 
     private func deleteUser(_ call: Call) async throws(Failure) -> Reply {
         let client = try client(of: call.session)
-        let backend: Backend
-        if let named = try Self.optionalBackend(call.arguments) {
-            backend = named
-        } else {
-            backend = try settings(of: client).backend
-        }
+        let named = try call.arguments.optionalBackend(client.flavour)
+        let backend = if let named { named } else { try settings(of: client).backend }
         var customer = client.customer
         if customer != nil, call.arguments.has("customerId") {
             customer = try call.arguments.text("customerId", orEmptyTo: StoredUser.maximumCustomer)
         }
         try await delete(try name(try call.uid, try call.arguments.identity(), backend, customer: customer))
         return done(call)
-    }
-
-    private static func optionalBackend(_ arguments: Arguments) throws(Failure) -> Backend? {
-        arguments.has("url") ? try arguments.backend() : nil
     }
 }

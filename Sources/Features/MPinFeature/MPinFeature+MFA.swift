@@ -55,20 +55,21 @@ extension MPinFeature {
 
     private func serviceDetails(_ call: Call) throws(Failure) -> Reply {
         let client = clients[ObjectIdentifier(call.session)] != nil ? try mfaClient(call) : MPinClient(.mfa)
-        let (connection, url) = (connection(for: client), try call.arguments.text("url", 1...1024))
-        return workflow(call) { _ throws(Failure) in .service(try await connection.serviceDetails(of: url)) }
+        let connection = connection(for: client)
+        let address = try MPinConnection.serviceAddress(of: try call.arguments.text("url", 1...1024))
+        return workflow(call) { _ throws(Failure) in .service(try await connection.serviceDetails(at: address)) }
     }
 
     private func sessionDetails(_ call: Call) throws(Failure) -> Reply {
         let client = try mfaClient(call)
-        let (settings, code) = (try settings(of: client), try call.arguments.accessCode())
+        let (settings, code) = (try settings(of: client), try call.arguments.sessionCode())
         let connection = connection(for: client)
         return workflow(call) { _ throws(Failure) in .session(try await connection.sessionDetails(code, settings)) }
     }
 
     private func abortSession(_ call: Call) throws(Failure) -> Reply {
         let client = try mfaClient(call)
-        let (settings, code) = (try settings(of: client), try call.arguments.accessCode())
+        let (settings, code) = (try settings(of: client), try call.arguments.sessionCode())
         let connection = connection(for: client)
         return workflow(call) { _ throws(Failure) in
             try await connection.abortSession(code, settings)
@@ -77,8 +78,9 @@ extension MPinFeature {
     }
 
     private func accessCode(_ call: Call) throws(Failure) -> Reply {
-        let (connection, url) = (connection(for: try mfaClient(call)), try call.arguments.text("url", 1...4096))
-        return workflow(call) { _ throws(Failure) in .accessCode(try await connection.accessCode(url)) }
+        let connection = connection(for: try mfaClient(call))
+        let address = try MPinConnection.address(try call.arguments.text("url", 1...4096))
+        return workflow(call) { _ throws(Failure) in .accessCode(try await connection.accessCode(address)) }
     }
 
     private func mfaClient(_ call: Call) throws(Failure) -> MPinClient {

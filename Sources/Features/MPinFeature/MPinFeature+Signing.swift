@@ -53,8 +53,8 @@ extension MPinFeature {
         let options: ProofOptions
 
         init(_ arguments: Arguments) throws(Failure) {
-            hash = try arguments.documentHash("documentHash")
-            epochTime = try arguments.time("epochTime")
+            hash = try arguments.hash("documentHash")
+            epochTime = UInt32(try arguments.number("epochTime", 0...Int(UInt32.max)))
             options = try ProofOptions(signing: arguments)
         }
     }

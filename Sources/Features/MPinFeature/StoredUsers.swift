@@ -69,14 +69,21 @@ struct StoredUsers: Sendable {
     }
 
     /// Adds a user.
-    /// - Returns: false if there are too many.
-    func add(_ user: StoredUser, _ name: String, uid: UInt32) async throws(Failure) -> Bool {
+    /// - Throws: if there is this user, or if there are too many.
+    func add(_ user: StoredUser, _ name: String, uid: UInt32) async throws(Failure) {
         let prefix = StoredUser.prefix(uid)
-        return try await store.required().transaction { values throws(Failure) in
-            let count = try values.names(in: Self.users).count { $0.hasPrefix(prefix) }
-            guard count < Self.maximumNumber else { return false }
+        try await store.required().transaction { values throws(Failure) in
+            guard try Self.user(name, values) == nil else {
+                throw Failure(.flowError, "the user exists already at this backend")
+            }
+            guard try values.names(in: Self.users).count(where: { $0.hasPrefix(prefix) }) < Self.maximumNumber else {
+                throw Failure(
+                    .storageError,
+                    "there can be \(Self.maximumNumber) users at most",
+                    advice: "delete one"
+                )
+            }
             try values.set(name, in: Self.users, to: SecretBox(Secret(user.bytes)))
-            return true
         }
     }
 

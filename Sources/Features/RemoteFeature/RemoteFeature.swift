@@ -17,7 +17,7 @@ import Wire
     private let lenders: RemoteLenders?
     private let sharing: RemoteSharing?
     private var sessions: [ObjectIdentifier: Session] = [:]
-    private var told: RemoteMessage?
+    private var told: RemoteStateMessage?
     private static let maximumTries = 3
     /// A flood of announcements causes no more messages than this pause allows.
     private let tellPause: Int64
@@ -43,7 +43,7 @@ import Wire
     package var commands: [CommandSpec] {
         let pairing: Permissions = [.cards, .remote]
         return [
-            CommandSpec("GET_REMOTE", RemoteMessage.name, level: .two, permission: .readers) { [self] _ in
+            CommandSpec("GET_REMOTE", RemoteStateMessage.name, level: .two, permission: .readers) { [self] _ in
                 Reply(state)
             },
             CommandSpec(
@@ -63,7 +63,7 @@ import Wire
                 isForIdle: true,
                 openPairing
             ),
-            CommandSpec("REMOVE_REMOTE", RemoteMessage.name, level: .two, permission: pairing, removeRemote),
+            CommandSpec("REMOVE_REMOTE", RemoteStateMessage.name, level: .two, permission: pairing, removeRemote),
         ]
     }
 
@@ -119,15 +119,15 @@ import Wire
 
     // MARK: REMOTE
 
-    private var state: RemoteMessage {
-        var message = RemoteMessage(isEnabled: lenders != nil, isShared: sharing != nil)
+    private var state: RemoteStateMessage {
+        var message = RemoteStateMessage(isEnabled: lenders != nil, isShared: sharing != nil)
         message.fingerprint = sharing?.fingerprint
         if let lenders {
             message.lenders = Self.devices(lenders)
         }
         if let sharing {
             message.borrowers = sharing.devices.map {
-                RemoteMessage.Device(device: $0.device, isPaired: true, isConnected: $0.isConnected)
+                RemoteStateMessage.Device(device: $0.device, isPaired: true, isConnected: $0.isConnected)
             }
             message.used = sharing.guest?.usedReaders ?? []
             message.isPairing = sharing.isPairing
@@ -135,10 +135,10 @@ import Wire
         return message
     }
 
-    private static func devices(_ lenders: RemoteLenders) -> [RemoteMessage.Device] {
+    private static func devices(_ lenders: RemoteLenders) -> [RemoteStateMessage.Device] {
         let offers = lenders.sightings.map(\.offer)
         let paired = lenders.devices.map { entry in
-            RemoteMessage.Device(
+            RemoteStateMessage.Device(
                 device: entry.device,
                 isPaired: true,
                 isConnected: entry.isConnected,
@@ -150,7 +150,7 @@ import Wire
         return paired
             + others.map {
                 let device = RemoteDevice(fingerprint: $0.fingerprint, name: $0.name)
-                return RemoteMessage.Device(
+                return RemoteStateMessage.Device(
                     device: device,
                     isPaired: false,
                     isConnected: false,
@@ -173,16 +173,13 @@ import Wire
         }
     }
 
-    /// SHA-256 in hexadecimal digits.
-    private static let fingerprintCount = 64...64
-
     // MARK: PAIR_READER
 
     private func pairReader(_ call: Call) throws(Failure) -> Reply {
         guard let lenders, let store else {
             throw Failure(.remote, "Remote readers are off", advice: "set [remote] enabled = yes")
         }
-        let fingerprint = try call.arguments.text("fingerprint", Self.fingerprintCount)
+        let fingerprint = Hex.encode(try call.arguments.hash("fingerprint"))
         guard let offer = lenders.sightings.first(where: { $0.offer.fingerprint == fingerprint })?.offer else {
             throw Failure(
                 .remote,
@@ -275,8 +272,11 @@ import Wire
     // MARK: REMOVE_REMOTE
 
     private func removeRemote(_ call: Call) async throws(Failure) -> Reply {
-        let fingerprint = try call.arguments.text("fingerprint", Self.fingerprintCount)
-        guard let store, try await store.remove(fingerprint) else {
+        let fingerprint = Hex.encode(try call.arguments.hash("fingerprint"))
+        guard let store else {
+            throw Failure(.remote, "Remote readers are off", advice: "set [remote] enabled = yes or share = yes")
+        }
+        guard try await store.remove(fingerprint) else {
             throw Failure(.remote, "There is no pairing with this device")
         }
         lenders?.removed(fingerprint)

@@ -6,7 +6,7 @@ import Text
 import Wire
 
 /// REMOTE: the own key, the devices, and who uses which reader.
-struct RemoteMessage: Message, Equatable {
+struct RemoteStateMessage: Message, Equatable {
     static let name: StaticString = "REMOTE"
 
     struct Device: Equatable {

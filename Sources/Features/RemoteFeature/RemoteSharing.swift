@@ -130,7 +130,8 @@ import Threads
             identity = try await store.identity()
             for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
         } catch {
-            return fail(error.message)
+            fault = error.message
+            return log(.error, "readers are not shared: \(error.logText)")
         }
         guard !isStopped else { return }
         queue.observer = { [weak self] in self?.admit() }
@@ -389,7 +390,7 @@ import Threads
         do throws(Failure) {
             try await store.add(device, .borrower)
         } catch {
-            log(.error, "the pairing with '\(device.name)' cannot be stored: \(error.message)")
+            log(.error, "the pairing with '\(device.name)' cannot be stored: \(error.logText)")
             pairing.end.fill(.failed("\(error.message); remove the pairing at the other device, too"))
             return false
         }

@@ -15,7 +15,7 @@ package import Text
     /// The dapps that WALLET_INIT has named, by session.
     var dapps: [ObjectIdentifier: DApp] = [:]
 
-    /// `store` keeps the pairings with 3.x cards, the wallets that were loaded, and the registered devices. `trust`
+    /// `store` keeps the pairings with 3.x cards, and the wallets that were loaded. `trust`
     /// says which cards are genuine. `antelope` names the chain and its node.
     package init(
         _ registry: ReaderRegistry,

@@ -6,8 +6,8 @@ package enum DateText {
     package static func text(_ seconds: Int) -> String {
         let day = CalendarDay(of: seconds)
         let time = (seconds % 86_400 + 86_400) % 86_400
-        let two = CalendarDay.two
-        return "\(day.text)T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))Z"
+        let parts = [time / 3600, time / 60 % 60, time % 60]
+        return "\(day.text)T\(parts.map { $0.padded(to: 2) }.joined(separator: ":"))Z"
     }
 
     /// Reads a time of the years 1970 to 9999 in UTC; nil for other forms and for days that do not exist.

@@ -3,7 +3,6 @@ import Credentials
 import Crypto
 import Secrets
 import TPM
-// SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
 /// A new key pair of P-256.

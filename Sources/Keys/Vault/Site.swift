@@ -16,7 +16,7 @@ package struct Site: Sendable, Equatable {
     /// The reader location identifiers, 16 bytes each; empty: all readers of the site.
     package var readers: [[UInt8]]
     /// The newest list of revoked readers that the issuer has signed; nil if there is none.
-    package var revocations: RevocationList?
+    package var revocations: ReaderRevocations?
 
     package static let idCount = 16
     package static let maximumReaders = 64
@@ -54,8 +54,8 @@ package struct Site: Sendable, Equatable {
         }
         if let value = json["revocations"], value != .null {
             guard let key = issuerKey.flatMap({ try? ECPublicKey($0, on: .secp256r1) }),
-                let bytes = value.string.flatMap({ Hex.decode($0, limit: RevocationList.maximumCount) }),
-                let list = try? RevocationList(bytes, issuerKey: key), list.site == id
+                let bytes = value.string.flatMap({ Hex.decode($0, limit: ReaderRevocations.maximumCount) }),
+                let list = try? ReaderRevocations(bytes, issuerKey: key), list.site == id
             else { return nil }
             revocations = list
         }

@@ -25,7 +25,7 @@ extension Vault {
             guard let secret = try values.value(name, in: Self.secrets) else { throw .recordDamaged(name) }
             guard codes.kind == .hotp else { return (codes, codes.step(at: time), secret) }
             guard let counter = try Self.counter(values, name) else { throw .recordDamaged(name) }
-            guard counter < .max else { throw .full("the counter has reached its maximum") }
+            guard counter < Int.max else { throw .full("the counter has reached its maximum") }
             try values.set(name, in: Self.counters, to: Self.box(counter + 1))
             return (codes, counter, secret)
         }

@@ -4,7 +4,6 @@ import Crypto
 import Secrets
 import Store
 import TPM
-// SPDX-License-Identifier: GPL-3.0-or-later
 package import Text
 
 /// Signatures with key pairs, and the use of keys at readers.

@@ -2,8 +2,8 @@
 import Host
 import ScannerMgmt
 
-/// Opens the management socket of the kernel's Bluetooth for badged, which has no right to do so. badged.service runs this
-/// program as root before badged, and systemd passes the socket on. The program takes no options and no input.
+/// Opens the management socket of the kernel's Bluetooth for badged, which has no right to do so. badged.service runs
+/// this program as root before badged, and systemd passes the socket on. The program takes no options and no input.
 @main struct Program {
     static func main() {
         guard NetworkCapability.isHeld else {

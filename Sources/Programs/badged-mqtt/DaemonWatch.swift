@@ -9,7 +9,7 @@ import Text
 @Loop final class DaemonWatch {
     private var configuration: MQTTConfiguration
     private var content: EventContent
-    private let mailbox: Mailbox
+    private let mailbox: EventMailbox
 
     private var connection: DaemonConnection?
     private var readers: [String: Reader] = [:]
@@ -17,7 +17,7 @@ import Text
     private var scan: ScanStatus?
     private var checks: [BadgedClient.HealthCheck] = []
     /// What badged does not allow or does not do, by command.
-    private var refusals: [String: String] = [:]
+    private var refusals: [String: ClientError] = [:]
     private var run = 0
     private var version: String?
     private var isWatchingTaps = false
@@ -41,15 +41,15 @@ import Text
     private static let mostSightings = 1000
     private static let shownSightings = 32
 
-    init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: Mailbox) {
+    init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: EventMailbox) {
         (self.configuration, self.content, self.mailbox) = (configuration, content, mailbox)
     }
 
-    /// Watches until the program ends.
+    /// Watches until the task is cancelled.
     func watch() async {
         var failures = 0
         var logged: String?
-        while true {
+        while !Task.isCancelled {
             do throws(ClientError) {
                 let connection = try await DaemonConnection.connect(to: configuration.socket ?? SocketPath.standard)
                 Loop.shared.preconditionIsolated()
@@ -131,7 +131,7 @@ import Text
         case .accessDenied, .refused, .unknownCommand, .badState: break
         default: throw error
         }
-        refusals[command] = error.text
+        refusals[command] = error
         Log.warning("\(error.text); hint: \(error.advice)")
     }
 
@@ -172,11 +172,11 @@ import Text
             }
         case let status as CredentialStatus: watchingChanged(status.isWatching)
         case let refusal as Refusal where refusal.name == "CREDENTIALS":
-            refusals["START_CREDENTIALS"] = refusal.error
+            refusals["START_CREDENTIALS"] = refusal.reason
             watchingChanged(false)
             postHealth()
         case let refusal as Refusal where refusal.name == "OPENINGS":
-            refusals["START_OPENINGS"] = refusal.error
+            refusals["START_OPENINGS"] = refusal.reason
             postHealth()
         default: break
         }
@@ -255,7 +255,7 @@ import Text
                 refusals["GET_HEALTH"] = nil
             } catch {
                 Loop.shared.preconditionIsolated()
-                refusals["GET_HEALTH"] = error.text
+                refusals["GET_HEALTH"] = error
             }
             guard self.connection === connection else { return }
             postHealth()
@@ -270,9 +270,8 @@ import Text
             let advice = "correct mqtt.conf, and reload badged-mqtt"
             list.append(EventContent.check("mqtt configuration", isOK: false, cause: refusedReload, advice: advice))
         }
-        for (command, text) in refusals.sorted(by: { $0.key < $1.key }) {
-            let advice = "add the permission to the line of badged-mqtt in [access]"
-            list.append(EventContent.check("mqtt \(command)", isOK: false, cause: text, advice: advice))
+        for (command, error) in refusals.sorted(by: { $0.key < $1.key }) {
+            list.append(EventContent.check("mqtt \(command)", isOK: false, cause: error.text, advice: error.advice))
         }
         mailbox.post(.document(.health, [.init("checks", .array(list))], isUrgent: true))
     }

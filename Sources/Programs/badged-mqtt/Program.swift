@@ -90,17 +90,17 @@ import Text
     private static func run(_ configuration: MQTTConfiguration, _ path: String) throws(StartError) -> Never {
         let content = EventContent(credentials: configuration.credentials, siteKey: try siteKey(configuration))
         let signals = try Signals()
-        let mailbox = try Mailbox()
+        let mailbox = try EventMailbox()
         let service = ServiceNotification()
-        let outbox: Outbox
+        let outbox: EventOutbox
         do throws(Failure) {
-            outbox = Outbox(
+            outbox = EventOutbox(
                 configuration,
-                try EventQueue(folder: configuration.folder, limit: configuration.limit)
+                try EventStore(folder: configuration.folder, limit: configuration.limit)
             )
         } catch {
             let hint = "the folder must belong to the user of badged-mqtt, and only one badged-mqtt may use it"
-            throw StartError(error.message, hint: hint)
+            throw StartError(error.logText, hint: hint)
         }
         BrokerConnection.start()
         let confinement = Confinement.broker(readable: [path] + configuration.files, folder: configuration.folder)
@@ -133,17 +133,16 @@ import Text
         }
     }
 
-    @Loop private static func end(_ mailbox: Mailbox) {
+    /// A broker that does not answer delays the end by this time at most.
+    @Loop private static let deadline = Loop.Alarm { _exit(0) }
+
+    @Loop private static func end(_ mailbox: EventMailbox) {
         mailbox.post(.stop)
-        // A broker that does not answer delays the end by this time at most.
-        _ = startThread("badged-end") {
-            sleep(4)
-            _exit(0)
-        }
+        deadline.set(after: 4000)
     }
 
     /// Reads the configuration again. A file with an error changes nothing.
-    @Loop private static func reload(_ path: String, _ watch: DaemonWatch, _ mailbox: Mailbox) {
+    @Loop private static func reload(_ path: String, _ watch: DaemonWatch, _ mailbox: EventMailbox) {
         var errors: [StartError] = []
         let new = MQTTConfiguration(path: path, errors: &errors)
         if errors.isEmpty {

@@ -22,7 +22,7 @@ import Transfers
         // The first message says what the job is: its kind follows its length.
         var head = [UInt8](repeating: 0, count: 5)
         guard recv(socket, &head, head.count, Int32(MSG_PEEK) | Int32(MSG_WAITALL)) == head.count else { exit(0) }
-        if head[4] >= RemoteMessage.firstKind { serveRemoteReaders() }
+        if head[4] >= RemoteJobMessage.firstKind { serveRemoteReaders() }
         TransferJob(socket: socket).serve()
         // exit() would wait for look-ups of names that hang.
         _exit(0)

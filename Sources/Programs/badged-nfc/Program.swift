@@ -18,6 +18,12 @@ import Text
         for number in [SIGTERM, SIGINT, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
         ChildProcess.requireSocket(of: "badged-nfc", hint: "configure it in [nfc] of badged.conf(5)")
         ProcessHardening.apply()
+        do throws(StartError) {
+            try NFCLibrary.checkReplacements()
+        } catch {
+            Log.report(error)
+            exit(error.exitCode)
+        }
         limitDescriptors()
         guard Confinement.nfcDevices.apply(to: "badged-nfc") else { exit(1) }
         let sending = Mutex(())

@@ -133,8 +133,8 @@ import Threads
     /// Milliseconds that badged-activation has for the answer to a ping.
     static let answerTime: Int64 = 2000
 
-    /// Whether badged-activation answers, or starts with the next connection. One that does not answer is ended, as when
-    /// it is stopped or runs without end: it would keep all browsers waiting.
+    /// Whether badged-activation answers, or starts with the next connection. One that does not answer is ended, as
+    /// when it is stopped or runs without end: it would keep all browsers waiting.
     func answers() async -> Bool {
         guard let program else { return pause == nil }
         let answer = OneShot<Bool>()

@@ -224,10 +224,11 @@ import Wire
             browsersFail(error.message, error.hint)
             // TR-03124-1: a second eID client asks the first one to show its window.
             let (port, network) = (configuration.activationPort, parts.network)
-            _ = startThread("badged-ask") {
+            let isStarted = startThread("badged-ask") {
                 guard let owner = network.askOwnerToShowItself(port: port) else { return }
                 Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
             }
+            if !isStarted { Log.warning("cannot spawn a thread to ask the owner of port \(port) to show itself") }
         }
     }
 

@@ -30,8 +30,8 @@ import Wire
         isRight = false
     }
 
-    /// The start of the SHA-256 of the settings in force. Hosts with equal settings have equal hashes. It is computed when
-    /// it is asked for: libcrypto takes 2.3 MB of memory from its first use on.
+    /// The start of the SHA-256 of the settings in force. Hosts with equal settings have equal hashes. It is computed
+    /// when it is asked for: libcrypto takes 2.3 MB of memory from its first use on.
     private var hash: String {
         let text = configuration.effectiveLines.map { $0.text + "\n" }.joined()
         return Hex.encode(Array(((try? DigestAlgorithm.sha256.hash(Array(text.utf8))) ?? []).prefix(8)))
@@ -95,11 +95,7 @@ import Wire
     }
 
     private static var openDescriptors: Int? {
-        guard let folder = opendir("/proc/self/fd") else { return nil }
-        defer { closedir(folder) }
-        var count = 0
-        while readdir(folder) != nil { count += 1 }
-        // Without `.`, `..` and the descriptor of the folder.
-        return count - 3
+        // Without the descriptor of the folder.
+        Folder.names(in: "/proc/self/fd").map { $0.count - 1 }
     }
 }

@@ -39,6 +39,7 @@ import Text
                 + " delete them; " + remedies.joined(separator: "; ")
             return [HealthCheck("records", ok: false, cause: causes.joined(separator: "; "), advice: advice)]
         } catch {
+            Log.error("cannot read the store: \(error.logText)")
             return [HealthCheck("records", ok: false, advice: "The store cannot be used: \(error.message)")]
         }
     }

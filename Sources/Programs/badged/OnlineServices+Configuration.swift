@@ -9,7 +9,8 @@ import Host
 import Text
 
 extension OnlineServices {
-    /// Makes the online services from the configuration. Each authentication uses the trust anchors that `anchors` has then.
+    /// Makes the online services from the configuration. Each authentication uses the trust anchors that `anchors` has
+    /// then.
     init(
         _ configuration: Configuration,
         _ anchors: TrustAnchorFolder,

@@ -21,7 +21,7 @@ extension StateStore {
                     tpm: tpm
                 )
             } catch {
-                Log.error("cannot open the store: \(error.message)")
+                Log.error("cannot open the store: \(error.logText)")
                 throw error
             }
         }

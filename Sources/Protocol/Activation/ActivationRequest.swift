@@ -13,8 +13,8 @@ package struct ActivationRequest: Sendable, Equatable {
     package var host: String?
     /// The origin of a web page. Other programs send none, or that of the address to which they connect.
     package var origin: String?
-    /// Whether the request has a header that each browser sends, and that no page can change: `User-Agent: Mozilla/...`,
-    /// `Accept-Language` or `Sec-Fetch-Site`.
+    /// Whether the request has a header that each browser sends, and that no page can change: `User-Agent:
+    /// Mozilla/...`, `Accept-Language` or `Sec-Fetch-Site`.
     package var isOfBrowser: Bool
     /// The requested WebSocket version, empty if missing; nil if the request is not for a WebSocket.
     package var webSocketVersion: String?
@@ -123,7 +123,8 @@ package enum ActivationDecision: Sendable, Equatable {
 package struct ActivationRules: Sendable {
     /// The origins whose web pages may open a WebSocket, as browsers write them: `https://example.org`.
     package let origins: Set<String>
-    /// The origins of the port itself. Only badged could serve a page of these origins, and it serves none with scripts.
+    /// The origins of the port itself. Only badged could serve a page of these origins, and it serves none with
+    /// scripts.
     private let ownOrigins: Set<String>
     package let identity: ActivationIdentity
 

@@ -12,12 +12,12 @@ import Text
 /// connections, and calls the library when its descriptor is readable or one of its timeouts is due.
 @Loop package final class ActivationServer {
     /// Takes a line; a refusal of a request is not a fault.
-    package typealias Log = (_ text: String, _ isRefusal: Bool) -> Void
+    package typealias LineLog = (_ text: String, _ isRefusal: Bool) -> Void
 
     private let rules: ActivationRules
     /// Makes a connection to the daemon for a client with this socket. Returns nil if this fails.
     private let connect: (_ client: Int32) -> Int32?
-    private let log: Log
+    private let log: LineLog
     /// The time limit for the request of a connection, in seconds.
     private let requestTimeout: UInt32
     private var daemon: OpaquePointer?
@@ -42,7 +42,7 @@ import Text
         _ rules: ActivationRules,
         requestTimeout: UInt32 = 10,
         connect: @escaping (_ client: Int32) -> Int32?,
-        log: @escaping Log
+        log: @escaping LineLog
     ) {
         (self.rules, self.requestTimeout, self.connect, self.log) = (rules, requestTimeout, connect, log)
     }

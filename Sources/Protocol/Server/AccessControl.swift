@@ -20,6 +20,8 @@ import Threads
     /// The users for whom a look-up has not returned. Each has one at a time, so that no user can delay the others.
     private var pending: Set<UInt32> = []
     private let changes = Waiters()
+    /// Whether the last thread could not be spawned, which is logged once.
+    private var lacksThread = false
 
     /// The number of users whose names are looked up at once. Further clients are decided without a look-up.
     static let maximumPending = 64
@@ -31,7 +33,8 @@ import Threads
 
     deinit { thread?.finish() }
 
-    /// Replaces the rules. Their names are looked up on a thread; those that are not found in time stay unknown for now.
+    /// Replaces the rules. Their names are looked up on a thread; those that are not found in time stay unknown for
+    /// now.
     ///
     /// A later call wins over an earlier one that still waits.
     /// - Returns: a line for the log for each unknown name.
@@ -44,7 +47,7 @@ import Threads
         }
         let (load, names) = (loads, names)
         let found = OneShot<(AccessPolicy, [String])?>()
-        let isStarted = startThread("badged-names") {
+        let isStarted = spawn {
             var warnings: [String] = []
             let policy = AccessPolicy(rules: rules, owner: owner, names: names, warnings: &warnings)
             found.fill((policy, warnings))
@@ -56,7 +59,20 @@ import Threads
             return warnings
         }
         policy = AccessPolicy(rules: rules, owner: owner, names: .none, warnings: &warnings)
-        return ["the name service does not answer, so every name in [access] is unknown for now"]
+        return isStarted ? ["the name service does not answer, so every name in [access] is unknown for now"] : []
+    }
+
+    /// Starts a thread that looks up names.
+    private func spawn(_ body: @escaping @Sendable () -> Void) -> Bool {
+        note(isStarted: startThread("badged-names", body))
+    }
+
+    private func note(isStarted: Bool) -> Bool {
+        if !isStarted, !lacksThread {
+            Log.warning("cannot spawn a thread to look up users and groups, so names in [access] are unknown for now")
+        }
+        lacksThread = !isStarted
+        return isStarted
     }
 
     /// Waits for a look-up, but not longer than `timeout`.
@@ -75,7 +91,7 @@ import Threads
         }
         let names = names
         let found = OneShot<[UInt32]?>()
-        guard startThread("badged-names", { found.fill(names.groups(uid)) }), let groups = await value(of: found),
+        guard spawn({ found.fill(names.groups(uid)) }), let groups = await value(of: found),
             let first = groups.first
         else { return [] }
         return await permissions(uid: uid, gid: first, groups: groups)
@@ -106,7 +122,7 @@ import Threads
             return policy.permissions(of: client)
         }
         if thread == nil { thread = JobQueue(thread: "badged-names") }
-        guard let thread else { return policy.permissions(of: client) }
+        guard note(isStarted: thread != nil), let thread else { return policy.permissions(of: client) }
         pending.insert(uid)
         let found = OneShot<(AccessPolicy, Permissions)?>()
         let (before, names, generation) = (policy, names, generation)

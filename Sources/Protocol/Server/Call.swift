@@ -77,7 +77,7 @@ package struct CommandSpec: Sendable {
     package let spec: CommandSpec
     /// Valid until the method has returned.
     package let arguments: Arguments
-    let command: Command
+    package let command: Command
 
     init(_ session: Session, _ spec: CommandSpec, _ command: Command) {
         (self.session, self.spec, self.command, arguments) = (session, spec, command, Arguments(command))
@@ -110,13 +110,13 @@ package struct CommandSpec: Sendable {
     enum Content {
         case none
         case message(any Message)
-        case workflow(String, any Message, Refusal?, Body)
+        case workflow(String, any Message, FinalMessage?, Body)
     }
 
     /// The dialogue of a workflow. It returns the final message, or throws why there is none.
     package typealias Body = @Loop (Workflow) async throws(Failure) -> Reply
     /// Makes the final message of a failure.
-    package typealias Refusal = @Loop (Failure) -> Reply
+    package typealias FinalMessage = @Loop (Failure) -> Reply
 
     let content: Content
     /// Called when the answer is sent.
@@ -146,7 +146,7 @@ package struct CommandSpec: Sendable {
     package static func workflow(
         _ name: String,
         announcedBy first: some Message,
-        refusal: Refusal? = nil,
+        refusal: FinalMessage? = nil,
         _ body: @escaping Body
     ) -> Reply {
         Reply(.workflow(name, first, refusal, body))

@@ -87,16 +87,12 @@ extension Failure {
     package func answer(_ answer: P.Answer) { close(.success(answer)) }
 
     /// Whether a command is for this prompt. With another number in `question`, it is the answer to an earlier one.
-    private func isMeant(by command: Command) -> Bool {
-        switch command.int("question") {
-        case .missing: true
-        case .invalid: false
-        case .value(let number): number == self.number
-        }
+    private func isMeant(by call: Call) -> Bool {
+        call.command.value("question").map { $0.int == number } ?? true
     }
 
     func take(_ call: Call) throws(Failure) {
-        guard isMeant(by: call.command) else { throw .badState }
+        guard isMeant(by: call) else { throw .badState }
         do throws(Failure) {
             answer(try prompt.answer(in: call))
         } catch {

@@ -88,17 +88,18 @@ package import Wire
         guard let (spec, feature) = server.commands[name], level >= spec.level else {
             return answer(Refusal.UnknownCommand(error: name), to: command)
         }
-        guard permissions.contains(spec.permission) else {
-            let missing = spec.permission.subtracting(permissions).words
-            // Once for each command, so that a client cannot fill the log.
-            if refused.insert(name).inserted {
-                let words = missing.joined(separator: ", ")
-                log(.notice, "\(self.name): \(name) refused, [access] does not grant \(words)")
-            }
-            let granted = permissions.words
-            return answer(Refusal.AccessDenied(error: name, missing: missing, granted: granted), to: command)
-        }
+        guard permissions.contains(spec.permission) else { return deny(spec, command) }
         Requester.$uid.withValue(uid) { perform(Call(self, spec, command), feature) }
+    }
+
+    private func deny(_ spec: CommandSpec, _ command: Command) {
+        let missing = spec.permission.subtracting(permissions).words
+        // Once for each command, so that a client cannot fill the log.
+        if refused.insert(spec.name).inserted {
+            let words = missing.joined(separator: ", ")
+            log(.notice, "\(name): \(spec.name) refused, [access] does not grant \(words)")
+        }
+        answer(Refusal.AccessDenied(error: spec.name, missing: missing, granted: permissions.words), to: command)
     }
 
     private func perform(_ call: Call, _ feature: any Feature) {
@@ -121,7 +122,6 @@ package import Wire
                     send(reply, call, feature)
                 } catch {
                     Loop.shared.preconditionIsolated()
-                    note(error, call.spec)
                     refuse(call, error, feature)
                 }
             }
@@ -137,10 +137,14 @@ package import Wire
         case .workflow(let name, let first, let refusal, let body):
             let spec = call.spec
             let refused = refusal ?? { [self] failure in feature.refusal(failure, of: spec, self) }
+            // While an `async` method waited, the session may have ended, a browser may have started a workflow in it, or
+            // its client may have lost the permission.
+            guard !isClosed, workflow == nil else { return answer(Refusal.BadState(error: call.name), to: call) }
+            guard permissions.contains(call.spec.permission) else { return deny(call.spec, call.command) }
             if let reason = workflowRefusal() {
                 return send(refused(Failure(.tooManyWorkflows, reason)), call, feature)
             }
-            if case .value(let flag) = call.command.bool("status") { wantsStatus = flag }
+            if let flag = call.arguments["status"]?.bool { wantsStatus = flag }
             start(name, needs: spec.permission, announcedBy: first) { [self] workflow in
                 do throws(Failure) {
                     let reply = try await body(workflow)
@@ -160,6 +164,7 @@ package import Wire
     }
 
     private func refuse(_ call: Call, _ failure: Failure, _ feature: any Feature) {
+        note(failure, call.spec)
         guard failure.code != .badState else { return answer(Refusal.BadState(error: call.name), to: call) }
         if case .message(let message) = feature.refusal(failure, of: call.spec, self).content {
             answer(message, to: call)

@@ -5,8 +5,8 @@ package import Text
 /// The members of a command, or of an object in it. docs/protocol.md, Arguments.
 ///
 /// This is the only reader of arguments, and it has one wording for a wrong one: `NAME must be FORM`, or
-/// `NAME is missing: it must be FORM`. Where the AusweisApp SDK has words of its own, `SDKWords` has them. null counts as
-/// missing, except in the SDK's commands.
+/// `NAME is missing: it must be FORM`. Where the AusweisApp SDK has words of its own, `SDKWords` has them. null counts
+/// as missing, except in the SDK's commands.
 package struct Arguments {
     private enum Source {
         case command(Command)
@@ -30,13 +30,11 @@ package struct Arguments {
         return value == .null ? nil : value
     }
 
-    package func has(_ name: StaticString) -> Bool { self[name] != nil }
-
-    /// Whether there is a member, even if it is null.
-    package func isPresent(_ name: StaticString) -> Bool {
+    /// Whether there is a member that is not null. Copies nothing, so it suits secrets.
+    package func has(_ name: StaticString) -> Bool {
         switch source {
-        case .command(let command): command.isPresent(name)
-        case .object(let object): object[name.description] != nil
+        case .command(let command): command.has(name)
+        case .object: self[name] != nil
         }
     }
 
@@ -171,6 +169,21 @@ package struct Arguments {
         }
     }
 
+    /// 32 bytes, such as a SHA-256 hash.
+    package func hash(_ name: StaticString) throws(Failure) -> [UInt8] { try required(name, Self.hashForm, Self.hash) }
+
+    package func optionalHash(_ name: StaticString) throws(Failure) -> [UInt8]? {
+        try optional(name, Self.hashForm, Self.hash)
+    }
+
+    private static var hashForm: String { "64 hexadecimal digits" }
+
+    /// Reads 64 hexadecimal digits; nil for another value.
+    package static func hash(_ value: JSON) -> [UInt8]? {
+        guard let bytes = value.string.flatMap({ Hex.decode($0, limit: 32) }), bytes.count == 32 else { return nil }
+        return bytes
+    }
+
     // MARK: Secrets
 
     /// A secret that `read` accepts. It goes from the line into wiped memory.
@@ -179,7 +192,7 @@ package struct Arguments {
         _ form: @autoclosure () -> String,
         _ read: (borrowing Secret) -> Value?
     ) throws(Failure) -> Value {
-        guard case .command(let command) = source else { throw missing(name, form()) }
+        guard case .command(let command) = source, has(name) else { throw missing(name, form()) }
         switch command.secret(name) {
         case .missing: throw missing(name, form())
         case .invalid: throw wrong(name, form())

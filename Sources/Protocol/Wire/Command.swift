@@ -2,17 +2,10 @@
 package import Secrets
 package import Text
 
-/// A member of a command, converted for its handler.
-package enum Field<Value> {
-    case missing
-    /// The member is present, but has another type.
-    case invalid
-    case value(Value)
-}
-
 /// A member that holds a PIN, CAN or PUK.
 package enum SecretField: ~Copyable {
     case missing
+    /// The member is present, but has another type.
     case invalid
     case value(Secret)
 }
@@ -42,14 +35,9 @@ package struct Command {
         }
     }
 
-    private func decode(_ member: JSONMember) -> String {
-        let content = slice(member.value.lowerBound + 1..<member.value.upperBound - 1)
-        return JSONString.decode(content, hasEscapes: member.valueHasEscapes)
-    }
-
     /// The value of `cmd`; nil if `cmd` is missing, empty or not a string.
     package var name: String? {
-        guard case .value(let name) = string("cmd"), !name.isEmpty else { return nil }
+        guard let name = value("cmd")?.string, !name.isEmpty else { return nil }
         return name
     }
 
@@ -58,32 +46,11 @@ package struct Command {
         find("request").map { slice($0.value) }
     }
 
-    package func string(_ key: StaticString) -> Field<String> {
-        guard let member = find(key) else { return .missing }
-        return member.kind == .string ? .value(decode(member)) : .invalid
-    }
-
-    package func bool(_ key: StaticString) -> Field<Bool> {
-        guard let member = find(key) else { return .missing }
-        return member.kind == .bool ? .value(text[member.value.lowerBound] == UInt8(ascii: "t")) : .invalid
-    }
-
-    /// Returns a member that is a number. The value is nil if the number is not whole or does not fit.
-    package func int(_ key: StaticString) -> Field<Int?> {
-        guard let member = find(key) else { return .missing }
-        guard member.kind == .number else { return .invalid }
-        return .value(JSON.int(String(decoding: slice(member.value), as: UTF8.self)))
-    }
-
-    package func object(_ key: StaticString) -> Field<JSON> {
-        guard let member = find(key) else { return .missing }
-        return member.kind == .object ? .value(JSON(accepted: slice(member.value))) : .invalid
-    }
-
-    /// Returns a member of any type.
+    /// Returns a member of any type, which holds no secret.
     package func value(_ key: StaticString) -> JSON? { find(key).map { JSON(accepted: slice($0.value)) } }
 
-    package func isPresent(_ key: StaticString) -> Bool { find(key) != nil }
+    /// Whether there is a member that is not null.
+    package func has(_ key: StaticString) -> Bool { find(key).map { $0.kind != .null } ?? false }
 
     /// Returns a string, unescaped directly into memory that is wiped later.
     package func secret(_ key: StaticString) -> SecretField {

@@ -54,3 +54,11 @@ package struct WrittenMessage: Message {
 
     package func write(to object: inout JSONWriter, _ level: APILevel) { body(&object) }
 }
+
+/// The levels 1 to 3 of the SDK's protocol. docs/protocol.md, API levels.
+package enum APILevel: Int, Sendable, CaseIterable, Comparable {
+    case one = 1
+    case two, three
+
+    package static func < (left: APILevel, right: APILevel) -> Bool { left.rawValue < right.rawValue }
+}

@@ -75,11 +75,11 @@ package final class DeviceMonitor: Sendable {
         let group = DispatchGroup()
         for board in boards {
             group.enter()
-            let isStarted = startThread("nfc-stop") {
+            let stop = { @Sendable in
                 board.stop()
                 group.leave()
             }
-            if !isStarted { group.leave() }
+            if !startThread("nfc-stop", stop) { stop() }
         }
         group.wait()
     }

@@ -40,8 +40,8 @@ final class NFCDevice: @unchecked Sendable {
         let opened = connection.text.withCString { text in
             library.withContext(for: connection) { UInt(bitPattern: nfc_open($0, text)) }
         }
-        abortEvent = connection.search == .alternating ? clinux_eventfd() : -1
         guard let opened, let device = OpaquePointer(bitPattern: opened) else { throw .openFailed }
+        abortEvent = connection.search == .alternating ? clinux_eventfd() : -1
         self.device = device
         name = String(cString: nfc_device_get_name(device))
         answer = .allocate(capacity: Self.maximumAnswer)
@@ -231,7 +231,33 @@ final class NFCDevice: @unchecked Sendable {
         waitingTime = step
     }
 
-    private static func milliseconds(_ time: Duration) -> Int64 {
-        time.components.seconds * 1000 + time.components.attoseconds / 1_000_000_000_000_000
+    private static func milliseconds(_ time: Duration) -> Int64 { Int64(time / .milliseconds(1)) }
+}
+
+/// An error code of libnfc.
+struct NFCCode: Error, Sendable, Equatable {
+    let value: Int32
+
+    static let openFailed = NFCCode(value: Int32(NFC_ENOTSUCHDEV))
+    static let unsupported = NFCCode(value: Int32(NFC_EDEVNOTSUPP))
+
+    enum Meaning: Sendable, Equatable {
+        /// The card did not answer, or the answer was damaged. The device works.
+        case radio
+        case aborted
+        /// The chip or libnfc's driver for it does not have this function.
+        case unsupported
+        /// The device does not answer or is gone.
+        case device
+    }
+
+    var meaning: Meaning {
+        switch value {
+        // libnfc reports NFC_ECHIP for a frame that has the wrong length or form.
+        case NFC_ERFTRANS, NFC_ETGRELEASED, NFC_ECHIP, NFC_EOVFLOW, NFC_EMFCAUTHFAIL: .radio
+        case NFC_EOPABORTED: .aborted
+        case NFC_EDEVNOTSUPP, NFC_ENOTIMPL, NFC_EINVARG: .unsupported
+        default: .device
+        }
     }
 }

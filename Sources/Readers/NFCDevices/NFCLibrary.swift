@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CNFC
 import Glibc
+package import Host
 import Synchronization
 
 /// The one libnfc context of this process. It is never freed, because nfc_exit also frees the list of drivers that
@@ -8,7 +9,7 @@ import Synchronization
 ///
 /// One lock guards the opening, listing and closing of USB devices: libusb 0.1, which libnfc uses, keeps its list of
 /// devices in global variables. Serial lines need no lock, and must not wait while a silent line is being opened.
-final class NFCLibrary: Sendable {
+package final class NFCLibrary: Sendable {
     /// nil when libnfc could not allocate its context.
     static let shared = NFCLibrary()
 
@@ -23,6 +24,12 @@ final class NFCLibrary: Sendable {
         nfc_init(&context)
         guard let context else { return nil }
         self.context = UInt(bitPattern: context)
+    }
+
+    /// Checks that libnfc uses the functions of `CNFC` instead of those of libusb 0.1.
+    package static func checkReplacements() throws(StartError) {
+        guard cnfc_is_in_force() == 0 else { return }
+        throw StartError("usb_bulk_read of libusb is not replaced", hint: "install badged again")
     }
 
     /// Calls `body` with the context, for one device or (nil) for all.

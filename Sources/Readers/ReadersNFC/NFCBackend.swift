@@ -3,6 +3,7 @@ import Concurrency
 package import Host
 package import ISO7816
 package import Readers
+import Threads
 
 /// The backend for boards and readers that libnfc drives; for ISO/IEC 14443 cards of type A and B.
 ///
@@ -48,5 +49,29 @@ package final class NFCBackend: ReaderBackend {
         // The user may have corrected a fault that causes no event. The result comes as a health event.
         await client.retry()
         return []
+    }
+}
+
+/// The connection of one user to a card in the field of a device.
+final class NFCConnection: CardConnection {
+    private let client: NFCClient
+    private let insertion: Insertion
+    private let closed = OneShot<Void>()
+
+    init(to insertion: Insertion, _ client: NFCClient) { (self.insertion, self.client) = (insertion, client) }
+
+    deinit {
+        guard closed.fill(()) else { return }
+        Task { @Loop [client, insertion] in await client.release(insertion, reset: true) }
+    }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        guard !closed.isFilled else { throw .cancelled }
+        return try await client.transmit(command, to: insertion).get()
+    }
+
+    func disconnect(reset: Bool) async {
+        guard closed.fill(()) else { return }
+        await client.release(insertion, reset: reset)
     }
 }

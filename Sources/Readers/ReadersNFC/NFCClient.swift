@@ -15,10 +15,6 @@ import Threads
         let number: UInt64
     }
 
-    private struct Slot {
-        var session: Presence?
-    }
-
     /// Connection strings from the configuration.
     var devices: [String]
     private var events: AsyncStream<ReaderEvent>.Continuation?
@@ -30,7 +26,9 @@ import Threads
     private var program: NFCProgram?
     /// The program was asked to end.
     private var isEnding = false
-    private var readers: [String: Slot] = [:]
+    private var readers: Set<String> = []
+    /// The card in each reader that has one.
+    private var cards: [String: Presence] = [:]
     private var lastInsertion: UInt64 = 0
     /// Lets one connection at a time to each insertion.
     private let gate = ReaderGate()
@@ -77,6 +75,8 @@ import Threads
             let registration = try? Loop.watch(monitor.descriptor, .read, { [weak self] _ in self?.handleUdevEvents() })
         {
             udev = (monitor, registration)
+        } else {
+            Log.warning("udev cannot be watched: NFC devices that are plugged in are found at the next reload")
         }
         look()
     }
@@ -166,7 +166,7 @@ import Threads
 
     private func programEnded() {
         program = nil
-        for name in readers.keys { remove(name) }
+        for name in readers { remove(name) }
         for answer in answers.values { answer.resume(returning: .failure(.removed)) }
         for release in releases.values { release.resume() }
         (answers, releases) = ([:], [:])
@@ -206,24 +206,23 @@ import Threads
     private func handle(_ event: ReaderEvent) {
         switch event {
         case .added(let reader):
-            guard readers.count < Self.maximumReaders, readers[reader.name] == nil else { return }
-            readers[reader.name] = Slot()
+            guard readers.count < Self.maximumReaders, readers.insert(reader.name).inserted else { return }
             events?.yield(event)
         case .changed(let reader):
-            if readers[reader.name] != nil { events?.yield(event) }
+            if readers.contains(reader.name) { events?.yield(event) }
         case .removed(let name):
             remove(name)
         case .inserted(let reported, let answerToReset):
-            guard readers[reported.reader] != nil else { return }
+            guard readers.contains(reported.reader) else { return }
             withdraw(reported.reader)
             lastInsertion += 1
             let insertion = Insertion(reader: reported.reader, number: lastInsertion)
-            readers[reported.reader]?.session = Presence(insertion: insertion, number: reported.number)
+            cards[reported.reader] = Presence(insertion: insertion, number: reported.number)
             events?.yield(.inserted(insertion, answerToReset: answerToReset))
         case .withdrawn(let reported):
-            if readers[reported.reader]?.session?.number == reported.number { withdraw(reported.reader) }
+            if cards[reported.reader]?.number == reported.number { withdraw(reported.reader) }
         case .held(let reported):
-            guard let session = readers[reported.reader]?.session, session.number == reported.number else { return }
+            guard let session = cards[reported.reader], session.number == reported.number else { return }
             events?.yield(.held(session.insertion))
         case .health(let checks):
             self.report(checks)
@@ -232,13 +231,12 @@ import Threads
 
     private func remove(_ name: String) {
         withdraw(name)
-        if readers.removeValue(forKey: name) != nil { events?.yield(.removed(reader: name)) }
+        if readers.remove(name) != nil { events?.yield(.removed(reader: name)) }
     }
 
     /// Ends the insertion in a reader, if any.
     private func withdraw(_ name: String) {
-        guard let session = readers[name]?.session else { return }
-        readers[name]?.session = nil
+        guard let session = cards.removeValue(forKey: name) else { return }
         events?.yield(.withdrawn(session.insertion))
         for (insertion, turn) in turns.values where insertion == session.insertion { turn.fill(false) }
     }
@@ -246,12 +244,12 @@ import Threads
     // MARK: - Connections
 
     private func session(of insertion: Insertion) -> Presence? {
-        guard let session = readers[insertion.reader]?.session, session.insertion == insertion else { return nil }
+        guard let session = cards[insertion.reader], session.insertion == insertion else { return nil }
         return session
     }
 
     func connect(_ insertion: Insertion) async throws(CardError) -> NFCConnection {
-        guard readers[insertion.reader] != nil else { throw .serviceUnavailable }
+        guard readers.contains(insertion.reader) else { throw .serviceUnavailable }
         guard session(of: insertion) != nil else { throw .removed }
         let turn = gate.enter(Self.gateKey(insertion))
         turns[ObjectIdentifier(turn)] = (insertion, turn)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
 import Host
 import Text
 
@@ -16,7 +17,7 @@ package struct USBDevice: Sendable, Equatable {
     /// The kernel driver that is bound to an interface; `usbfs` means that a program has opened the device.
     package let driver: String?
 
-    package var node: String { "/dev/bus/usb/\(Self.digits(bus))/\(Self.digits(number))" }
+    package var node: String { "/dev/bus/usb/\(bus.padded(to: 3))/\(number.padded(to: 3))" }
     package var identity: String { "\(Hex.encode(vendor)):\(Hex.encode(product))" + (name.isEmpty ? "" : " (\(name))") }
 
     /// PN531, PN533 and their relatives, and PN532 behind an ACS controller. udev/94-badged.rules has the same list.
@@ -50,8 +51,33 @@ package struct USBDevice: Sendable, Equatable {
             )
         }
     }
+}
 
-    private static func digits(_ number: Int) -> String {
-        String(repeating: "0", count: max(0, 3 - String(number).count)) + String(number)
+/// The places that name devices of libnfc: badged's configuration, libnfc's configuration and environment, and USB.
+enum DeviceSources {
+    /// Whether libnfc could find a device. A CCID reader counts only when it is configured, because pcscd uses it.
+    static func mayHaveDevice(configured devices: [String]) -> Bool {
+        if !devices.isEmpty || libnfcNamesDevice() { return true }
+        let variables = ["LIBNFC_DEVICE", "LIBNFC_DEFAULT_DEVICE", "LIBNFC_INTRUSIVE_SCAN"]
+        if variables.contains(where: { (name: String) in getenv(name) != nil }) { return true }
+        return USBDevice.connected().contains { !$0.isCCID }
+    }
+
+    /// Whether libnfc's configuration names a device or lets libnfc probe serial lines.
+    static func libnfcNamesDevice(folder: String = "/etc/nfc") -> Bool {
+        let files = Sysfs.names(in: "\(folder)/devices.d").filter { $0.hasSuffix(".conf") }.map { "devices.d/\($0)" }
+        return (["libnfc.conf"] + files).contains { file in
+            lines(of: "\(folder)/\(file)").contains { $0.hasPrefix("device.") || $0.hasPrefix("allow_intrusive_scan") }
+        }
+    }
+
+    /// The lines of a file without leading spaces. Reads at most 64 KiB.
+    private static func lines(of path: String) -> [Substring] {
+        guard let file = fopen(path, "re") else { return [] }
+        defer { fclose(file) }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = fread(&buffer, 1, buffer.count, file)
+        let text = String(decoding: buffer.prefix(count), as: UTF8.self)
+        return text.split(separator: "\n").map { $0.drop { $0 == " " || $0 == "\t" } }
     }
 }

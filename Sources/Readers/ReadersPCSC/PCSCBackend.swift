@@ -131,7 +131,11 @@ final class TransactionWait: Sendable {
 
     /// Begins to measure the wait.
     @Loop func measure() {
-        let alarm = Loop.Alarm { [self] in _ = startThread("pcsc-held") { [self] in explain() } }
+        let alarm = Loop.Alarm { [self] in
+            if isWaiting { return tell() }
+            // A card that has to be powered up is slow as well. Asking for other programs blocks.
+            _ = startThread("pcsc-held") { [self] in if isInUse() { tell() } }
+        }
         let isOver = state.withLock { state in
             if !state.isOver { state.alarm = alarm }
             return state.isOver
@@ -139,9 +143,8 @@ final class TransactionWait: Sendable {
         if !isOver { alarm.set(after: Self.reportDelay) }
     }
 
-    /// Reports that another program holds the card. A card that has to be powered up is slow as well.
-    private func explain() {
-        guard isWaiting || isInUse() else { return }
+    /// Reports that another program holds the card.
+    private func tell() {
         state.withLock { state in
             guard !state.isOver else { return }
             state.isReported = true

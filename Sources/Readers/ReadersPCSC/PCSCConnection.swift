@@ -52,3 +52,52 @@ final class PCSCConnection: CardConnection {
         await thread.run { [link] in link.missingAnswerError() } ?? CardLink.closed
     }
 }
+
+/// A connection to a card in a reader with a keypad, which runs PACE itself. PC/SC part 10, amendment 1.
+final class PCSCKeypadConnection: KeypadConnection {
+    private let connection: PCSCConnection
+
+    init(_ connection: PCSCConnection) { self.connection = connection }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await connection.transmit(command)
+    }
+
+    func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
+
+    /// Has the reader ask for the password and run PACE. A cancelled task returns at once and makes the connection
+    /// unusable. The reader cannot be stopped: it is in use until its user answers or its time limit ends.
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        guard let input = PACEChannel.establish(request) else { throw .tooLong }
+        let output = try await ask(connection.features.executePACE, input, isCancellable: true)
+        guard let result = PACEChannel.established(output) else {
+            throw .other("the reader's answer to EstablishPACEChannel is malformed (\(output.count) bytes)")
+        }
+        return result
+    }
+
+    func destroyPACE() async throws(CardError) {
+        let output = try await ask(connection.features.executePACE, PACEChannel.destroy, isCancellable: false)
+        guard let code = PACEChannel.destroyed(output) else {
+            throw .other("the reader's answer to DestroyPACEChannel is malformed (\(output.count) bytes)")
+        }
+        guard code == 0 else { throw .other("DestroyPACEChannel failed with \(PCSCCode(code).hex)") }
+    }
+
+    /// Has the reader ask for a new PIN. A cancelled task still waits, at most 90 s per key, because only the answer
+    /// tells whether the PIN has changed.
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        let output = try await ask(
+            connection.features.modifyPINDirect,
+            PINModification().bytes,
+            isCancellable: false
+        )
+        guard let answer = ResponseAPDU(bytes: output) else { throw await connection.missingAnswerError() }
+        return answer.status
+    }
+
+    private func ask(_ function: UInt32?, _ input: [UInt8], isCancellable: Bool) async throws(CardError) -> [UInt8] {
+        guard let function else { throw .other("the reader has a keypad but not this function") }
+        return try await connection.control(function, input, isCancellable: isCancellable)
+    }
+}

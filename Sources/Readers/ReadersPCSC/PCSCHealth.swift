@@ -15,6 +15,8 @@ enum PCSCFault: Sendable, Equatable {
     case versionMismatch
     /// pcscd hung up during a message, for example because it is being stopped.
     case hungUp
+    /// The system refuses this process a thread, a descriptor or an inotify instance.
+    case noResources
     case other(PCSCCode)
 
     /// Finds the fault.
@@ -73,6 +75,11 @@ struct PCSCHealth: Sendable, Equatable {
             )
         case .hungUp:
             return failed("pcscd at \(path) closed the connection: see 'journalctl -u pcscd', then restart it")
+        case .noResources:
+            return failed(
+                "pcscd cannot be watched: no thread, file descriptor or inotify instance is left for user id \(user); "
+                    + "end other programs of this user, or raise the limits of this service, then restart it"
+            )
         case .other(let code):
             return failed("pcscd at \(path) answered \(code.hex): see 'journalctl -u pcscd', then restart it")
         }

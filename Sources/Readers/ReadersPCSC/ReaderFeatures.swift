@@ -2,7 +2,7 @@
 import Readers
 
 /// The features of a reader beyond the exchange of APDUs. PC/SC part 10, 2.2 and 2.6.
-struct ReaderFeatures: Sendable, Equatable {
+package struct ReaderFeatures: Sendable, Equatable {
     /// The control code of feature 0x20: the reader has a keypad and runs PACE itself. A reader with only features 6
     /// and 7 cannot use its keypad for the eID card and counts as a basic reader.
     var executePACE: UInt32?
@@ -23,7 +23,7 @@ struct ReaderFeatures: Sendable, Equatable {
 
     /// Parses the answer to `request`: TLVs of a feature number and its control code, four bytes, big-endian. A
     /// malformed answer describes a basic reader.
-    init(features bytes: some Sequence<UInt8>) {
+    package init(features bytes: some Sequence<UInt8>) {
         guard let list = Self.parse(bytes) else { return }
         for (tag, value) in list where value.count == 4 {
             let code = value.reduce(0) { $0 << 8 | UInt32($1) }
@@ -37,7 +37,7 @@ struct ReaderFeatures: Sendable, Equatable {
     }
 
     /// Adds the answer of feature 0x12: TLVs of a property number and its value, little-endian.
-    mutating func add(properties bytes: some Sequence<UInt8>) {
+    package mutating func add(properties bytes: some Sequence<UInt8>) {
         guard let list = Self.parse(bytes) else { return }
         for (tag, value) in list where (1...4).contains(value.count) {
             let number = value.reversed().reduce(0) { $0 << 8 | UInt32($1) }

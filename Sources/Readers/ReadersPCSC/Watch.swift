@@ -55,7 +55,7 @@ final class Watch: Sendable {
         socketWatch = SocketWatch(socket)
         guard let socketWatch, startThread("pcsc-socket", { [self] in follow(socketWatch) }) else {
             publish { state in
-                state.health.fault = .other(.noMemory)
+                state.health.fault = .noResources
                 return []
             }
             events.finish()
@@ -174,7 +174,7 @@ final class Watch: Sendable {
 
     /// Finds out whether a card that does not answer has left. Blocks, so it is only for threads of this target.
     ///
-    /// A removed card can be told from a mute one only after pcscd has had time to notice the removal.
+    /// A removed card can be distinguished from a mute one only after pcscd has had time to notice the removal.
     func presence(of insertion: Insertion) -> Presence {
         let deadline = DispatchTime.now() + .milliseconds(absenceTime)
         let change = DispatchSemaphore(value: 0)
@@ -264,7 +264,7 @@ final class Watch: Sendable {
         let watchThread = WatchThread(watch: self, context: context, generation: generation)
         guard startThread("pcsc-watch", { watchThread.run() }) else {
             disconnected(generation)
-            return .failed(.other(.noMemory))
+            return .failed(.noResources)
         }
         publish { state in
             state.health = PCSCHealth()

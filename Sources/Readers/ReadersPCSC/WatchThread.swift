@@ -151,7 +151,7 @@ struct WatchThread: Sendable {
             case .failure: watch.note(held: name)
             }
         }
-        guard isStarted else { return .success(ReaderFeatures()) }
+        guard isStarted else { return .success(nil) }
         switch answer.take(within: Self.featureTimeout) {
         case .success(let features): return .success(features)
         case .failure(let code): return .failure(code)

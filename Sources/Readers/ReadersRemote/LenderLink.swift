@@ -268,7 +268,7 @@ final class LenderConnection: CardConnection {
     private let insertion: Insertion
     private let handle: String
     private let gate: ReaderGate
-    private let isClosed = Mutex(false)
+    private let closed = OneShot<Void>()
     /// What the device has to show.
     private let text = Mutex(String?.none)
 
@@ -277,7 +277,7 @@ final class LenderConnection: CardConnection {
     }
 
     deinit {
-        guard close() else { return }
+        guard closed.fill(()) else { return }
         Task { @Loop [link, insertion, handle, gate] in
             await link.disconnect(handle, insertion)
             gate.leave(insertion.reader)
@@ -297,25 +297,17 @@ final class LenderConnection: CardConnection {
     }
 
     func disconnect(reset: Bool) async {
-        guard close() else { return }
+        guard closed.fill(()) else { return }
         await link.disconnect(handle, insertion)
         gate.leave(insertion.reader)
     }
 
     fileprivate func request(_ message: IFDMessage, asksUser: Bool = false) async throws(CardError) -> IFDMessage {
-        guard !isClosed.withLock({ $0 }) else { throw .cancelled }
+        guard !closed.isFilled else { throw .cancelled }
         return try await link.request(message, about: insertion, asksUser: asksUser)
     }
 
     fileprivate var slotHandle: String { handle }
-
-    /// Marks the connection as closed; true for the first call.
-    private func close() -> Bool {
-        isClosed.withLock { isClosed in
-            defer { isClosed = true }
-            return !isClosed
-        }
-    }
 }
 
 /// A card in a device that asks its user for PIN, CAN and PUK, and runs PACE.

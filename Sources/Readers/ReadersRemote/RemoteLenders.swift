@@ -81,7 +81,9 @@ import Threads
     package let network: RemoteNetwork
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
+    /// Why the port of announcements is not open, and why the pairings could not be read.
     private var fault: String?
+    private var storeFault: Failure?
     private var isStopped = false
     /// The clients that may see readers or use cards.
     private var clients = 0
@@ -128,7 +130,8 @@ import Threads
             for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
             if !paired.isEmpty { identity = try await store.identity() }
         } catch {
-            fault = error.message
+            Log.error("the pairings of remote readers cannot be read: \(error.logText)")
+            storeFault = error
         }
         listen()
     }
@@ -196,7 +199,7 @@ import Threads
         observer()
     }
 
-    private func tellHealth() { events?.yield(.health([portCheck] + rejectionChecks)) }
+    private func tellHealth() { events?.yield(.health([portCheck] + storeChecks + rejectionChecks)) }
 
     /// The port of announcements; 0 while it is closed.
     package var port: UInt16 { sockets.first?.port ?? 0 }
@@ -210,6 +213,12 @@ import Threads
             advice:
                 "UDP port \(settings.port) cannot be shared: end AusweisApp on this host, or set [remote] enabled = no"
         )
+    }
+
+    private var storeChecks: [HealthCheck] {
+        guard let storeFault else { return [] }
+        let advice = storeFault.advice ?? "see the log of badged, then restart it"
+        return [HealthCheck("remote pairings", ok: false, cause: storeFault.text, advice: advice)]
     }
 
     /// The paired devices that no longer accept this host.
@@ -248,7 +257,7 @@ import Threads
                     + "UDP port \(settings.port)"
             announcements = HealthCheck(name, ok: fault == nil, advice: advice, facts: facts)
         }
-        return [portCheck, announcements] + rejectionChecks
+        return [portCheck, announcements] + storeChecks + rejectionChecks
     }
 
     // MARK: Announcements
@@ -294,7 +303,7 @@ import Threads
         if old.offer != new.offer { observer() }
     }
 
-    /// Whether there is room for an announcement of a stranger.
+    /// Whether there is room for an announcement of a device that is not paired.
     private func hasRoom(for sighting: Sighting) -> Bool {
         func others() -> [Sighting] {
             seen.values.filter {

@@ -68,12 +68,9 @@ package struct AntelopeTime: Sendable, Hashable {
         guard microseconds >= 0, day.year < 10_000 else { return "\(microseconds) microseconds" }
         let rest = microseconds % 86_400_000_000
         let seconds = rest / 1_000_000
-        func digits(_ number: Int64, _ count: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
-        }
-        let time = "\(digits(seconds / 3600, 2)):\(digits(seconds / 60 % 60, 2)):\(digits(seconds % 60, 2))"
-        let fraction = digits(rest % 1_000_000, 6).prefix(decimals)
+        let parts = [seconds / 3600, seconds / 60 % 60, seconds % 60]
+        let time = parts.map { $0.padded(to: 2) }.joined(separator: ":")
+        let fraction = (rest % 1_000_000).padded(to: 6).prefix(decimals)
         return "\(day.text)T\(time)" + (decimals > 0 ? ".\(fraction)" : "")
     }
 }

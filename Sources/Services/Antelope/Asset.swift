@@ -93,7 +93,7 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
             separator: UInt8(ascii: "."),
             omittingEmptySubsequences: false
         )
-        guard (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty && $0.count <= 20 }),
+        guard (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty }),
             parts.joined().allSatisfy({ (0x30...0x39).contains($0) })
         else { throw Malformed("'\(text.prefix(64))' is not a decimal number") }
         let decimals = parts.count == 2 ? parts[1].count : 0
@@ -113,8 +113,7 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        var digits = String(amount.magnitude)
-        digits = String(repeating: "0", count: max(0, symbol.precision + 1 - digits.count)) + digits
+        let digits = amount.magnitude.padded(to: symbol.precision + 1)
         let point = digits.index(digits.endIndex, offsetBy: -symbol.precision)
         let decimals = symbol.precision > 0 ? "." + digits[point...] : ""
         return "\(amount < 0 ? "-" : "")\(digits[..<point])\(decimals) \(symbol.code)"

@@ -11,7 +11,7 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The curves in the order of their packed numbers.
-    package enum Curve: String, Sendable, CaseIterable {
+    package enum NamedCurve: String, Sendable, CaseIterable {
         /// secp256k1
         case k1 = "K1"
         /// secp256r1
@@ -21,14 +21,14 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     }
 
     package let kind: Kind
-    package let curve: Curve
+    package let curve: NamedCurve
     /// The packed form without the number of the curve.
     package let content: [UInt8]
 
     /// The form of older nodes: `EOS` instead of `PUB_K1_`.
     private static let legacyPrefix = "EOS"
 
-    init(_ kind: Kind, _ curve: Curve, _ content: [UInt8]) {
+    init(_ kind: Kind, _ curve: NamedCurve, _ content: [UInt8]) {
         (self.kind, self.curve, self.content) = (kind, curve, content)
     }
 
@@ -38,10 +38,10 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     package init(_ text: String, _ kind: Kind) throws(Malformed) {
         let failure = Malformed(kind == .publicKey ? "this is not a public key" : "this is not a signature")
         let parts = text.split(separator: "_", maxSplits: 2, omittingEmptySubsequences: false)
-        let curve: Curve
+        let curve: NamedCurve
         let suffix: [UInt8]
         let digits: Substring
-        if parts.count == 3, parts[0] == kind.rawValue, let named = Curve(rawValue: String(parts[1])) {
+        if parts.count == 3, parts[0] == kind.rawValue, let named = NamedCurve(rawValue: String(parts[1])) {
             (curve, suffix, digits) = (named, Array(named.rawValue.utf8), parts[2])
         } else if kind == .publicKey, text.hasPrefix(Self.legacyPrefix) {
             (curve, suffix, digits) = (.k1, [], text.dropFirst(Self.legacyPrefix.count))
@@ -53,7 +53,7 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
         guard try Self.checksum(content, suffix) == Array(bytes.suffix(4)) else {
             throw Malformed("the checksum of the key or signature is wrong")
         }
-        var reader = PackReader([UInt8(Curve.allCases.firstIndex(of: curve) ?? 0)] + content)
+        var reader = PackReader([UInt8(NamedCurve.allCases.firstIndex(of: curve) ?? 0)] + content)
         let read = try Self.read(&reader, kind)
         guard reader.isAtEnd else { throw failure }
         self = read
@@ -62,8 +62,8 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     /// Reads the packed form: the number of the curve and the content.
     package static func read(_ reader: inout PackReader, _ kind: Kind) throws(Malformed) -> KeyText {
         let number = try reader.number(UInt8.self)
-        guard Int(number) < Curve.allCases.count else { throw Malformed("the curve \(number) is unknown") }
-        let curve = Curve.allCases[Int(number)]
+        guard Int(number) < NamedCurve.allCases.count else { throw Malformed("the curve \(number) is unknown") }
+        let curve = NamedCurve.allCases[Int(number)]
         var content = PackWriter()
         content.raw(try reader.raw(kind == .publicKey ? 33 : 65))
         if curve == .wa {
@@ -80,7 +80,7 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     }
 
     package func write(to writer: inout PackWriter) {
-        writer.number(UInt8(Curve.allCases.firstIndex(of: curve) ?? 0))
+        writer.number(UInt8(NamedCurve.allCases.firstIndex(of: curve) ?? 0))
         writer.raw(content)
     }
 
@@ -128,5 +128,26 @@ package struct CompactSignature: Sendable, Hashable {
     /// Returns the key that signed a hash of 32 bytes; nil if there is none.
     package func recover(_ hash: [UInt8]) throws(CryptoError) -> PublicKey? {
         try Signature(compact: Array(bytes.dropFirst())).recover(id: bytes[0] - 31, for: hash)
+    }
+}
+
+/// Base 58 with the alphabet of Bitcoin, for keys and signatures as text.
+enum Base58 {
+    private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
+
+    /// The maximum number of characters. The longest text is that of a WebAuthn signature.
+    static let maximumCount = 4096
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        let digits = bytes.prefix { $0 == 0 } + Radix.convert(bytes, from: 256, to: 58)
+        return String(decoding: digits.map { alphabet[Int($0)] }, as: UTF8.self)
+    }
+
+    /// Returns the bytes of a text; nil for other characters and for a text that is too long.
+    static func decode(_ text: Substring) -> [UInt8]? {
+        guard text.utf8.count <= maximumCount else { return nil }
+        let digits = text.utf8.compactMap { alphabet.firstIndex(of: $0) }.map(UInt8.init)
+        guard digits.count == text.utf8.count else { return nil }
+        return digits.prefix { $0 == 0 } + Radix.convert(digits, from: 58, to: 256)
     }
 }

@@ -102,7 +102,7 @@ struct RequestCheck {
         _ pool: CVCertificatePool,
         on day: CVDate?
     ) throws(EServiceFailure) -> TrustAnchors.Verified {
-        do throws(TrustAnchors.Refusal) {
+        do throws(TrustAnchors.ChainFault) {
             return try configuration.trustAnchors.verify(pool, on: day)
         } catch {
             switch error {

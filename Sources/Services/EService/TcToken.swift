@@ -15,37 +15,29 @@ package struct TcToken: Sendable {
     /// nil when the eID-Server is the server of the TcToken and uses the same TLS session ("attached").
     package let preSharedKey: TLSTrust.PreSharedKey?
 
-    /// Why a TcToken is invalid, with the addresses in it that can still be used.
-    package struct Refusal: Error, Sendable, Equatable {
-        /// Words for the log.
-        package let words: String
-        package var refreshAddress: WebAddress?
-        package var communicationErrorAddress: WebAddress?
-    }
-
     // The limits of libssl: PSK_MAX_IDENTITY_LEN and PSK_MAX_PSK_LEN.
     private static let maximumIdentity = 255
     private static let maximumKey = 256
 
     /// Reads and checks the document. Developer mode sets `allowsHTTP`: the browser may return to an http address.
-    /// - Throws: `Refusal`.
-    package init(_ document: Result<XMLElement, Malformed>, allowsHTTP: Bool = false) throws(Refusal) {
+    /// - Throws: `InvalidTcToken`.
+    package init(_ document: Result<XMLElement, Malformed>, allowsHTTP: Bool = false) throws(InvalidTcToken) {
         let fields: Fields
         do throws(Malformed) {
             fields = try Fields(document.get())
         } catch {
-            throw Refusal(words: "the TcToken cannot be read: \(error.text)")
+            throw InvalidTcToken(words: "the TcToken cannot be read: \(error.text)")
         }
-        var refusal = Refusal(words: "")
+        var invalid = InvalidTcToken(words: "")
         func isAllowed(_ address: WebAddress) -> Bool { address.isSecure || allowsHTTP }
-        refusal.refreshAddress = fields.refreshAddress.flatMap(WebAddress.init).flatMap { isAllowed($0) ? $0 : nil }
-        refusal.communicationErrorAddress = fields.communicationErrorAddress.flatMap(WebAddress.init)
+        invalid.refreshAddress = fields.refreshAddress.flatMap(WebAddress.init).flatMap { isAllowed($0) ? $0 : nil }
+        invalid.communicationErrorAddress = fields.communicationErrorAddress.flatMap(WebAddress.init)
             .flatMap { isAllowed($0) ? $0 : nil }
-        func refused(_ words: String) -> Refusal {
-            Refusal(
+        func refused(_ words: String) -> InvalidTcToken {
+            InvalidTcToken(
                 words: words,
-                refreshAddress: refusal.refreshAddress,
-                communicationErrorAddress: refusal.communicationErrorAddress
+                refreshAddress: invalid.refreshAddress,
+                communicationErrorAddress: invalid.communicationErrorAddress
             )
         }
         guard fields.binding == "urn:liberty:paos:2006-08" else { throw refused("Binding is not PAOS") }
@@ -55,7 +47,7 @@ package struct TcToken: Sendable {
         guard let server = fields.serverAddress.flatMap(WebAddress.init), server.isSecure else {
             throw refused("ServerAddress is not an https address")
         }
-        guard let refresh = refusal.refreshAddress else { throw refused("RefreshAddress is not an https address") }
+        guard let refresh = invalid.refreshAddress else { throw refused("RefreshAddress is not an https address") }
         guard let session = fields.sessionIdentifier, (1...Self.maximumIdentity).contains(session.utf8.count) else {
             throw refused("SessionIdentifier is missing or too long")
         }
@@ -68,7 +60,7 @@ package struct TcToken: Sendable {
             preSharedKey = nil
         }
         (serverAddress, sessionIdentifier, refreshAddress) = (server, session, refresh)
-        communicationErrorAddress = refusal.communicationErrorAddress
+        communicationErrorAddress = invalid.communicationErrorAddress
     }
 
     /// The texts of the elements.
@@ -87,4 +79,12 @@ package struct TcToken: Sendable {
             preSharedKey = try root.only("PathSecurity-Parameters")?.only("PSK")?.trimmed
         }
     }
+}
+
+/// Why a TcToken is invalid, with the addresses in it that can still be used.
+package struct InvalidTcToken: Error, Sendable, Equatable {
+    /// Words for the log.
+    package let words: String
+    package var refreshAddress: WebAddress?
+    package var communicationErrorAddress: WebAddress?
 }

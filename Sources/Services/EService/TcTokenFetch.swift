@@ -14,7 +14,7 @@ struct TcTokenFetch {
     /// Fetches and reads the TcToken.
     /// - Returns: the token, or why it is not valid.
     /// - Throws: `EServiceFailure` when no document was received.
-    func run(_ first: WebAddress) async throws(EServiceFailure) -> Result<TcToken, TcToken.Refusal> {
+    func run(_ first: WebAddress) async throws(EServiceFailure) -> Result<TcToken, InvalidTcToken> {
         let deadline = ContinuousClock.now + configuration.limits.phase
         var address = first
         var hops = 0
@@ -26,7 +26,7 @@ struct TcTokenFetch {
             switch response.status {
             case 200:
                 guard let document = response.document else { throw EServiceFailure(.getTcTokenEmptyData, .noTcToken) }
-                return Result { () throws(TcToken.Refusal) in try TcToken(document, allowsHTTP: allowsHTTP) }
+                return Result { () throws(InvalidTcToken) in try TcToken(document, allowsHTTP: allowsHTTP) }
             case 302, 303, 307:
                 hops += 1
                 guard hops <= configuration.limits.redirects else {

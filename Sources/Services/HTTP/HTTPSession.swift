@@ -62,7 +62,7 @@ import Text
         guard !Task.isCancelled else { throw .cancelled }
         let now = ContinuousClock.now
         let end = min(now + limits.transfer, deadline ?? now + limits.transfer)
-        let total = now.duration(to: end).milliseconds
+        let total = Self.milliseconds(now.duration(to: end))
         guard total > 0 else { throw .timeout }
         let session = try open()
         let report = try await job.transfer(
@@ -70,7 +70,7 @@ import Text
             in: session.number,
             conditions,
             proxy: request.method == .page ? nil : proxies?.proxy(for: request.address.origin),
-            connectMilliseconds: limits.connect.milliseconds,
+            connectMilliseconds: Self.milliseconds(limits.connect),
             totalMilliseconds: total
         )
         for note in report.notes { log(note) }
@@ -81,6 +81,8 @@ import Text
         }
         return response
     }
+
+    private static func milliseconds(_ time: Duration) -> UInt32 { UInt32(clamping: Int64(time / .milliseconds(1))) }
 
     private func open() throws(HTTPFault) -> (number: UInt8, trust: TLSTrust) {
         if let opened { return opened }
@@ -105,12 +107,5 @@ import Text
                 throw .tls(fault, "badged-network has reported no fault")
             }
         }
-    }
-}
-
-extension Duration {
-    /// Whole milliseconds.
-    fileprivate var milliseconds: UInt32 {
-        UInt32(clamping: components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
     }
 }

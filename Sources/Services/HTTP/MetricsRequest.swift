@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
 import Text
 
@@ -13,19 +14,16 @@ package enum MetricsRequest {
 
     package static let maximumBytes = 4096
     /// Milliseconds.
-    static let timeout = 2000
+    static let timeout: Int64 = 2000
 
     /// Reads a request up to the empty line.
     /// - Returns: nil if it is too long, incomplete or too slow.
     package static func read(from descriptor: Int32) -> [UInt8]? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: maximumBytes)
-        var clock = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &clock)
-        let begin = clock.tv_sec * 1000 + clock.tv_nsec / 1_000_000
+        let end = Loop.clock + timeout * 1000
         while bytes.count < maximumBytes {
-            clock_gettime(CLOCK_MONOTONIC, &clock)
-            let rest = begin + timeout - (clock.tv_sec * 1000 + clock.tv_nsec / 1_000_000)
+            let rest = (end - Loop.clock) / 1000
             var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard rest > 0, poll(&ready, 1, Int32(rest)) == 1 else { return nil }
             let count = Glibc.read(descriptor, &buffer, maximumBytes - bytes.count)

@@ -35,7 +35,7 @@ package struct Proxy: Sendable {
                 var line = Array(bytes.dropLast())
                 if let separator = line.firstIndex(of: 0) { line[separator] = UInt8(ascii: ":") }
                 body(line)
-                for index in line.indices { line[index] = 0 }
+                line.wipe()
             }
         }
 
@@ -131,7 +131,7 @@ package struct ProxySettings: Sendable {
         guard var line = PercentEncoding.decode(user.utf8) else { return nil }
         // A name without a password gets an empty one.
         if !line.contains(UInt8(ascii: ":")) { line.append(UInt8(ascii: ":")) }
-        defer { for index in line.indices { line[index] = 0 } }
+        defer { line.wipe() }
         let own = line.withUnsafeBytes { Proxy.Credentials(line: $0) }
         guard let own else { return nil }
         return Proxy("http://" + text[text.index(after: at)...], own)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import HTTP
+package import HTTP
 package import Secrets
 package import Text
 
@@ -49,9 +49,13 @@ package enum ProofResult: Sendable {
 extension MPinConnection {
     // MARK: Sessions
 
-    package func serviceDetails(of page: String) async throws(Failure) -> ServiceDetails {
-        let text = page.hasSuffix("/") ? "\(page)service" : "\(page)/service"
-        return try ServerReply.service(try await get(try Self.webAddress(text)).body)
+    /// The address of the description of the login service on a page.
+    package static func serviceAddress(of page: String) throws(Failure) -> WebAddress {
+        try address(page.hasSuffix("/") ? "\(page)service" : "\(page)/service")
+    }
+
+    package func serviceDetails(at address: WebAddress) async throws(Failure) -> ServiceDetails {
+        try ServerReply.service(try await get(address).body)
     }
 
     /// Tells the service that the access code was scanned or typed, and returns the description of the session.
@@ -91,15 +95,16 @@ extension MPinConnection {
     }
 
     /// Opens a session for the program itself at the address that its own service has made. Returns its access code.
-    package func accessCode(_ authorization: String) async throws(Failure) -> String {
-        let response = try await send(.post, try Self.webAddress(authorization), Array("{}".utf8))
+    package func accessCode(_ authorization: WebAddress) async throws(Failure) -> String {
+        let response = try await send(.post, authorization, Array("{}".utf8))
         return try ServerReply.accessCode(response.body)
     }
 
     /// The maximum number of bytes of an access code.
     package static let maximumCode = 512
 
-    private static func webAddress(_ text: String) throws(Failure) -> WebAddress {
+    /// Reads an address that a client has given.
+    package static func address(_ text: String) throws(Failure) -> WebAddress {
         guard let address = WebAddress(text) else {
             throw Failure(.flowError, "the address must be an http or https address")
         }

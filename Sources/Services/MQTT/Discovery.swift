@@ -14,7 +14,7 @@ enum Discovery {
         init(isEnabled: Bool) { self.isEnabled = isEnabled }
 
         mutating func connected(at now: Int64) {
-            // All hosts come back at once after a restart of the broker.
+            // After a restart of the broker all hosts reconnect at the same time.
             if isEnabled { due = now + Int64.random(in: 0...10_000) }
         }
 

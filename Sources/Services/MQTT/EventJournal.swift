@@ -13,7 +13,7 @@ package struct EventJournal {
     /// `days` is how long events are kept; 0: none are.
     package init(folder: String, days: Int) { (self.folder, self.days) = (folder + "/kept", days) }
 
-    func add(_ topic: String, _ payload: [UInt8], now: Int64 = EventQueue.now) {
+    func add(_ topic: String, _ payload: [UInt8], now: Int64 = EventStore.now) {
         guard days > 0 else { return }
         let path = "\(folder)/\(Self.name(now))"
         if access(path, F_OK) != 0 { prune(now) }
@@ -25,7 +25,7 @@ package struct EventJournal {
     }
 
     /// Removes the files of days that are over; all of them if none are kept.
-    package func prune(_ now: Int64 = EventQueue.now) {
+    package func prune(_ now: Int64 = EventStore.now) {
         mkdir(folder, 0o700)
         let oldest = Self.name(now - Int64(days) * 86_400_000)
         for name in names where days == 0 || name < oldest { unlink("\(folder)/\(name)") }
@@ -34,16 +34,7 @@ package struct EventJournal {
     private static func name(_ time: Int64) -> String { CalendarDay(of: Int(time / 1000)).text + ".events" }
 
     private var names: [String] {
-        guard let listing = opendir(folder) else { return [] }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name.hasSuffix(".events") { names.append(name) }
-        }
-        return names.sorted()
+        Folder.names(in: folder) { $0.hasSuffix(".events") }?.sorted() ?? []
     }
 
     /// Gives the lines of all events from a number on, in the order in which the broker had them, each once.

@@ -53,7 +53,7 @@ struct HostFacts: Sendable {
     func online(
         _ session: String,
         _ configuration: MQTTConfiguration,
-        _ queue: EventQueue,
+        _ queue: EventStore,
         badged: Bool,
         badgedVersion: String?,
         watching: Bool
@@ -91,7 +91,7 @@ package struct StatusFile {
 
     package init(_ configuration: MQTTConfiguration) { path = configuration.folder + "/status.json" }
 
-    /// Exchanges the file. A fault is not worth a message: the state is in the log, too.
+    /// Replaces the file. A failure is not logged, because the log has the same state.
     func write(_ bytes: [UInt8]) {
         let new = path + ".new"
         let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o640)

@@ -7,7 +7,7 @@ import Text
 package struct MQTTConfiguration: Sendable, Equatable {
     package static let defaultPath = "/etc/badged/mqtt.conf"
 
-    package enum Version: String, Sendable, CaseIterable {
+    package enum ProtocolVersion: String, Sendable, CaseIterable {
         case five = "5"
         /// No expiry and no reasons: ghosts and silent refusals are possible.
         case three = "3.1.1"
@@ -25,7 +25,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
     package var usesTLS = true
     /// `plain`: whether a connection without TLS may leave this computer.
     package var allowsPlain = false
-    package var version = Version.five
+    package var version = ProtocolVersion.five
     package var user: String?
     package var passwordFile: String?
     /// PEM; nil: the authorities of the system.
@@ -164,7 +164,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
         guard let host else {
             return refuse("no broker is named", "write url = mqtts://HOST:PORT below [broker]")
         }
-        if !usesTLS, !allowsPlain, !Self.isLoopback(host) {
+        if !usesTLS, !allowsPlain, !LoopbackSockets.areReached(by: host) {
             refuse("mqtt:// is only for this computer", "use mqtts://HOST:PORT, or write plain = yes below [broker]")
         }
         if (certificateFile == nil) != (keyFile == nil) {
@@ -214,10 +214,6 @@ package struct MQTTConfiguration: Sendable, Equatable {
             port = usual
         }
         (host, usesTLS) = (String(rest), isTLS)
-    }
-
-    static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
     }
 
     static func isHostName(_ text: String) -> Bool {

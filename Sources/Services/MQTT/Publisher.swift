@@ -4,7 +4,7 @@ import Glibc
 package import Host
 import Text
 
-/// Keeps a connection to the broker: connects, lets the `Outbox` publish, and connects again after random pauses.
+/// Keeps a connection to the broker: connects, lets the `EventOutbox` publish, and connects again after random pauses.
 /// All of it runs on one thread, which waits in poll(2).
 package final class Publisher {
     package enum End {
@@ -14,8 +14,8 @@ package final class Publisher {
     }
 
     private var configuration: MQTTConfiguration
-    private let mailbox: Mailbox
-    private let outbox: Outbox
+    private let mailbox: EventMailbox
+    private let outbox: EventOutbox
     private let service: ServiceNotification?
 
     private var connection: BrokerConnection?
@@ -35,11 +35,11 @@ package final class Publisher {
     /// What CONNACK of this connection has said.
     private var refusal: String?
 
-    /// `service` is told the state, if there is one.
+    /// `service` gets the state for the service manager; nil without one.
     package init(
         _ configuration: MQTTConfiguration,
-        _ mailbox: Mailbox,
-        _ outbox: Outbox,
+        _ mailbox: EventMailbox,
+        _ outbox: EventOutbox,
         service: ServiceNotification?
     ) {
         (self.configuration, self.mailbox, self.outbox, self.service) = (configuration, mailbox, outbox, service)
@@ -163,11 +163,7 @@ package final class Publisher {
         }
     }
 
-    private static func newSession() -> String {
-        let number = UInt64.random(in: .min ... .max)
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - text.count) + text
-    }
+    private static func newSession() -> String { Hex.encode(UInt64.random(in: .min ... .max)) }
 
     private func handle(_ event: BrokerConnection.Event) {
         let now = Self.now
@@ -188,7 +184,7 @@ package final class Publisher {
         let lasted = readySince.map { Self.now - $0 } ?? 0
         readySince = nil
         outbox.end()
-        // Two hosts with one name throw each other out at once.
+        // Two hosts with one name disconnect each other at once, so the back-off must grow.
         if lasted >= 10_000 { failures = 0 }
         failed(refusal ?? reason)
     }
@@ -206,7 +202,7 @@ package final class Publisher {
         writeStatus()
     }
 
-    /// Leaves the broker, and comes back with new settings.
+    /// Disconnects, and connects again with the new settings.
     private func reload(_ new: MQTTConfiguration) {
         if new.folder != configuration.folder { Log.notice("[queue] folder: applies after a restart") }
         leave("restarting")
@@ -234,16 +230,16 @@ package final class Publisher {
             .init("badged", .bool(outbox.daemon.isConnected)), .init("watching", .bool(outbox.daemon.isWatching)),
             .init("waiting", .number(String(queue.waiting))),
             .init("lost", .number(String(EventStream.allCases.reduce(0) { $0 + queue.lost($1) }))),
-            .init("epoch", .string(queue.epoch)), .init("time", .number(String(EventQueue.now))),
+            .init("epoch", .string(queue.epoch)), .init("time", .number(String(EventStore.now))),
         ]
         StatusFile(outbox.configuration).write(JSON.object(members).bytes)
     }
 
-    /// Says good-bye, so that the broker does not send the will.
+    /// Publishes the end and disconnects, so that the broker does not send the will.
     private func leave(_ reason: String) {
         outbox.settle()
         guard readySince != nil, let connection else { return }
-        let payload = outbox.offline(session, reason, at: EventQueue.now)
+        let payload = outbox.offline(session, reason, at: EventStore.now)
         let topic = configuration.topic(Document.state.rawValue)
         guard case .sent(let farewell) = connection.publish(topic, payload, retain: true) else { return }
         let end = Self.now + 2000

@@ -4,11 +4,11 @@ import Host
 import Store
 import Text
 
-/// The database of an `EventQueue`, and what it holds when it is opened.
+/// The database of an `EventStore`, and what it holds when it is opened.
 struct QueueFile {
     let database: Database
     private(set) var epoch = ""
-    private(set) var states: [EventStream: EventQueue.State] = [:]
+    private(set) var states: [EventStream: EventStore.State] = [:]
     /// Numbers were given out that this file does not know, because an earlier file is gone.
     var isLost = false
 
@@ -46,12 +46,12 @@ struct QueueFile {
     }
 
     private mutating func readStreams() throws(Failure) {
-        for stream in EventStream.allCases { states[stream] = EventQueue.State() }
-        var found: [(Int, EventQueue.State)] = []
+        for stream in EventStream.allCases { states[stream] = EventStore.State() }
+        var found: [(Int, EventStore.State)] = []
         try database.run("SELECT stream, last, lost, run, number, time, gaps FROM streams") { row in
-            var state = EventQueue.State()
+            var state = EventStore.State()
             (state.last, state.lost) = (row.number(1), row.number(2))
-            state.mark = EventQueue.Mark(run: row.number(3), number: row.number(4), time: Int64(row.number(5)))
+            state.mark = EventStore.Mark(run: row.number(3), number: row.number(4), time: Int64(row.number(5)))
             state.gaps = [Gap](of: row.bytes(6))
             found.append((row.number(0), state))
         }
@@ -94,10 +94,7 @@ struct NumberFile {
 
     /// Writes in place, so that it needs no room on a full disk.
     func write(_ epoch: String, _ last: [Int]) {
-        let numbers = last.map { number in
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, 19 - digits.count)) + digits
-        }
+        let numbers = last.map { $0.padded(to: 19) }
         let text = Array("\(epoch) \(numbers.joined(separator: " "))\n".utf8)
         guard case .file(let descriptor) = PlainFile.open(path, flags: O_WRONLY | O_CREAT) else { return }
         _ = pwrite(descriptor, text, text.count, 0)

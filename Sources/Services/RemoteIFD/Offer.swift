@@ -62,8 +62,8 @@ package struct Offer: Sendable, Equatable {
         let scheme = "wss://"
         guard text.lowercased().hasPrefix(scheme) else { return nil }
         let authority = text.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" }
-        guard let colon = authority.lastIndex(of: ":"), let port = UInt16(authority[authority.index(after: colon)...]),
-            port > 0
+        guard let colon = authority.lastIndex(of: ":"), case let digits = authority[authority.index(after: colon)...],
+            digits.first != "+", let port = UInt16(digits), port > 0
         else { return nil }
         var host = authority[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") {

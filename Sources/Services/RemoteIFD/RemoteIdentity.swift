@@ -28,7 +28,9 @@ package final class RemoteIdentity: @unchecked Sendable {
                 made.fill(.failure(error))
             }
         }
-        guard isStarted else { throw .crypto(.library) }
+        guard isStarted else {
+            throw Failure(.internalError, "cannot spawn a thread to make the key: the process limit is reached")
+        }
         return try await Task { await made.value(whenCancelled: .failure(.crypto(.library))) }.value.get()
     }
 

@@ -51,7 +51,7 @@ package enum RemoteReport: Sendable, Equatable {
     case event(link: UInt32, RemoteLink.Event)
 }
 
-package enum RemoteMessage {
+package enum RemoteJobMessage {
     /// The first byte of each request; those of `NetworkRequest` are smaller.
     package static let firstKind: UInt8 = 16
     /// The largest messages are those of a link.
@@ -105,7 +105,7 @@ extension RemoteRequest: FieldMessage {
             self = .announce(
                 try reader.read(),
                 interface: try reader.read(),
-                try reader.list(maximum: RemoteMessage.maximumAddresses)
+                try reader.list(maximum: RemoteJobMessage.maximumAddresses)
             )
         case 22:
             self = .connect(link: try reader.read(), try reader.read(), interface: try reader.read(), try reader.read())
@@ -149,7 +149,7 @@ extension LinkOrder: MessageField {
     package init(from reader: inout MessageReader) throws(Malformed) {
         switch try reader.read(UInt8.self) {
         case 0: security = .pairing(code: try reader.read(), device: try reader.read())
-        case 1: security = .paired(trusted: Set(try reader.list(maximum: RemoteMessage.maximumDevices)))
+        case 1: security = .paired(trusted: Set(try reader.list(maximum: RemoteJobMessage.maximumDevices)))
         default: throw Malformed("security of a link")
         }
         var times = RemoteLink.Times()

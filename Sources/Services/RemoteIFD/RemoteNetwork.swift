@@ -162,7 +162,7 @@ import Text
         do throws(HTTPFault) {
             stream = try JobStream(
                 network.start(),
-                maximum: { RemoteMessage.maximumCount },
+                maximum: { RemoteJobMessage.maximumCount },
                 onMessage: { [weak self] in self?.take($0) ?? false },
                 onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
             )
@@ -256,7 +256,7 @@ package struct BackOff {
     private weak var network: RemoteNetwork?
     private let events: @Loop (NetworkSocket, Event) -> Void
     /// How many datagrams or connections may still be reported.
-    private var credit = RemoteMessage.firstCredit
+    private var credit = RemoteJobMessage.firstCredit
     /// What this side has taken and not given back as credit.
     private var taken: UInt32 = 0
     private let step: UInt32

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import ISO7816
+package import ISO7816
 package import Readers
 package import Text
 
@@ -146,4 +146,23 @@ package actor VirtualCard {
         if answer.indices.contains(index) { answer[index] ^= 1 }
         return answer
     }
+}
+
+/// The status word with which a virtual card refuses a command.
+package struct RefusedCommand: Error {
+    package let status: StatusWord
+
+    package init(_ status: UInt16) { self.status = StatusWord(status) }
+}
+
+extension RefusedCommand {
+    package static let wrongLength = RefusedCommand(0x6700)
+    package static let wrongSignature = RefusedCommand(0x6982)
+    package static let wrongState = RefusedCommand(0x6985)
+    package static let noApplication = RefusedCommand(0x6A82)
+    package static let noData = RefusedCommand(0x6A88)
+    package static let wrongParameters = RefusedCommand(0x6B00)
+    package static let wrongInstruction = RefusedCommand(0x6D00)
+    package static let wrongClass = RefusedCommand(0x6E00)
+    package static let failure = RefusedCommand(0x6F00)
 }

@@ -89,7 +89,7 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
 }
 
 /// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
-package func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(Refusal) -> T {
+package func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(RefusedCommand) -> T {
     guard let value = try? body() else { throw .failure }
     return value
 }
@@ -107,9 +107,9 @@ package struct VirtualTapAnswers {
     /// Returns the first part of the answer to a command, or the status word of the refusal.
     package mutating func process(
         _ command: [UInt8],
-        _ answer: (CommandAPDU) throws(Refusal) -> [UInt8]
+        _ answer: (CommandAPDU) throws(RefusedCommand) -> [UInt8]
     ) -> [UInt8] {
-        do throws(Refusal) {
+        do throws(RefusedCommand) {
             guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
             // Readers in Java repeat the class of the command before.
             let wantsRest = command.ins == Self.getResponse && command.data.isEmpty && !rest.isEmpty

@@ -8,11 +8,11 @@ import Secrets
 
 /// Access and proofs.
 extension VirtualDocumentCard {
-    private var wrongPassword: Refusal { Refusal(description.quirks.wrongPassword ?? 0x6300) }
+    private var wrongPassword: RefusedCommand { RefusedCommand(description.quirks.wrongPassword ?? 0x6300) }
 
     // MARK: BAC. ICAO 9303-11 4.3
 
-    func getChallenge(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    func getChallenge(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         guard description.hasBAC, isApplicationSelected else { throw .wrongState }
         guard command.le == BasicAccessControl.randomLength else { throw .wrongLength }
         let random = try crypto { () throws(CryptoError) in try Random.bytes(BasicAccessControl.randomLength) }
@@ -20,7 +20,7 @@ extension VirtualDocumentCard {
         return ResponseAPDU(data: random, .ok)
     }
 
-    func externalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    func externalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         guard let chipRandom = challenge else { throw .wrongState }
         challenge = nil
         guard description.quirks.externalLe == nil || command.le == description.quirks.externalLe else {
@@ -55,14 +55,14 @@ extension VirtualDocumentCard {
 
     // MARK: PACE. ICAO 9303-11 4.4
 
-    func manageSecurityEnvironment(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard let objects = try? BERTLV.sequence(command.data) else { throw Refusal(0x6A80) }
+    func manageSecurityEnvironment(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard let objects = try? BERTLV.sequence(command.data) else { throw RefusedCommand(0x6A80) }
         func value(_ tag: UInt32) -> [UInt8]? { objects.first { $0.tag == tag }?.value }
         switch (command.p1, command.p2) {
         case (0xC1, 0xA4): return try setPACE(value(0x80), value(0x83), value(0x84))
         case (0x41, 0xA6): return try setKeyAgreement(value(0x91), value(0x84))
         case (0x41, 0xA4): return try setChipAuthentication(value(0x80), value(0x84))
-        default: throw Refusal(0x6A86)
+        default: throw RefusedCommand(0x6A86)
         }
     }
 
@@ -70,19 +70,19 @@ extension VirtualDocumentCard {
         _ protocolID: [UInt8]?,
         _ password: [UInt8]?,
         _ parameterID: [UInt8]?
-    ) throws(Refusal) -> ResponseAPDU {
+    ) throws(RefusedCommand) -> ResponseAPDU {
         pace = nil
         let known = description.pace.filter { $0.protocolID == protocolID }
         guard let parameters = known.first(where: { parameterID == nil || [$0.parameterID] == parameterID }),
             let id = password?.first.flatMap(PasswordID.init(rawValue:))
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         let characters: [UInt8] =
             switch id {
             case .mrz: description.information
             case .can: description.can
             case .pin, .puk: []
             }
-        guard !characters.isEmpty else { throw Refusal(0x6A88) }
+        guard !characters.isEmpty else { throw RefusedCommand(0x6A88) }
         let secret = Secret(characters)
         let key = try crypto { () throws(CryptoError) in
             try PACE.passwordKey(secret, id: id, cipher: parameters.cipher)
@@ -92,7 +92,7 @@ extension VirtualDocumentCard {
     }
 
     /// The key that the chip authentication mapping proves.
-    private func staticKey(for parameters: PACEParameters) throws(Refusal) -> ECPrivateKey? {
+    private func staticKey(for parameters: PACEParameters) throws(RefusedCommand) -> ECPrivateKey? {
         guard parameters.mapping == .chipAuthentication, let key = keys["cam"] else { return nil }
         switch key.content {
         case .elliptic(let key): return try crypto { () throws(CryptoError) in try key.copy() }
@@ -100,7 +100,7 @@ extension VirtualDocumentCard {
         }
     }
 
-    func generalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    func generalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         if chosenKey != nil { return try authenticateChip(command.data) }
         guard pace != nil else { throw .wrongState }
         do throws(ChipError) {
@@ -112,14 +112,14 @@ extension VirtualDocumentCard {
             return ResponseAPDU(data: answer, .ok)
         } catch {
             pace = nil
-            throw error == .wrongToken ? wrongPassword : Refusal(0x6A80)
+            throw error == .wrongToken ? wrongPassword : RefusedCommand(0x6A80)
         }
     }
 
     // MARK: Chip authentication. ICAO 9303-11 6.2
 
     /// The key of a number; the only one without a number.
-    private func chipKey(_ keyID: [UInt8]?) throws(Refusal) -> (DocumentKey, SessionCipher) {
+    private func chipKey(_ keyID: [UInt8]?) throws(RefusedCommand) -> (ChipKey, SessionCipher) {
         let number = keyID?.last.map(Int.init) ?? 1
         guard isProtected, let key = keys["ca\(number)"], description.chipCiphers.indices.contains(number - 1),
             keyID != nil || description.chipCiphers.count == 1
@@ -127,32 +127,33 @@ extension VirtualDocumentCard {
         return (key, description.chipCiphers[number - 1])
     }
 
-    private func setKeyAgreement(_ publicKey: [UInt8]?, _ keyID: [UInt8]?) throws(Refusal) -> ResponseAPDU {
+    private func setKeyAgreement(_ publicKey: [UInt8]?, _ keyID: [UInt8]?) throws(RefusedCommand) -> ResponseAPDU {
         let (key, cipher) = try chipKey(keyID)
-        guard cipher == .tripleDES, let publicKey else { throw Refusal(0x6A80) }
+        guard cipher == .tripleDES, let publicKey else { throw RefusedCommand(0x6A80) }
         try agree(key, cipher, with: publicKey)
         return ResponseAPDU(.ok)
     }
 
-    private func setChipAuthentication(_ protocolID: [UInt8]?, _ keyID: [UInt8]?) throws(Refusal) -> ResponseAPDU {
+    private func setChipAuthentication(_ protocolID: [UInt8]?, _ keyID: [UInt8]?) throws(RefusedCommand) -> ResponseAPDU
+    {
         let (key, cipher) = try chipKey(keyID)
         guard protocolID == OID.chipAuthentication + [2, cipher.rawValue], cipher != .tripleDES else {
-            throw Refusal(0x6A80)
+            throw RefusedCommand(0x6A80)
         }
         chosenKey = (key, cipher)
         return ResponseAPDU(.ok)
     }
 
-    private func authenticateChip(_ data: [UInt8]) throws(Refusal) -> ResponseAPDU {
+    private func authenticateChip(_ data: [UInt8]) throws(RefusedCommand) -> ResponseAPDU {
         guard let (key, cipher) = chosenKey, let publicKey = try? PACE.only(0x80, in: data) else {
-            throw Refusal(0x6A80)
+            throw RefusedCommand(0x6A80)
         }
         chosenKey = nil
         try agree(key, cipher, with: publicKey)
         return ResponseAPDU(data: [0x7C, 0x00], .ok)
     }
 
-    private func agree(_ key: DocumentKey, _ cipher: SessionCipher, with publicKey: [UInt8]) throws(Refusal) {
+    private func agree(_ key: ChipKey, _ cipher: SessionCipher, with publicKey: [UInt8]) throws(RefusedCommand) {
         switch key.content {
         case .rsa: throw .failure
         case .elliptic(let own):
@@ -166,7 +167,7 @@ extension VirtualDocumentCard {
 
     // MARK: Active authentication. ICAO 9303-11 6.1
 
-    func internalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    func internalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         guard isProtected, isApplicationSelected, let key = keys["aa"] else { throw .wrongState }
         guard command.data.count == ActiveAuthentication.challengeLength else { throw .wrongLength }
         let digest = description.signatureDigest ?? .sha1
@@ -187,7 +188,7 @@ extension VirtualDocumentCard {
         _ challenge: [UInt8],
         _ key: borrowing RSAPrivateNumbers,
         _ digest: DigestAlgorithm
-    ) throws(Refusal) -> [UInt8] {
+    ) throws(RefusedCommand) -> [UInt8] {
         let trailer: [UInt8] =
             switch digest {
             case .sha1: [0xBC]

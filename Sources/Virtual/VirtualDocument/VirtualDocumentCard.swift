@@ -12,7 +12,7 @@ import Text
 final class VirtualDocumentCard: VirtualCardSoftware {
     let historicalBytes: [UInt8] = [0x80, 0x73, 0xC0, 0x21, 0xC0]
     let description: VirtualDocumentDescription
-    let keys: [String: DocumentKey]
+    let keys: [String: ChipKey]
 
     // State that a reset clears.
     private var channel: SecureMessaging?
@@ -27,9 +27,9 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     /// The challenge of BAC.
     var challenge: [UInt8]?
     /// From MSE:Set AT for chip authentication.
-    var chosenKey: (key: DocumentKey, cipher: SessionCipher)?
+    var chosenKey: (key: ChipKey, cipher: SessionCipher)?
 
-    init(_ description: VirtualDocumentDescription, keys: [String: DocumentKey]) {
+    init(_ description: VirtualDocumentDescription, keys: [String: ChipKey]) {
         (self.description, self.keys) = (description, keys)
         channel = nil
         nextChannel = nil
@@ -117,14 +117,14 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     }
 
     private func run(_ command: CommandAPDU) -> ResponseAPDU {
-        do throws(Refusal) {
+        do throws(RefusedCommand) {
             return try execute(command)
         } catch {
             return ResponseAPDU(error.status)
         }
     }
 
-    private func execute(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func execute(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         switch command.ins {
         case 0xA4: return try select(command)
         case 0xB0: return try readBinary(command)
@@ -140,14 +140,14 @@ final class VirtualDocumentCard: VirtualCardSoftware {
 
     // MARK: Files
 
-    private func select(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func select(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         switch (command.p1, command.data) {
         case (0x04, DocumentChip.applicationID):
             guard description.hasBAC || hasAccess else { throw .wrongSignature }
             isApplicationSelected = true
             currentFile = nil
         case (0x00, []), (0x00, [0x3F, 0x00]):
-            if let status = description.quirks.selectMasterFile { throw Refusal(status) }
+            if let status = description.quirks.selectMasterFile { throw RefusedCommand(status) }
             isApplicationSelected = false
             currentFile = nil
         case (0x02, _) where command.data.count == 2:
@@ -159,7 +159,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     }
 
     /// The file of a short identifier in the current application.
-    private func file(_ id: UInt8) throws(Refusal) -> [UInt8] {
+    private func file(_ id: UInt8) throws(RefusedCommand) -> [UInt8] {
         let name: String
         switch (isApplicationSelected, id) {
         case (false, 0x1C): name = "CardAccess"
@@ -175,16 +175,16 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         guard isOpen || hasAccess else { throw .wrongSignature }
         if name.hasPrefix("DG"), description.lockedGroups.contains(Int(id)) { throw .wrongSignature }
         guard let content = description.files[name] else {
-            throw Refusal(name == "CardAccess" ? description.quirks.noCardAccess : 0x6A82)
+            throw RefusedCommand(name == "CardAccess" ? description.quirks.noCardAccess : 0x6A82)
         }
         return content
     }
 
-    private func readBinary(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func readBinary(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         guard let le = command.le else { throw .wrongLength }
         var offset = Int(command.p1 & 0x7F) << 8 | Int(command.p2)
         if command.p1 & 0x80 != 0 {
-            if let status = description.quirks.noShortID { throw Refusal(status) }
+            if let status = description.quirks.noShortID { throw RefusedCommand(status) }
             currentFile = try file(command.p1 & 0x1F)
             offset = Int(command.p2)
         }
@@ -192,7 +192,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     }
 
     /// READ BINARY with the offset in object 54 and the data in object 53. ISO/IEC 7816-4, 11.3.3.
-    private func readBinaryOdd(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func readBinaryOdd(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         guard let le = command.le, le > 2, let object = try? BERTLV(command.data), object.tag == 0x54,
             (1...3).contains(object.value.count)
         else { throw .wrongLength }
@@ -207,12 +207,12 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     /// Whether Le asks for all bytes that are left, so that fewer are no end of the file. ISO/IEC 7816-4, 5.1.
     private static func isMaximum(_ le: Int) -> Bool { le == 256 || le == CommandAPDU.maximumLe }
 
-    private func read(_ offset: Int, _ count: Int, isMaximum: Bool) throws(Refusal) -> ResponseAPDU {
-        guard let content = currentFile else { throw Refusal(0x6986) }
+    private func read(_ offset: Int, _ count: Int, isMaximum: Bool) throws(RefusedCommand) -> ResponseAPDU {
+        guard let content = currentFile else { throw RefusedCommand(0x6986) }
         guard offset < content.count else { throw .wrongParameters }
         let data = Array(content[offset...].prefix(count))
         guard data.count < count, !isMaximum else { return ResponseAPDU(data: data, .ok) }
-        if let status = description.quirks.beyondEnd { throw Refusal(status) }
+        if let status = description.quirks.beyondEnd { throw RefusedCommand(status) }
         return ResponseAPDU(data: data, StatusWord(0x6282))
     }
 }

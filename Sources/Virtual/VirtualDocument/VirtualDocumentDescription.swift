@@ -61,10 +61,10 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
     package init() {}
 
     package func makeCard() throws(Malformed) -> VirtualCard {
-        var made: [String: DocumentKey] = [:]
+        var made: [String: ChipKey] = [:]
         for (name, key) in keys {
             let isCloned = cloned.map { name.hasPrefix($0) } ?? false
-            guard let right = try? DocumentKey(key), let used = isCloned ? try? DocumentKey(other: right) : right else {
+            guard let right = try? ChipKey(key), let used = isCloned ? try? ChipKey(other: right) : right else {
                 throw Malformed("card.keys.\(name) cannot be used")
             }
             made[name] = used
@@ -155,7 +155,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
 }
 
 /// A private key of a chip, ready for use.
-final class DocumentKey: Sendable {
+final class ChipKey: Sendable {
     enum Content: ~Copyable, Sendable {
         case elliptic(ECPrivateKey)
         case rsa(RSAPrivateNumbers)
@@ -175,7 +175,7 @@ final class DocumentKey: Sendable {
     }
 
     /// Another key of the same kind, for a clone.
-    init(other key: DocumentKey) throws(CryptoError) {
+    init(other key: ChipKey) throws(CryptoError) {
         switch key.content {
         case .elliptic(let key): content = .elliptic(try ECPrivateKey(on: key.group))
         case .rsa(let numbers):

@@ -5,7 +5,7 @@ import ISO7816
 
 /// The algorithms of a card, as its EF.CardAccess and EF.CardSecurity announce them.
 struct CardAlgorithms {
-    struct ChipAuthentication {
+    struct ChipAuthenticationKey {
         /// The content of the object identifier.
         var protocolID: [UInt8]
         var keyID: Int
@@ -14,7 +14,7 @@ struct CardAlgorithms {
     }
 
     private(set) var pace: [PACEParameters] = []
-    private(set) var chipAuthentication: [ChipAuthentication] = []
+    private(set) var chipAuthentication: [ChipAuthenticationKey] = []
     /// The keys for restricted identification that need the right to it; nil when the card does not announce them.
     private var authorizedOnly: Set<Int>?
 

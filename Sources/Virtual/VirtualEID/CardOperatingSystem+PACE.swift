@@ -24,18 +24,18 @@ struct PACERun: ~Copyable {
 extension CardOperatingSystem {
     /// MSE:Set AT for PACE. The status word reports the state of the password; terminals use the command to read this
     /// state, so it is accepted even for a password that is blocked. TR-03110-3 B.11.1.
-    func setPACE(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+    func setPACE(_ objects: DataObjects) throws(RefusedCommand) -> ResponseAPDU {
         pace = nil
         session.chosen = nil
         try objects.allow(only: [0x80, 0x83, 0x84, 0x7F4C])
         let protocolID = try objects.value(0x80)
         let known = algorithms.pace.filter { $0.protocolID == protocolID }
-        guard !known.isEmpty, let number = try objects.byte(0x83) else { throw Refusal(0x6A80) }
+        guard !known.isEmpty, let number = try objects.byte(0x83) else { throw RefusedCommand(0x6A80) }
         let parameterID = try objects.byte(0x84)
         guard let password = PasswordID(rawValue: number),
             let parameters = known.first(where: { parameterID == nil || $0.parameterID == parameterID })
-        else { throw Refusal(0x6A88) }
-        let chat = try objects[0x7F4C].map { object throws(Refusal) in try template(object) }
+        else { throw RefusedCommand(0x6A88) }
+        let chat = try objects[0x7F4C].map { object throws(RefusedCommand) in try template(object) }
         let key = try crypto { () throws(CryptoError) in
             try PACE.passwordKey(passwords.secret(password), id: password, cipher: parameters.cipher)
         }
@@ -55,7 +55,7 @@ extension CardOperatingSystem {
     }
 
     /// The keys of a card with seeded random numbers; nil lets the run draw keys.
-    private func fixedKeys(on curve: Curve?) throws(Refusal) -> PACE.FixedKeys? {
+    private func fixedKeys(on curve: Curve?) throws(RefusedCommand) -> PACE.FixedKeys? {
         guard let curve else { return nil }
         return try crypto { () throws(CryptoError) in
             guard let mapping = try random.scalar(on: curve), let agreement = try random.scalar(on: curve) else {
@@ -65,8 +65,8 @@ extension CardOperatingSystem {
         }
     }
 
-    private func template(_ object: BERTLV) throws(Refusal) -> CHAT {
-        guard let chat = try? CHAT(object) else { throw Refusal(0x6A80) }
+    private func template(_ object: BERTLV) throws(RefusedCommand) -> CHAT {
+        guard let chat = try? CHAT(object) else { throw RefusedCommand(0x6A80) }
         return chat
     }
 
@@ -83,19 +83,19 @@ extension CardOperatingSystem {
     private var tries: StatusWord { StatusWord(0x63C0 | UInt16(truncatingIfNeeded: passwords.retryCounter)) }
 
     /// Runs one of the four steps. The first three commands are chained, the last ends the chain.
-    func continuePACE(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard let step = pace?.chip.step, let password = pace?.password else { throw Refusal(0x6985) }
-        do throws(Refusal) {
+    func continuePACE(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard let step = pace?.chip.step, let password = pace?.password else { throw RefusedCommand(0x6985) }
+        do throws(RefusedCommand) {
             switch step {
-            case .nonce, .mapping, .agreement: guard command.isChained else { throw Refusal(0x6E00) }
-            case .token: guard !command.isChained else { throw Refusal(0x6883) }
-            case .established, .over: throw Refusal(0x6985)
+            case .nonce, .mapping, .agreement: guard command.isChained else { throw RefusedCommand(0x6E00) }
+            case .token: guard !command.isChained else { throw RefusedCommand(0x6883) }
+            case .established, .over: throw RefusedCommand(0x6985)
             }
             if password == .pin { try checkPINIsUsable() }
             if step == .token {
                 // Only a command that can hold a token costs a try.
                 guard command.data.starts(with: [0x7C, 0x0A, 0x85, 0x08]), command.data.count == 12 else {
-                    throw Refusal(0x6A80)
+                    throw RefusedCommand(0x6A80)
                 }
                 if password == .pin { passwords.spendTry() }
             }
@@ -108,16 +108,16 @@ extension CardOperatingSystem {
         }
     }
 
-    private func answer(_ data: [UInt8], _ password: PasswordID) throws(Refusal) -> [UInt8] {
+    private func answer(_ data: [UInt8], _ password: PasswordID) throws(RefusedCommand) -> [UInt8] {
         do throws(ChipError) {
             guard let answer = try pace?.chip.answer(data) else { throw .outOfOrder }
             return answer
         } catch {
             switch error {
-            case .wrongToken: throw Refusal(password == .pin ? tries.value : 0x6300)
-            case .outOfOrder: throw Refusal(0x6985)
-            case .protocolViolation: throw Refusal(0x6A80)
-            case .card, .status, .unsupported: throw Refusal(0x6F00)
+            case .wrongToken: throw RefusedCommand(password == .pin ? tries.value : 0x6300)
+            case .outOfOrder: throw RefusedCommand(0x6985)
+            case .protocolViolation: throw RefusedCommand(0x6A80)
+            case .card, .status, .unsupported: throw RefusedCommand(0x6F00)
             }
         }
     }
@@ -126,17 +126,17 @@ extension CardOperatingSystem {
     ///
     /// A PIN with one try left is suspended: it can be used only in a channel of the CAN. So the PIN cannot be blocked
     /// without the printed CAN. MSE:Set AT is not refused. TR-03110-2 3.3, TR-03110-3 B.11.5.
-    private func checkPINIsUsable() throws(Refusal) {
-        if passwords.isDeactivated { throw Refusal(0x6984) }
+    private func checkPINIsUsable() throws(RefusedCommand) {
+        if passwords.isDeactivated { throw RefusedCommand(0x6984) }
         switch passwords.retryCounter {
-        case ...0: throw Refusal(0x6983)
-        case 1: guard isProtected, session.password == .can else { throw Refusal(0x6985) }
+        case ...0: throw RefusedCommand(0x6983)
+        case 1: guard isProtected, session.password == .can else { throw RefusedCommand(0x6985) }
         default: return
         }
     }
 
-    private func finishPACE(_ password: PasswordID) throws(Refusal) {
-        guard let outcome = pace?.chip.takeOutcome() else { throw Refusal(0x6F00) }
+    private func finishPACE(_ password: PasswordID) throws(RefusedCommand) {
+        guard let outcome = pace?.chip.takeOutcome() else { throw RefusedCommand(0x6F00) }
         if password == .pin { passwords.restoreTries() }
         session = CardSession(password: password, chat: pace?.chat, idPICC: outcome.idPICC)
         pace = nil

@@ -8,33 +8,33 @@ import ReadersVirtual
 /// Terminal authentication, version 2. TR-03110-2 3.3, TR-03110-3 B.3, B.11.
 extension CardOperatingSystem {
     /// MSE:Set DST: selects the key that verifies the next certificate. TR-03110-3 B.11.3.
-    func setSignatureKey(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+    func setSignatureKey(_ objects: DataObjects) throws(RefusedCommand) -> ResponseAPDU {
         try requireUnauthenticatedTerminal()
         session.issuer = nil
         try objects.allow(only: [0x83])
         let reference = try objects.value(0x83)
         let known = [session.imported].compactMap { $0 } + trustPoints
         guard let issuer = known.first(where: { $0.certificate.holderReference == reference }) else {
-            throw Refusal(0x6A88)
+            throw RefusedCommand(0x6A88)
         }
         session.issuer = issuer
         return ResponseAPDU(.ok)
     }
 
     /// PSO:VERIFY CERTIFICATE. The answer to a well-formed certificate that is not accepted is 6300.
-    func verifyCertificate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard command.p1 == 0x00, command.p2 == 0xBE else { throw Refusal(0x6A86) }
+    func verifyCertificate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard command.p1 == 0x00, command.p2 == 0xBE else { throw RefusedCommand(0x6A86) }
         try requireUnauthenticatedTerminal()
-        guard !command.data.isEmpty else { throw Refusal(0x6700) }
-        guard let issuer = session.issuer else { throw Refusal(0x6985) }
+        guard !command.data.isEmpty else { throw RefusedCommand(0x6700) }
+        guard let issuer = session.issuer else { throw RefusedCommand(0x6985) }
         session.issuer = nil
         guard let certificate = try? CVCertificate(commandData: command.data),
             let isGenuine = try? certificate.isSigned(by: issuer.key, issuer.digest),
             let holder = try? Authority(certificate, issuedBy: issuer)
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         guard isGenuine, certificate.authorityReference == issuer.certificate.holderReference,
             isAcceptable(certificate, from: issuer.certificate)
-        else { throw Refusal(0x6300) }
+        else { throw RefusedCommand(0x6300) }
         session.imported = holder
         if certificate.chat.role == .cvca { addTrustPoint(holder) }
         if holder.isAccurate { advanceDate(to: certificate.effectiveDate) }
@@ -66,29 +66,29 @@ extension CardOperatingSystem {
     }
 
     /// GET CHALLENGE: draws 8 bytes for the terminal to sign.
-    func getChallenge(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+    func getChallenge(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A86) }
         let length = TerminalAuthentication.challengeLength
-        guard command.data.isEmpty, let le = command.le, le >= length else { throw Refusal(0x6700) }
+        guard command.data.isEmpty, let le = command.le, le >= length else { throw RefusedCommand(0x6700) }
         let challenge = try crypto { () throws(CryptoError) in try random.bytes(length) }
         session.challenge = challenge
         return ResponseAPDU(data: challenge, .ok)
     }
 
     /// MSE:Set AT: names the terminal that will sign, its ephemeral key and its auxiliary data. TR-03110-3 B.11.1.
-    func setTerminalAuthentication(_ objects: DataObjects) throws(Refusal) -> ResponseAPDU {
+    func setTerminalAuthentication(_ objects: DataObjects) throws(RefusedCommand) -> ResponseAPDU {
         try requireUnauthenticatedTerminal()
         session.announced = nil
         try objects.allow(only: [0x67, 0x80, 0x83, 0x91])
         let protocolID = try objects.value(0x80)
         let reference = try objects.value(0x83)
-        guard let digest = TerminalAuthentication.digest(of: protocolID) else { throw Refusal(0x6A80) }
+        guard let digest = TerminalAuthentication.digest(of: protocolID) else { throw RefusedCommand(0x6A80) }
         guard let terminal = session.imported, terminal.certificate.holderReference == reference,
             terminal.certificate.chat.role == .terminal
-        else { throw Refusal(0x6A88) }
-        guard digest == terminal.digest else { throw Refusal(0x6985) }
+        else { throw RefusedCommand(0x6A88) }
+        guard digest == terminal.digest else { throw RefusedCommand(0x6985) }
         let auxiliaryData = objects[0x67].flatMap { try? AuxiliaryData($0) }
-        guard (auxiliaryData == nil) == (objects[0x67] == nil) else { throw Refusal(0x6A80) }
+        guard (auxiliaryData == nil) == (objects[0x67] == nil) else { throw RefusedCommand(0x6A80) }
         session.announced = CardSession.Announcement(
             terminal: terminal,
             ephemeralKey: try objects.value(0x91),
@@ -98,12 +98,12 @@ extension CardOperatingSystem {
     }
 
     /// EXTERNAL AUTHENTICATE: verifies the signature of the terminal. Each challenge is used once.
-    func externalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+    func externalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A86) }
         try requireUnauthenticatedTerminal()
-        guard !command.data.isEmpty else { throw Refusal(0x6700) }
+        guard !command.data.isEmpty else { throw RefusedCommand(0x6700) }
         guard let announced = session.announced, let challenge = session.challenge, let chat = session.chat else {
-            throw Refusal(0x6985)
+            throw RefusedCommand(0x6985)
         }
         (session.announced, session.challenge) = (nil, nil)
         let message = TerminalAuthentication.message(
@@ -116,9 +116,11 @@ extension CardOperatingSystem {
         let isGenuine = try crypto { () throws(CryptoError) in
             try ECDSA.verify(command.data, of: message, with: terminal.key, digest: terminal.digest)
         }
-        guard isGenuine, chat.terminalType == terminal.certificate.chat.terminalType else { throw Refusal(0x6300) }
+        guard isGenuine, chat.terminalType == terminal.certificate.chat.terminalType else {
+            throw RefusedCommand(0x6300)
+        }
         let rights = terminal.rights.intersection(chat.rights)
-        guard maySucceed(with: rights) else { throw Refusal(0x6982) }
+        guard maySucceed(with: rights) else { throw RefusedCommand(0x6982) }
         session.terminal = CardSession.Terminal(
             authority: terminal,
             rights: rights,
@@ -139,8 +141,8 @@ extension CardOperatingSystem {
     }
 
     /// Requires a channel of PACE with a CHAT, and no authenticated terminal.
-    private func requireUnauthenticatedTerminal() throws(Refusal) {
-        guard isProtected, session.chat != nil else { throw Refusal(0x6982) }
-        guard session.terminal == nil else { throw Refusal(0x6985) }
+    private func requireUnauthenticatedTerminal() throws(RefusedCommand) {
+        guard isProtected, session.chat != nil else { throw RefusedCommand(0x6982) }
+        guard session.terminal == nil else { throw RefusedCommand(0x6985) }
     }
 }

@@ -118,14 +118,14 @@ final class CardOperatingSystem: VirtualCardSoftware {
     }
 
     private func run(_ command: CommandAPDU) -> ResponseAPDU {
-        do throws(Refusal) {
+        do throws(RefusedCommand) {
             return try execute(command)
         } catch {
             return ResponseAPDU(error.status)
         }
     }
 
-    private func execute(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func execute(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         // Any other command between the steps of a PACE run ends the run.
         if command.ins != 0x86, pace?.hasBegun == true { pace = nil }
         let expected: Set<UInt8> =
@@ -136,9 +136,9 @@ final class CardOperatingSystem: VirtualCardSoftware {
             }
         switch command.ins {
         case 0x04, 0x20, 0x22, 0x2A, 0x2C, 0x44, 0x82, 0x84, 0x86, 0xA4, 0xB0, 0xB1, 0xD6: break
-        default: throw Refusal(0x6D00)
+        default: throw RefusedCommand(0x6D00)
         }
-        guard expected.contains(command.cla) else { throw Refusal(0x6E00) }
+        guard expected.contains(command.cla) else { throw RefusedCommand(0x6E00) }
         switch command.ins {
         case 0x04, 0x44: return try setPINActive(command)
         case 0x20: return try verifyAuxiliaryData(command)
@@ -156,11 +156,11 @@ final class CardOperatingSystem: VirtualCardSoftware {
     }
 
     /// MSE: selects protocol and key for the next commands. TR-03110-3 B.11.1 to B.11.3.
-    private func manageSecurityEnvironment(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
+    private func manageSecurityEnvironment(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         let template = UInt16(command.p1) << 8 | UInt16(command.p2)
-        guard [0xC1A4, 0x81A4, 0x41A4, 0x81B6].contains(template) else { throw Refusal(0x6A86) }
+        guard [0xC1A4, 0x81A4, 0x41A4, 0x81B6].contains(template) else { throw RefusedCommand(0x6A86) }
         // Terminals send the command without data to end a channel; the channel has ended above.
-        guard !command.data.isEmpty, command.le == nil else { throw Refusal(0x6700) }
+        guard !command.data.isEmpty, command.le == nil else { throw RefusedCommand(0x6700) }
         let objects = try DataObjects(command.data)
         switch template {
         case 0xC1A4: return try setPACE(objects)
@@ -171,13 +171,13 @@ final class CardOperatingSystem: VirtualCardSoftware {
     }
 
     /// GENERAL AUTHENTICATE: one step of the selected protocol. TR-03110-3 B.11.5.
-    private func generalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> ResponseAPDU {
-        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
-        guard !command.data.isEmpty, command.le != nil else { throw Refusal(0x6700) }
+    private func generalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A86) }
+        guard !command.data.isEmpty, command.le != nil else { throw RefusedCommand(0x6700) }
         if pace != nil { return try continuePACE(command) }
-        guard !command.isChained else { throw Refusal(0x6884) }
+        guard !command.isChained else { throw RefusedCommand(0x6884) }
         switch session.chosen {
-        case nil: throw Refusal(0x6985)
+        case nil: throw RefusedCommand(0x6985)
         case .chipAuthentication(let key, let cipher): return try authenticateChip(command.data, key, cipher)
         case .restrictedIdentification(let key, let digest): return try identify(command.data, key, digest)
         }
@@ -185,5 +185,42 @@ final class CardOperatingSystem: VirtualCardSoftware {
 
     private func wipe(_ bytes: inout [UInt8]) {
         bytes.withUnsafeMutableBytes { if let base = $0.baseAddress { explicit_bzero(base, $0.count) } }
+    }
+}
+
+/// The data objects of a command. Each tag occurs once.
+struct DataObjects {
+    private var values: [UInt32: BERTLV] = [:]
+
+    /// Parses the data field of a command.
+    /// - Throws: 6A80 for malformed data, and for a repeated tag.
+    init(_ bytes: [UInt8]) throws(RefusedCommand) {
+        guard let objects = try? BERTLV.sequence(bytes) else { throw RefusedCommand(0x6A80) }
+        for object in objects {
+            guard values.updateValue(object, forKey: object.tag) == nil else { throw RefusedCommand(0x6A80) }
+        }
+    }
+
+    subscript(_ tag: UInt32) -> BERTLV? { values[tag] }
+
+    /// The value of a required object.
+    /// - Throws: 6A80 when there is no such object.
+    func value(_ tag: UInt32) throws(RefusedCommand) -> [UInt8] {
+        guard let object = values[tag] else { throw RefusedCommand(0x6A80) }
+        return object.value
+    }
+
+    /// The value of an optional object of one byte.
+    /// - Throws: 6A80 for another length.
+    func byte(_ tag: UInt32) throws(RefusedCommand) -> UInt8? {
+        guard let value = values[tag]?.value else { return nil }
+        guard value.count == 1 else { throw RefusedCommand(0x6A80) }
+        return value[0]
+    }
+
+    /// Refuses objects with other tags than these.
+    /// - Throws: 6A80 when there is such an object.
+    func allow(only tags: Set<UInt32>) throws(RefusedCommand) {
+        guard tags.isSuperset(of: values.keys) else { throw RefusedCommand(0x6A80) }
     }
 }

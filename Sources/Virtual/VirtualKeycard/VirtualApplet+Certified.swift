@@ -9,23 +9,23 @@ import Secrets
 
 /// What only 4.0 does: the CCM channel, INIT inside it.
 extension VirtualApplet {
-    func runCertified(_ command: CommandAPDU) throws(Refusal) -> Reply {
+    func runCertified(_ command: CommandAPDU) throws(RefusedCommand) -> Reply {
         switch command.ins {
         case KeycardInstruction.openSecureChannel: return .clear(try openCertified(command))
         case KeycardInstruction.securedCommand: return .protected(try runSecured(command))
         case KeycardInstruction.factoryReset: return .clear(try factoryReset(command))
-        default: throw Refusal(0x6985)
+        default: throw RefusedCommand(0x6985)
         }
     }
 
-    private func openCertified(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
-        guard let identity, command.data.count == 32 + PublicKey.uncompressedCount else { throw Refusal(0x6A80) }
-        guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A86) }
+    private func openCertified(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
+        guard let identity, command.data.count == 32 + PublicKey.uncompressedCount else { throw RefusedCommand(0x6A80) }
+        guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A86) }
         let salt = Array(command.data.prefix(32))
         let point = Array(command.data.dropFirst(32))
-        guard point[0] == 0x04 else { throw Refusal(0x6A80) }
+        guard point[0] == 0x04 else { throw RefusedCommand(0x6A80) }
         let key = try crypto { () throws(CryptoError) in try sources.agreementKey() }
-        guard let peer = try? PublicKey(point) else { throw Refusal(0x6A80) }
+        guard let peer = try? PublicKey(point) else { throw RefusedCommand(0x6A80) }
         let own = key.publicKey.uncompressed
         let signature = try crypto { () throws(CryptoError) in
             let transcript = CCMChannel.transcript(salt: salt, terminal: point, card: own)
@@ -35,11 +35,11 @@ extension VirtualApplet {
         return own + signature
     }
 
-    private func runSecured(_ command: CommandAPDU) throws(Refusal) -> Secret {
-        guard let ccm else { throw Refusal(0x6985) }
+    private func runSecured(_ command: CommandAPDU) throws(RefusedCommand) -> Secret {
+        guard let ccm else { throw RefusedCommand(0x6985) }
         guard let plain = ccm.unwrap(command), let data = plain.part(5..<plain.count) else {
             closeChannel()
-            throw Refusal(0x6982)
+            throw RefusedCommand(0x6982)
         }
         let header = plain.withBytes { Array($0.prefix(4)) }
         let (ins, p1, p2) = (header[1], header[2], header[3])
@@ -57,10 +57,10 @@ extension VirtualApplet {
             KeycardInstruction.removeKey, KeycardInstruction.exportKey:
             return try runInside(ins, p1, p2, data)
         case KeycardInstruction.sign:
-            guard p1 == 1 else { throw Refusal(0x6B00) }
-            guard p2 == 0 else { throw Refusal(0x6A81) }
+            guard p1 == 1 else { throw RefusedCommand(0x6B00) }
+            guard p2 == 0 else { throw RefusedCommand(0x6A81) }
             return try sign(data)
-        default: throw Refusal(0x6D00)
+        default: throw RefusedCommand(0x6D00)
         }
     }
 }

@@ -9,7 +9,7 @@ import Secrets
 
 /// The commands inside a channel that both versions have.
 extension VirtualApplet {
-    func runInside(_ ins: UInt8, _ p1: UInt8, _ p2: UInt8, _ data: borrowing Secret) throws(Refusal) -> Secret {
+    func runInside(_ ins: UInt8, _ p1: UInt8, _ p2: UInt8, _ data: borrowing Secret) throws(RefusedCommand) -> Secret {
         switch ins {
         case KeycardInstruction.getStatus: return Secret(try readStatus(p1))
         case KeycardInstruction.verifyPIN: try verifyPIN(data)
@@ -22,23 +22,23 @@ extension VirtualApplet {
             try requirePIN()
             wallet.clear()
         case KeycardInstruction.exportKey: return try export(p1, p2, data)
-        default: throw Refusal(0x6D00)
+        default: throw RefusedCommand(0x6D00)
         }
         return Secret([])
     }
 
     // MARK: PIN and PUK
 
-    private func requirePIN() throws(Refusal) {
-        guard secrets?.isValidated == true else { throw Refusal(0x6985) }
+    private func requirePIN() throws(RefusedCommand) {
+        guard secrets?.isValidated == true else { throw RefusedCommand(0x6985) }
     }
 
-    private func requirePINAndKey() throws(Refusal) {
+    private func requirePINAndKey() throws(RefusedCommand) {
         try requirePIN()
-        guard !wallet.isEmpty else { throw Refusal(0x6985) }
+        guard !wallet.isEmpty else { throw RefusedCommand(0x6985) }
     }
 
-    private func readStatus(_ p1: UInt8) throws(Refusal) -> [UInt8] {
+    private func readStatus(_ p1: UInt8) throws(RefusedCommand) -> [UInt8] {
         switch (p1, version) {
         case (0, _):
             return [
@@ -47,86 +47,86 @@ extension VirtualApplet {
             ]
         // The current path, which no command that is supported here changes.
         case (1, .v3_0), (1, .v3_1): return []
-        default: throw Refusal(0x6A86)
+        default: throw RefusedCommand(0x6A86)
         }
     }
 
-    private func verifyPIN(_ pin: borrowing Secret) throws(Refusal) {
-        guard pin.count == KeycardParameters.pinCount, areDigits(pin) else { throw Refusal(0x6A80) }
+    private func verifyPIN(_ pin: borrowing Secret) throws(RefusedCommand) {
+        guard pin.count == KeycardParameters.pinCount, areDigits(pin) else { throw RefusedCommand(0x6A80) }
         let isRight =
             switch version {
             case .v3_0: secrets?.main.check(pin) == true
             case .v3_1: secrets?.verifyBoth(pin) == true
             case .v4_0: secrets?.verifyDuressFirst(pin) == true
             }
-        guard isRight else { throw Refusal(0x63C0 | UInt16(secrets?.pinTries ?? 0)) }
+        guard isRight else { throw RefusedCommand(0x63C0 | UInt16(secrets?.pinTries ?? 0)) }
     }
 
-    private func change(_ p1: UInt8, _ value: borrowing Secret) throws(Refusal) {
+    private func change(_ p1: UInt8, _ value: borrowing Secret) throws(RefusedCommand) {
         try requirePIN()
         switch (p1, version) {
         case (0, _):
-            guard value.count == KeycardParameters.pinCount, areDigits(value) else { throw Refusal(0x6A80) }
+            guard value.count == KeycardParameters.pinCount, areDigits(value) else { throw RefusedCommand(0x6A80) }
             secrets?.change(to: value.clone())
         case (1, _):
-            guard value.count == KeycardParameters.pukCount, areDigits(value) else { throw Refusal(0x6A80) }
+            guard value.count == KeycardParameters.pukCount, areDigits(value) else { throw RefusedCommand(0x6A80) }
             secrets?.puk.update(value.clone())
         case (2, .v3_0), (2, .v3_1):
-            guard value.count == KeycardParameters.secretCount else { throw Refusal(0x6A80) }
+            guard value.count == KeycardParameters.secretCount else { throw RefusedCommand(0x6A80) }
             pairingKeys.setSecret(value.clone())
-        default: throw Refusal(0x6A86)
+        default: throw RefusedCommand(0x6A86)
         }
     }
 
-    private func unblock(_ data: borrowing Secret) throws(Refusal) {
-        guard secrets?.pinTries == 0 else { throw Refusal(0x6985) }
+    private func unblock(_ data: borrowing Secret) throws(RefusedCommand) {
+        guard secrets?.pinTries == 0 else { throw RefusedCommand(0x6985) }
         let count = KeycardParameters.pukCount
         guard data.count == count + KeycardParameters.pinCount, areDigits(data), let puk = data.part(0..<count),
             let pin = data.part(count..<data.count)
-        else { throw Refusal(0x6A80) }
-        guard secrets?.puk.check(puk) == true else { throw Refusal(0x63C0 | UInt16(secrets?.puk.tries ?? 0)) }
+        else { throw RefusedCommand(0x6A80) }
+        guard secrets?.puk.check(puk) == true else { throw RefusedCommand(0x63C0 | UInt16(secrets?.puk.tries ?? 0)) }
         secrets?.unblock(to: pin, freesBoth: version != .v4_0)
     }
 
-    private func unpair(_ slot: UInt8) throws(Refusal) {
+    private func unpair(_ slot: UInt8) throws(RefusedCommand) {
         try requirePIN()
         // As in OPEN SECURE CHANNEL, the slot is a signed byte.
-        guard slot < 0x80 else { throw Refusal(0x6F00) }
-        guard slot < PairingSlots.count else { throw Refusal(0x6A86) }
+        guard slot < 0x80 else { throw RefusedCommand(0x6F00) }
+        guard slot < PairingSlots.count else { throw RefusedCommand(0x6A86) }
         pairingKeys.remove(Int(slot))
     }
 
     // MARK: Keys
 
-    private func load(_ p1: UInt8, _ data: borrowing Secret) throws(Refusal) -> Secret {
+    private func load(_ p1: UInt8, _ data: borrowing Secret) throws(RefusedCommand) -> Secret {
         try requirePIN()
-        guard p1 == 3 else { throw Refusal(0x6A86) }
+        guard p1 == 3 else { throw RefusedCommand(0x6A86) }
         let counts = version == .v4_0 ? ExtendedPrivateKey.seedCounts : 64...64
-        guard counts.contains(data.count) else { throw Refusal(0x6A80) }
+        guard counts.contains(data.count) else { throw RefusedCommand(0x6A80) }
         wallet.load(try crypto { () throws(CryptoError) in try CardWallet(seed: data) })
         return Secret(wallet.keyUID ?? [])
     }
 
-    private func generateMnemonic(_ checksumBits: UInt8) throws(Refusal) -> Secret {
-        guard (4...8).contains(checksumBits) else { throw Refusal(0x6A86) }
+    private func generateMnemonic(_ checksumBits: UInt8) throws(RefusedCommand) -> Secret {
+        guard (4...8).contains(checksumBits) else { throw RefusedCommand(0x6A86) }
         let entropy = try crypto { () throws(CryptoError) in try sources.random.secret(Int(checksumBits) * 4) }
-        guard let mnemonic = try? Mnemonic(entropy: entropy) else { throw Refusal(0x6F00) }
+        guard let mnemonic = try? Mnemonic(entropy: entropy) else { throw RefusedCommand(0x6F00) }
         return mnemonic.indexes.clone()
     }
 
     // MARK: Deriving, signing, exporting
 
     /// Reads a path from the master key.
-    private func path(_ bytes: borrowing Secret) throws(Refusal) -> DerivationPath {
+    private func path(_ bytes: borrowing Secret) throws(RefusedCommand) -> DerivationPath {
         let plain = bytes.withBytes { Array($0) }
         let indexes = stride(from: 0, to: plain.count / 4 * 4, by: 4).map { start in
             plain[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         }
-        guard plain.count.isMultiple(of: 4), let path = DerivationPath(indexes) else { throw Refusal(0x6A80) }
+        guard plain.count.isMultiple(of: 4), let path = DerivationPath(indexes) else { throw RefusedCommand(0x6A80) }
         return path
     }
 
-    private func derive(_ path: DerivationPath) throws(Refusal) -> ExtendedPrivateKey {
+    private func derive(_ path: DerivationPath) throws(RefusedCommand) -> ExtendedPrivateKey {
         let isDuress = secrets?.isDuressWallet == true
         let derived = try crypto { () throws(CryptoError) -> ExtendedPrivateKey? in
             switch wallet.content {
@@ -134,13 +134,13 @@ extension VirtualApplet {
             case .some(let wallet): try wallet.derive(path, duress: isDuress)
             }
         }
-        guard let derived else { throw Refusal(0x6985) }
+        guard let derived else { throw RefusedCommand(0x6985) }
         return derived
     }
 
     /// SIGN: a hash of 32 bytes, and a path from the master key.
-    func sign(_ data: borrowing Secret) throws(Refusal) -> Secret {
-        guard let hash = data.part(0..<32), let rest = data.part(32..<data.count) else { throw Refusal(0x6A80) }
+    func sign(_ data: borrowing Secret) throws(RefusedCommand) -> Secret {
+        guard let hash = data.part(0..<32), let rest = data.part(32..<data.count) else { throw RefusedCommand(0x6A80) }
         try requirePINAndKey()
         let derived = try derive(try path(rest))
         let signature = try crypto { () throws(CryptoError) in
@@ -156,11 +156,11 @@ extension VirtualApplet {
     }
 
     /// EXPORT KEY: the public key (P2 = 1) or the private key (P2 = 0) at a path from the master key.
-    private func export(_ p1: UInt8, _ p2: UInt8, _ data: borrowing Secret) throws(Refusal) -> Secret {
+    private func export(_ p1: UInt8, _ p2: UInt8, _ data: borrowing Secret) throws(RefusedCommand) -> Secret {
         try requirePINAndKey()
-        guard p1 == 1, p2 <= 1 else { throw Refusal(0x6A86) }
+        guard p1 == 1, p2 <= 1 else { throw RefusedCommand(0x6A86) }
         let path = try path(data)
-        guard p2 == 1 || isExportable(path.indexes) else { throw Refusal(0x6985) }
+        guard p2 == 1 || isExportable(path.indexes) else { throw RefusedCommand(0x6985) }
         let derived = try derive(path)
         guard p2 == 1 else { return Secret([0xA1, 0x22, 0x81, 0x20]).appending(derived.key.scalar) }
         let content = BERTLV(0x80, derived.key.publicKey.uncompressed).encoded

@@ -9,21 +9,21 @@ import Secrets
 
 /// What only 3.x does: one-shot INIT, pairing, the CBC channel.
 extension VirtualApplet {
-    func runBeforeInit(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    func runBeforeInit(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         switch command.ins {
         case KeycardInstruction.initialize: return try initialize(command)
         case KeycardInstruction.identifyCard where version == .v3_1: return try identify(command.data)
-        default: throw Refusal(0x6D00)
+        default: throw RefusedCommand(0x6D00)
         }
     }
 
     /// INIT: `41 | public key | IV | ciphertext`.
-    private func initialize(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func initialize(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         let start = 1 + PublicKey.uncompressedCount
         let body = command.data
         guard let agreementKey, body.count > start + AES.blockSize, Int(body[0]) == PublicKey.uncompressedCount,
             let peer = try? PublicKey(Array(body[1..<start]))
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         let plain = try crypto { () throws(CryptoError) in
             Padding.remove(
                 from: try AES.decrypt(
@@ -33,14 +33,14 @@ extension VirtualApplet {
                 )
             )
         }
-        guard let plain else { throw Refusal(0x6F00) }
+        guard let plain else { throw RefusedCommand(0x6F00) }
         try takeSecrets(plain, extra: KeycardParameters.secretCount)
         if let secret = plain.part(18..<18 + KeycardParameters.secretCount) { pairingKeys.setSecret(secret) }
         self.agreementKey = try crypto { () throws(CryptoError) in try sources.agreementKey() }
         return []
     }
 
-    func runPaired(_ command: CommandAPDU) throws(Refusal) -> Reply {
+    func runPaired(_ command: CommandAPDU) throws(RefusedCommand) -> Reply {
         switch command.ins {
         case KeycardInstruction.openSecureChannel: return .clear(try openPaired(command))
         case KeycardInstruction.mutuallyAuthenticate: return .protected(try authenticate(command))
@@ -51,41 +51,41 @@ extension VirtualApplet {
         case KeycardInstruction.factoryReset where version == .v3_1: return .clear(try factoryReset(command))
         case KeycardInstruction.sign:
             // 3.x refuses an unknown P1 before it looks at the MAC.
-            guard command.p1 == 1 else { throw Refusal(0x6B00) }
+            guard command.p1 == 1 else { throw RefusedCommand(0x6B00) }
             return .protected(try sign(try read(command)))
         case KeycardInstruction.unpair, KeycardInstruction.getStatus, KeycardInstruction.verifyPIN,
             KeycardInstruction.changePIN, KeycardInstruction.unblockPIN, KeycardInstruction.loadKey,
             KeycardInstruction.generateMnemonic, KeycardInstruction.removeKey, KeycardInstruction.exportKey:
             let plain = try read(command)
             return .protected(try runInside(command.ins, command.p1, command.p2, plain))
-        default: throw Refusal(0x6D00)
+        default: throw RefusedCommand(0x6D00)
         }
     }
 
     /// Checks and decrypts a command. A wrong MAC ends the channel; other faults are answered inside.
-    private func read(_ command: CommandAPDU) throws(Refusal) -> Secret {
-        guard isAuthenticated, let cbc else { throw Refusal(0x6985) }
+    private func read(_ command: CommandAPDU) throws(RefusedCommand) -> Secret {
+        guard isAuthenticated, let cbc else { throw RefusedCommand(0x6985) }
         do throws(KeycardError) {
             return try cbc.unwrap(command)
         } catch {
             switch error {
-            case .tooShort: throw Refusal(0x6F00)
-            case .wrongPadding: throw Refusal(0x6F05)
+            case .tooShort: throw RefusedCommand(0x6F00)
+            case .wrongPadding: throw RefusedCommand(0x6F05)
             default:
                 closeChannel()
-                throw Refusal(0x6982)
+                throw RefusedCommand(0x6982)
             }
         }
     }
 
     // MARK: Pairing
 
-    private func pair(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
-        guard !isAuthenticated else { throw Refusal(0x6985) }
-        guard command.data.count == KeycardParameters.secretCount else { throw Refusal(0x6A80) }
+    private func pair(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
+        guard !isAuthenticated else { throw RefusedCommand(0x6985) }
+        guard command.data.count == KeycardParameters.secretCount else { throw RefusedCommand(0x6A80) }
         switch (command.p1, pairingChallenge) {
         case (0, _):
-            guard pairingKeys.firstFree != nil else { throw Refusal(0x6A84) }
+            guard pairingKeys.firstFree != nil else { throw RefusedCommand(0x6A84) }
             let proof = try hash(pairingSecretAnd: command.data)
             let challenge = try crypto { () throws(CryptoError) in
                 try sources.random.bytes(KeycardParameters.secretCount)
@@ -95,31 +95,31 @@ extension VirtualApplet {
         case (1, .some(let challenge)):
             pairingChallenge = nil
             guard ConstantTime.equal(try hash(pairingSecretAnd: challenge), Secret(command.data)) else {
-                throw Refusal(0x6982)
+                throw RefusedCommand(0x6982)
             }
-            guard let slot = pairingKeys.firstFree else { throw Refusal(0x6A84) }
+            guard let slot = pairingKeys.firstFree else { throw RefusedCommand(0x6A84) }
             let salt = try crypto { () throws(CryptoError) in try sources.random.bytes(KeycardParameters.secretCount) }
             pairingKeys.set(slot, try hash(pairingSecretAnd: salt))
             return [UInt8(slot)] + salt
-        default: throw Refusal(0x6A86)
+        default: throw RefusedCommand(0x6A86)
         }
     }
 
-    private func hash(pairingSecretAnd bytes: [UInt8]) throws(Refusal) -> Secret {
+    private func hash(pairingSecretAnd bytes: [UInt8]) throws(RefusedCommand) -> Secret {
         try crypto { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(pairingKeys.secret, suffix: bytes) }
     }
 
     // MARK: Channel
 
-    private func openPaired(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func openPaired(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         pairingChallenge = nil
         isAuthenticated = false
         // The slot is a signed byte, and the applet computes with it unchecked.
-        guard command.p1 < 0x80 else { throw Refusal(0x6F00) }
-        guard let key = pairingKeys.key(Int(command.p1)) else { throw Refusal(0x6A86) }
+        guard command.p1 < 0x80 else { throw RefusedCommand(0x6F00) }
+        guard let key = pairingKeys.key(Int(command.p1)) else { throw RefusedCommand(0x6A86) }
         guard let agreementKey, command.data.count == PublicKey.uncompressedCount,
             let peer = try? PublicKey(command.data)
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         let drawn = try crypto { () throws(CryptoError) in try sources.random.bytes(32 + AES.blockSize) }
         cbc = try crypto { () throws(CryptoError) in
             try CBCChannel(
@@ -132,23 +132,23 @@ extension VirtualApplet {
         return drawn
     }
 
-    private func authenticate(_ command: CommandAPDU) throws(Refusal) -> Secret {
-        guard cbc != nil else { throw Refusal(0x6985) }
+    private func authenticate(_ command: CommandAPDU) throws(RefusedCommand) -> Secret {
+        guard cbc != nil else { throw RefusedCommand(0x6985) }
         let wasAuthenticated = isAuthenticated
         isAuthenticated = true
         let plain = try read(command)
-        guard !wasAuthenticated else { throw Refusal(0x6985) }
+        guard !wasAuthenticated else { throw RefusedCommand(0x6985) }
         guard plain.count == KeycardParameters.secretCount else {
             closeChannel()
-            throw Refusal(0x6982)
+            throw RefusedCommand(0x6982)
         }
         return try crypto { () throws(CryptoError) in try sources.random.secret(KeycardParameters.secretCount) }
     }
 
     /// IDENTIFY CARD: certificate and signature over the challenge.
-    private func identify(_ challenge: [UInt8]) throws(Refusal) -> [UInt8] {
-        guard let identity else { throw Refusal(0x6985) }
-        guard challenge.count == 32 else { throw Refusal(0x6A80) }
+    private func identify(_ challenge: [UInt8]) throws(RefusedCommand) -> [UInt8] {
+        guard let identity else { throw RefusedCommand(0x6985) }
+        guard challenge.count == 32 else { throw RefusedCommand(0x6A80) }
         let signature = try crypto { () throws(CryptoError) in try sources.sign(challenge, identity.key) }
         let content = BERTLV(0x8A, identity.certificate).encoded + signature
         return [0xA0, 0x81, UInt8(truncatingIfNeeded: content.count)] + content

@@ -100,7 +100,7 @@ package final class VirtualApplet: VirtualCardSoftware {
         }
         switch selection {
         case nil: return Self.status(0x6986)
-        case .identity: return answer { () throws(Refusal) in .clear(try storeIdentity(command)) }
+        case .identity: return answer { () throws(RefusedCommand) in .clear(try storeIdentity(command)) }
         case .wallet: return run(command)
         }
     }
@@ -108,19 +108,21 @@ package final class VirtualApplet: VirtualCardSoftware {
     private func run(_ command: CommandAPDU) -> [UInt8] {
         switch version.generation {
         case .pairing:
-            guard secrets != nil else { return answer { () throws(Refusal) in .clear(try runBeforeInit(command)) } }
-            return answer { () throws(Refusal) in try runPaired(command) }
+            guard secrets != nil else {
+                return answer { () throws(RefusedCommand) in .clear(try runBeforeInit(command)) }
+            }
+            return answer { () throws(RefusedCommand) in try runPaired(command) }
         case .certificate:
             guard identity != nil else { return Self.status(0x6985) }
-            return answer { () throws(Refusal) in try runCertified(command) }
+            return answer { () throws(RefusedCommand) in try runCertified(command) }
         }
     }
 
     static func status(_ value: UInt16) -> [UInt8] { [UInt8(value >> 8), UInt8(value & 0xFF)] }
 
     /// Writes the answer. An error status goes through the channel, too, except 6982.
-    private func answer(_ body: () throws(Refusal) -> Reply) -> [UInt8] {
-        do throws(Refusal) {
+    private func answer(_ body: () throws(RefusedCommand) -> Reply) -> [UInt8] {
+        do throws(RefusedCommand) {
             switch try body() {
             case .clear(let bytes): return bytes + Self.status(0x9000)
             case .protected(let data): return protect(KeycardAnswer(data: data, .ok))
@@ -198,12 +200,12 @@ package final class VirtualApplet: VirtualCardSoftware {
     }
 
     /// The factory stores certificate and identity key once.
-    private func storeIdentity(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
-        guard command.ins == KeycardInstruction.storeData else { throw Refusal(0x6D00) }
-        guard identity == nil else { throw Refusal(0x6985) }
+    private func storeIdentity(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
+        guard command.ins == KeycardInstruction.storeData else { throw RefusedCommand(0x6D00) }
+        guard identity == nil else { throw RefusedCommand(0x6985) }
         guard command.data.count == KeycardCertificate.count + PrivateKey.count,
             let key = try? PrivateKey(Secret(command.data.dropFirst(KeycardCertificate.count)))
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         identity = AppletIdentity(certificate: Array(command.data.prefix(KeycardCertificate.count)), key: key)
         return []
     }
@@ -211,21 +213,21 @@ package final class VirtualApplet: VirtualCardSoftware {
     // MARK: INIT and FACTORY RESET
 
     /// Takes the secrets of INIT. `extra` is the number of bytes of the pairing secret, 32 or 0.
-    func takeSecrets(_ plain: borrowing Secret, extra: Int) throws(Refusal) {
+    func takeSecrets(_ plain: borrowing Secret, extra: Int) throws(RefusedCommand) {
         let short = KeycardParameters.pinCount + KeycardParameters.pukCount + extra
         let counts = version == .v3_0 ? [short] : [short, short + 2, short + 8]
         guard counts.contains(plain.count), let pin = plain.part(0..<6),
             let puk = plain.part(6..<18), areDigits(pin), areDigits(puk)
-        else { throw Refusal(0x6A80) }
+        else { throw RefusedCommand(0x6A80) }
         var (pinLimit, pukLimit) = (KeycardParameters.pinTries, KeycardParameters.pukTries)
         if plain.count > short {
             (pinLimit, pukLimit) = plain.withBytes { (Int($0[short]), Int($0[short + 1])) }
-            guard (2...10).contains(pinLimit), (3...12).contains(pukLimit) else { throw Refusal(0x6A80) }
+            guard (2...10).contains(pinLimit), (3...12).contains(pukLimit) else { throw RefusedCommand(0x6A80) }
         }
         // Without a duress PIN, 3.1 takes the start of the PUK, and 4.0 the PIN. 3.0 never compares it.
         let implied = version == .v4_0 ? 0..<6 : 6..<12
         guard let duress = plain.part(plain.count == short + 8 ? short + 2..<short + 8 : implied) else {
-            throw Refusal(0x6A80)
+            throw RefusedCommand(0x6A80)
         }
         secrets = CardSecrets(
             main: CardPIN(pin, limit: pinLimit),
@@ -234,8 +236,8 @@ package final class VirtualApplet: VirtualCardSoftware {
         )
     }
 
-    func factoryReset(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
-        guard command.p1 == 0xAA, command.p2 == 0x55 else { throw Refusal(0x6A86) }
+    func factoryReset(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
+        guard command.p1 == 0xAA, command.p2 == 0x55 else { throw RefusedCommand(0x6A86) }
         wallet.clear()
         secrets = nil
         closeChannel()

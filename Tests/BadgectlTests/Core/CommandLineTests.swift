@@ -35,6 +35,11 @@ import Testing
             (["help", "wallet", "setup", "x"], "wallet has no action x", "badgectl wallet --help"),
             (["help", "status", "x"], "status has no action x", "badgectl status --help"),
             (["status", "--watch"], "status has no option --watch", "badgectl status --help"),
+            (["keys", "new", "--type", "totp"], "keys has no option --type", "badgectl keys --help"),
+            (
+                ["wallet", "setup", "--words", "13"], "--words 13: not one of 12, 15, 18, 21, 24",
+                "badgectl wallet --help"
+            ),
             (["status", "--json=yes"], "--json takes no value", "badgectl status --help"),
             (["status", "--socket"], "--socket needs PATH", "badgectl status --help"),
             (["status", "now"], "unexpected argument now", "badgectl status --help"),
@@ -209,7 +214,7 @@ import Testing
             (["--ver"], "--version"), (["send", "--rea"], ""), (["scan", "--type", "sea"], "seamless"),
             (["closest", "mot"], "motion"), (["capture", "/etc/hostn"], "/etc/hostname"),
             (["scan", "--replay", "/etc/hostn"], "/etc/hostname"), (["scan", "--code", ""], ""),
-            (["help", "capt"], "capture"),
+            (["help", "capt"], "capture"), (["wallet", "un"], "unblock unpair"), (["wallet", "--key"], "--key-uid"),
         ]
     )
     func bash(words: [String], expected: String) async throws {

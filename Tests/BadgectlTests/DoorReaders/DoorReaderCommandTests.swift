@@ -16,8 +16,8 @@ private func reader(_ id: String, _ level: String, inRange: Bool, type: String =
         + #""profile":"seos","rssi":{"last":-60,"level":\#(level)}}"#
 }
 
-/// Writes a capture of two readers with different codes and of another device.
-private func capture(_ more: [[UInt8]] = []) throws -> String {
+/// Makes a folder with the file `capture`, which has two readers with different codes and another device.
+private func captured(_ more: [[UInt8]] = []) throws -> TemporaryFolder {
     func seos(_ code: UInt8) -> [UInt8] {
         [17, 0x07, code, 0, 0, 0x7A, 0x17, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0x98, 0, 0]
     }
@@ -29,9 +29,9 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
             file += BTSnoop.record(event: event, microseconds: Int64(index) * 100_000)
         }
     }
-    let path = "/tmp/badgectl-capture-\(UUID().uuidString)"
-    try Data(file).write(to: URL(filePath: path))
-    return path
+    let folder = try TemporaryFolder()
+    try folder.write("capture", file)
+    return folder
 }
 
 @Suite("badgectl: scan, closest, capture", .timeLimit(.minutes(5))) struct DoorReaderCommandTests {
@@ -187,6 +187,14 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         await program.ends(1, saying: "no radio")
     }
 
+    @Test("the advice of a refused scan is the hint", arguments: [["scan"], ["closest", "motion"], ["open"]])
+    func advice(arguments: [String]) async throws {
+        let refusal = #"{"adapters":[],"error":"no radio: switch it on","msg":"SCAN","radio":false,"wanted":false}"#
+        let peer = try ScriptedPeer { $0.answer("START_SCAN", refusal) }
+        let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
+        await program.ends(1, sayingFirst: "badgectl: error: badged refused: no radio\nhint: switch it on\n")
+    }
+
     @Test("closest shows a reader as soon as it is in range")
     func closest() async throws {
         let near = reader("seos-A", "-60.0", inRange: true)
@@ -224,8 +232,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
         arguments: [([], "hashed"), (["--raw"], "raw")]
     )
     func captures(options: [String], addresses: String) async throws {
-        let path = "/tmp/badgectl-capture-\(UUID().uuidString)"
-        defer { unlink(path) }
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/capture"
         let advert =
             #"{"adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"020106","msg":"ADVERT","#
             + #""rssi":-60,"scanResponse":false}"#
@@ -254,8 +262,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
     @Test("scan --beacons shows the UUID, major and minor of iBeacons")
     func beacons() async throws {
         let uuid: [UInt8] = [0, 0, 0x99, 0x99, 0, 0, 0x10, 0, 0x80, 0, 0, 0x17, 0x7A, 0, 0, 2]
-        let path = try capture([[26, 0xFF, 0x4C, 0, 2, 0x15] + uuid + [1, 0, 0, 7, 0xC5]])
-        defer { unlink(path) }
+        let folder = try captured([[26, 0xFF, 0x4C, 0, 2, 0x15] + uuid + [1, 0, 0, 7, 0xC5]])
+        let path = folder.path + "/capture"
         let peer = try ScriptedPeer.scan { peer in
             peer.send(#"{"msg":"DOOR_READER","reader":\#(reader("seos-A", "-60.0", inRange: true))}"#)
             peer.send(#"{"id":"seos-A","msg":"DOOR_READER_LOST"}"#)
@@ -281,8 +289,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
 
     @Test("scan --replay needs no badged and filters by code")
     func replay() async throws {
-        let path = try capture()
-        defer { unlink(path) }
+        let folder = try captured()
+        let path = folder.path + "/capture"
         let peer = try ScriptedPeer { _ in }
         let usual = try badgectl(peer, "scan", "--replay", path)
         await usual.ends(0, printing: "████████····  -60 dBm  seos-C0:00:00:00:00:01  motion\n")
@@ -303,12 +311,8 @@ private func capture(_ more: [[UInt8]] = []) throws -> String {
 
     @Test("scan --plot draws points, the level and the limits of the readers of a capture")
     func plot() async throws {
-        let path = try capture()
-        let image = path + ".svg"
-        defer {
-            unlink(path)
-            unlink(image)
-        }
+        let folder = try captured()
+        let (path, image) = (folder.path + "/capture", folder.path + "/plot.svg")
         let peer = try ScriptedPeer { _ in }
         let program = try badgectl(peer, "scan", "--code", "0", "--plot", image, "--replay", path)
         #expect(await program.exitCode == 0, "\(program.text(.error))")

@@ -46,7 +46,7 @@ import Text
     @Test(
         "an address of a service stays as it is",
         arguments: [
-            "https://a.example/eID-Client", "https://a.example/t?x=tcTokenURL",
+            "https://a.example/eID-Client", "https://a.example/t?x=tcTokenURL", "http://127.a.example/eID-Client",
             "https://a.example/t?tcTokenURL=https%3A%2F%2Fb",
             "http://a.example/t", "https://a.example/%74?a=%26#b",
             "https://a.example/t?u=http://127.0.0.1/eID-Client?tcTokenURL=x",

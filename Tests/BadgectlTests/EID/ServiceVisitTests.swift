@@ -20,17 +20,12 @@ import Testing
                     let client = accept(descriptor, nil, nil)
                     guard client >= 0 else { return }
                     var request: [UInt8] = []
-                    var byte: UInt8 = 0
-                    while !request.suffix(4).elementsEqual("\r\n\r\n".utf8), recv(client, &byte, 1, 0) == 1 {
-                        request.append(byte)
+                    while !request.suffix(4).elementsEqual("\r\n\r\n".utf8),
+                        let byte = BlockingSocket.receive(1, from: client)
+                    {
+                        request += byte
                     }
-                    let bytes = answer(String(decoding: request, as: UTF8.self))
-                    var rest = bytes[...]
-                    while !rest.isEmpty {
-                        let count = rest.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                        guard count > 0 else { break }
-                        rest = rest.dropFirst(count)
-                    }
+                    BlockingSocket.send(answer(String(decoding: request, as: UTF8.self)), to: client)
                     close(client)
                 }
             }

@@ -64,10 +64,8 @@ import Testing
 
     @Test("without badged the file says so alone, and no temporary file stays")
     func down() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let file = folder.appending(path: "badged.prom").path
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/badged.prom"
         let program = try RunningProgram("badgectl", ["metrics", "--socket", folder.path + "/none", "--output", file])
         #expect(await program.exitCode == 0)
         let text = try String(contentsOfFile: file, encoding: .utf8)

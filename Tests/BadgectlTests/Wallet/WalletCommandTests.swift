@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Text
 
-@testable import badgectl
-
 @Suite("badgectl: wallet", .timeLimit(.minutes(5))) struct WalletCommandTests {
     private typealias Played = PlayedWallet
 
@@ -354,19 +352,5 @@ import Text
         #expect(await program.exitCode == 130)
         #expect(program.echoes)
         #expect(await peer.commandsWithValues() == ["RUN_WALLET", "CANCEL"])
-    }
-
-    @Test(
-        "bash completes the actions of wallet and their options",
-        arguments: [("un", "unblock unpair"), ("--key", "--key-uid")]
-    )
-    func completion(word: String, expected: String) async throws {
-        let script = """
-            \(CompletionCommand.script(for: "bash"))
-            COMP_WORDS=(badgectl wallet '\(word)'); COMP_CWORD=2; _badgectl; echo "${COMPREPLY[@]}"
-            """
-        let program = try RunningProgram("/bin/bash", [], input: script)
-        #expect(await program.exitCode == 0)
-        #expect(program.text(.output) == expected + "\n")
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 import Glibc
 import Synchronization
 import Testing
 import Threads
+
+@testable import Concurrency
 
 @Suite("Dedicated threads", .timeLimit(.minutes(5)))
 struct JobQueueTests {
@@ -36,6 +37,13 @@ struct JobQueueTests {
     func noThread() {
         let queue = JobQueue(thread: "test", start: { _, _ in false })
         #expect(queue == nil)
+    }
+
+    @Test("a lack of threads is logged once, until a thread is spawned again")
+    func lackOfThreads() {
+        let log = SpawnLog()
+        let lines = [true, false, false, true, true, false, false].map { log.line("test", isStarted: $0) != nil }
+        #expect(lines == [false, true, false, false, false, true, false])
     }
 
     @Test("a reader has one user at a time, in the order of requests, and a cancelled request leaves the queue")

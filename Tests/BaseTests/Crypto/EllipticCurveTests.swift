@@ -45,7 +45,7 @@ struct EllipticCurveTests {
 
     @Test(
         "coordinates and shared secrets keep their leading zero bytes",
-        arguments: [Curve.secp192r1, .brainpoolP256r1, .secp256r1, .brainpoolP320r1, .secp521r1],
+        arguments: [Curve.brainpoolP256r1, .secp521r1],
         Part.allCases
     )
     func leadingZeros(curve: Curve, part: Part) throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Host
@@ -95,18 +96,8 @@ struct LogTests {
 
     /// A socket in place of that of journald; boot.sh has the real one.
     private static func journal() throws -> (path: String, descriptor: Int32) {
-        let path = "/tmp/badged-journal-\(getpid())-\(UInt64.random(in: 0...UInt64.max))"
-        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        try #require(result == 0)
-        return (path, descriptor)
+        let path = UnixSocket.temporaryPath
+        return (path, try UnixSocket.bind(to: path, SOCK_DGRAM))
     }
 
     @Test("a line for the journal has its fields, and no value can add another one")

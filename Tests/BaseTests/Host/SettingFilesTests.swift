@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
 import Host
+import TestSupport
 import Testing
 
 @Suite("badged.conf.d", .timeLimit(.minutes(5)))
 struct SettingFilesTests {
     private final class Files {
-        let folder: URL
+        private let temporary: TemporaryFolder
+        var folder: URL { URL(filePath: temporary.path) }
 
         init() throws {
-            folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-            for name in ["vendor", "badged.conf.d"] {
-                try FileManager.default.createDirectory(
-                    at: folder.appending(path: name),
-                    withIntermediateDirectories: true
-                )
-                chmod(folder.appending(path: name).path, 0o755)
+            temporary = try TemporaryFolder()
+            for name in ["", "vendor", "badged.conf.d"] {
+                mkdir("\(temporary.path)/\(name)", 0o755)
+                chmod("\(temporary.path)/\(name)", 0o755)
             }
-            chmod(folder.path, 0o755)
         }
 
-        deinit { try? FileManager.default.removeItem(at: folder) }
-
-        func write(_ name: String, _ text: String) throws {
-            let file = folder.appending(path: name)
-            try Data(text.utf8).write(to: file)
-            chmod(file.path, 0o644)
-        }
+        func write(_ name: String, _ text: String) throws { chmod(try temporary.write(name, text.utf8), 0o644) }
 
         func read() -> (Configuration, [StartError]) {
             var errors: [StartError] = []

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Host
 
-/// A new temporary directory, which is removed at the end of the test.
-private final class Folder {
-    let path: String
-    init() throws {
-        path = NSTemporaryDirectory() + "badged-" + String(UUID().uuidString.prefix(8))
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-}
-
 private let nobodyKnown = NameService(user: { _ in nil }, group: { _ in nil })
-
-private func client(of path: String) -> Int32 {
-    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-    let code = UnixAddress(path: path)?.withPointer { connect(descriptor, $0, $1) }
-    if code != 0 {
-        close(descriptor)
-        return -1
-    }
-    return descriptor
-}
 
 private func mode(_ path: String) -> UInt32? { FileIdentity(path: path).map { $0.mode & 0o7777 } }
 
@@ -37,25 +18,23 @@ private func refusal(_ body: () throws(StartError) -> ListeningSocket) -> StartE
 
 @Suite("The listening socket", .timeLimit(.minutes(5)))
 struct SocketTests {
-    private let folder: Folder
+    private let folder: TemporaryFolder
     private var path: String { folder.path + "/s/badged.sock" }
 
     init() throws {
-        folder = try Folder()
+        folder = try TemporaryFolder()
         mkdir(folder.path + "/s", 0o700)
     }
 
     /// Connects a client, which must succeed.
-    private func expectAnswer(at path: String) {
-        let peer = client(of: path)
-        #expect(peer >= 0)
-        close(peer)
+    private func expectAnswer(at path: String) throws {
+        close(try UnixSocket.connect(to: path))
     }
 
     @Test("clients connect, and close removes the socket file")
     func lifecycle() throws {
         let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
-        expectAnswer(at: path)
+        try expectAnswer(at: path)
         #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
         #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
         #expect(!socket.isFromSystemd && socket.path == path)
@@ -81,12 +60,9 @@ struct SocketTests {
 
     @Test("a stale socket file of a dead daemon is replaced")
     func stale() throws {
-        let dead = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let address = try #require(UnixAddress(path: path))
-        #expect(address.withPointer { Glibc.bind(dead, $0, $1) } == 0)
-        close(dead)
+        close(try UnixSocket.bind(to: path))
         let socket = try ListeningSocket.bind(to: path, names: nobodyKnown)
-        expectAnswer(at: path)
+        try expectAnswer(at: path)
         socket.close()
     }
 
@@ -95,7 +71,7 @@ struct SocketTests {
         let first = try ListeningSocket.bind(to: path, names: nobodyKnown)
         let error = refusal { () throws(StartError) in try ListeningSocket.bind(to: path, names: nobodyKnown) }
         #expect(error?.message.contains("(process \(getpid())) listens on \(path)") == true, "\(error?.message ?? "")")
-        expectAnswer(at: path)
+        try expectAnswer(at: path)
         first.close()
     }
 
@@ -105,7 +81,7 @@ struct SocketTests {
         unlink(path)
         let second = try ListeningSocket.bind(to: path, names: nobodyKnown)
         first.close()
-        expectAnswer(at: path)
+        try expectAnswer(at: path)
         second.close()
     }
 
@@ -149,7 +125,7 @@ struct SocketTests {
     }
 
     @Test("of many concurrent attempts to bind one path, one succeeds and the others fail")
-    func race() async {
+    func race() async throws {
         let path = folder.path + "/race.sock"
         let winners = await withTaskGroup(of: ListeningSocket?.self) { group in
             for _ in 0..<32 { group.addTask { try? ListeningSocket.bind(to: path, names: nobodyKnown) } }
@@ -158,7 +134,7 @@ struct SocketTests {
             return all
         }
         #expect(winners.count == 1)
-        expectAnswer(at: path)
+        try expectAnswer(at: path)
     }
 
     @Test("the default path depends on the user")

@@ -5,16 +5,17 @@ import Text
 
 @Suite("Days of the calendar") struct CalendarDayTests {
     @Test("each day from 1890 to 2410 is that of the C library, and is followed by the next one")
-    func days() throws {
+    func days() {
         for number in stride(from: -30_000, to: 161_000, by: 1) {
             var (seconds, parts) = (time_t(number * 86_400 + 86_399), tm())
             gmtime_r(&seconds, &parts)
             let day = CalendarDay(of: seconds)
-            #expect(
-                [day.year, day.month, day.day] == [parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday].map(Int.init)
-            )
-            #expect(day.start == number * 86_400)
-            #expect(CalendarDay(year: day.year, month: day.month, day: day.day) == day)
+            let same =
+                day.year == Int(parts.tm_year + 1900) && day.month == Int(parts.tm_mon + 1)
+                && day.day == Int(parts.tm_mday)
+            let again = CalendarDay(year: day.year, month: day.month, day: day.day)
+            // An expectation for each day would take most of the time.
+            if !same || day.start != number * 86_400 || again != day { Issue.record("\(day.text), \(number)") }
         }
     }
 

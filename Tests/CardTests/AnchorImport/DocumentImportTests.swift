@@ -84,8 +84,8 @@ import Text
     @Test("what an import has written is what the folder gives, and a changed file is read again")
     func folder() async throws {
         let chosen = try Self.run(["icaopkd-ml.ldif", "csca-2.crl"], accepts: true)
-        let path = FileManager.default.temporaryDirectory.appending(path: "csca-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let temporary = try TemporaryFolder()
+        let path = temporary.path + "/csca"
         try AnchorWriter(folder: path).write(chosen.files)
         let folder = DocumentAnchorFolder(path, warn: { _ in })
         let summary = await folder.summary(at: DocumentCatalogue.time)

@@ -60,18 +60,18 @@ struct DataGroupTests {
 
     @Test("Latin-1 is read where a text is not UTF-8")
     func latin() {
-        #expect(DocumentText.decode([0x4D, 0xFC, 0x6C, 0x6C, 0x65, 0x72]) == "Müller")
-        #expect(DocumentText.decode(Array("Müller".utf8)) == "Müller")
-        #expect(DocumentText.decode([0x41, 0x00, 0x0A, 0x42]) == "A  B")
+        #expect(DocumentField.decode([0x4D, 0xFC, 0x6C, 0x6C, 0x65, 0x72]) == "Müller")
+        #expect(DocumentField.decode(Array("Müller".utf8)) == "Müller")
+        #expect(DocumentField.decode([0x41, 0x00, 0x0A, 0x42]) == "A  B")
     }
 
     @Test("dates are read in both forms, and nothing else is a date")
     func dates() {
-        #expect(DocumentText.date([0x19, 0x74, 0x08, 0x12]) == "1974-08-12")
-        #expect(DocumentText.date(Array("20260115".utf8)) == "2026-01-15")
-        #expect(DocumentText.date(Array("2026011X".utf8)) == nil)
-        #expect(DocumentText.date([0x1F, 0x74, 0x08, 0x12]) == nil)
-        #expect(DocumentText.date([]) == nil)
+        #expect(DocumentField.date([0x19, 0x74, 0x08, 0x12]) == "1974-08-12")
+        #expect(DocumentField.date(Array("20260115".utf8)) == "2026-01-15")
+        #expect(DocumentField.date(Array("2026011X".utf8)) == nil)
+        #expect(DocumentField.date([0x1F, 0x74, 0x08, 0x12]) == nil)
+        #expect(DocumentField.date([]) == nil)
     }
 
     /// A facial record with one face; the lengths may lie.

@@ -14,9 +14,12 @@ struct DocumentCatalogueTests {
     static let documents = DocumentCatalogue.shared.documents
 
     @Test("the whole catalogue is there")
-    func count() { #expect(Self.documents.count == 53) }
+    func count() {
+        #expect(Self.documents.count == 53)
+        #expect(Set(Self.documents.map(\.name)).isSuperset(of: Self.reasons.keys))
+    }
 
-    @Test("each document of the catalogue is read, and each fault is found", arguments: documents)
+    @Test("each document of the catalogue is read, and each fault is found with its reason", arguments: documents)
     func catalogue(entry: DocumentCatalogue.Entry) async throws {
         var test = try TestReading(entry)
         try await test.run()
@@ -52,37 +55,30 @@ struct DocumentCatalogueTests {
         for group in (entry.expect["unreadable"]?.array ?? []).compactMap(\.int) {
             #expect(test.reading.groups[group] == .locked)
         }
+        if let hasReason = Self.reasons[entry.name] { #expect(hasReason(checks), "\(checks)") }
     }
 
     /// The reason that each fault must have.
-    static let reasons: [(String, @Sendable (DocumentChecks) -> Bool)] = [
-        ("bad-hash-dg1", { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [1]) }),
-        ("bad-hash-dg2", { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [2]) }),
-        ("not-in-sod", { $0.hashes == HashCheck(result: .failed, reason: .notSigned, groups: [2]) }),
-        ("bad-signature", { $0.signature.reason == .wrongSignature }),
-        ("bad-digest", { $0.signature.reason == .wrongDigest }),
-        ("truncated-sod", { $0.signature.reason == .malformed }),
-        ("signer-expired", { $0.authority.reason == .signerExpired }),
-        ("signer-old-sha1", { $0.authority.reason == .signerExpired }),
-        ("signer-unknown", { $0.authority.reason == .unknownAuthority }),
-        ("signer-forged", { $0.authority.reason == .unknownAuthority }),
-        ("signer-revoked", { $0.authority.reason == .revoked }),
-        ("mrz-check-digit", { $0.document.findings == [.checkDigit(.composite)] }),
-        ("document-expired", { $0.document.findings == [.expired] }),
-        ("mrz-mismatch", { $0.document.findings == [.mrzDiffers] }),
-        ("oversize-dg2", { $0.hashes == HashCheck(result: .failed, reason: .malformed, groups: [2]) }),
-        ("aa-wrong-key", { $0.chip.runs.map(\.reason) == [.wrongSignature] }),
-        ("ca-wrong-key", { $0.chip.runs.map(\.reason) == [.wrongKey] }),
-        ("cam-wrong-key", { $0.chip.runs.first?.reason == .wrongKey }),
+    static let reasons: [String: @Sendable (DocumentChecks) -> Bool] = [
+        "bad-hash-dg1": { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [1]) },
+        "bad-hash-dg2": { $0.hashes == HashCheck(result: .failed, reason: .wrongHash, groups: [2]) },
+        "not-in-sod": { $0.hashes == HashCheck(result: .failed, reason: .notSigned, groups: [2]) },
+        "bad-signature": { $0.signature.reason == .wrongSignature },
+        "bad-digest": { $0.signature.reason == .wrongDigest },
+        "truncated-sod": { $0.signature.reason == .malformed },
+        "signer-expired": { $0.authority.reason == .signerExpired },
+        "signer-old-sha1": { $0.authority.reason == .signerExpired },
+        "signer-unknown": { $0.authority.reason == .unknownAuthority },
+        "signer-forged": { $0.authority.reason == .unknownAuthority },
+        "signer-revoked": { $0.authority.reason == .revoked },
+        "mrz-check-digit": { $0.document.findings == [.checkDigit(.composite)] },
+        "document-expired": { $0.document.findings == [.expired] },
+        "mrz-mismatch": { $0.document.findings == [.mrzDiffers] },
+        "oversize-dg2": { $0.hashes == HashCheck(result: .failed, reason: .malformed, groups: [2]) },
+        "aa-wrong-key": { $0.chip.runs.map(\.reason) == [.wrongSignature] },
+        "ca-wrong-key": { $0.chip.runs.map(\.reason) == [.wrongKey] },
+        "cam-wrong-key": { $0.chip.runs.first?.reason == .wrongKey },
     ]
-
-    @Test("each fault has its reason", arguments: reasons.map(\.0))
-    func reason(name: String) async throws {
-        var test = try TestReading(try DocumentCatalogue.shared.document(name))
-        try await test.run()
-        let holds = try #require(Self.reasons.first { $0.0 == name }).1
-        #expect(holds(test.reading.checks), "\(test.reading.checks)")
-    }
 
     @Test("each further fault is found in its check and with its reason", arguments: DocumentCatalogue.more.documents)
     func moreFaults(entry: DocumentCatalogue.Entry) async throws {
@@ -108,9 +104,12 @@ struct DocumentCatalogueTests {
         #expect(reasons.contains(fault[1]), "\(checks)")
     }
 
-    @Test("without authorities nothing is trusted, and nothing is said to be genuine", arguments: documents)
-    func noAnchors(entry: DocumentCatalogue.Entry) async throws {
-        var test = try TestReading(entry, groups: [1])
+    @Test(
+        "without authorities nothing is trusted, and nothing is said to be genuine",
+        arguments: ["bac-td3", "bac-aa-rsa", "pace-gm-bac", "pace-cam-ca"]
+    )
+    func noAnchors(name: String) async throws {
+        var test = try TestReading(try DocumentCatalogue.shared.document(name), groups: [1])
         try await test.run(DocumentAnchors())
         let checks = test.reading.checks
         #expect(checks.authority.result == .notDone)

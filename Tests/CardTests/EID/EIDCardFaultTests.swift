@@ -72,10 +72,7 @@ struct EIDCardFaultTests {
                 guard case .established = try await eid.establishPACE(.can, password: secret("500540")) else {
                     return false
                 }
-                guard case .established = try await eid.establishPACE(.pin, password: secret("123456")) else {
-                    return false
-                }
-                return try await eid.changePIN(to: secret("654321")) == .ok
+                return try await Self.change.run(eid)
             case .unblock:
                 guard case .established = try await eid.establishPACE(.puk, password: secret("9876543210")) else {
                     return false

@@ -161,7 +161,8 @@ struct SecurityInfosTests {
     func fuzz() throws {
         var random = SplitMix64(seed: 0x1C)
         var stillCards = 0
-        for _ in 0..<20_000 {
+        let times = FullTables.count(20_000)
+        for _ in 0..<times {
             var bytes = exampleCardAccess
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 switch Int.random(in: 0...2, using: &random) {
@@ -177,7 +178,7 @@ struct SecurityInfosTests {
             }
             if case .some(.some) = try? CardAccess(bytes) { stillCards += 1 }
         }
-        #expect((1..<20_000).contains(stillCards))
+        #expect((1..<times).contains(stillCards))
     }
 
     @Test("EF.DIR names the applications")

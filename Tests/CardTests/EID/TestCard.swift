@@ -24,7 +24,7 @@ final class TestCard: CardChannel {
 
     private struct State: ~Copyable {
         var log: [Exchange] = []
-        var pin: [UInt8]
+        var pin = Array("123456".utf8)
         var tries: Int
         var pukUses = 10
         var canProved = false
@@ -41,17 +41,13 @@ final class TestCard: CardChannel {
     private let state: Mutex<State>
     private let interfere: Interference
     private let forge: Forgery
-    private let cardAccess: [UInt8]
 
     init(
-        pin: String = "123456",
         tries: Int = 3,
-        cardAccess: [UInt8] = exampleCardAccess,
         interfere: @escaping Interference = { _, _ in nil },
         forge: @escaping Forgery = { _, answer in answer }
     ) {
-        state = Mutex(State(pin: Array(pin.utf8), tries: tries))
-        self.cardAccess = cardAccess
+        state = Mutex(State(tries: tries))
         self.interfere = interfere
         self.forge = forge
     }
@@ -101,7 +97,7 @@ final class TestCard: CardChannel {
         switch (command.ins, command.p1, command.p2) {
         case (0xA4, _, _): ResponseAPDU(.ok)
         case (0xB0, 0x9E, 0): ResponseAPDU(data: Self.directory, .ok)
-        case (0xB0, 0x9C, 0): ResponseAPDU(data: cardAccess, .ok)
+        case (0xB0, 0x9C, 0): ResponseAPDU(data: exampleCardAccess, .ok)
         case (0xB0, _, _): ResponseAPDU(StatusWord(0x6B00))
         case (0x22, 0xC1, 0xA4): setPACE(command.data, &state)
         case (0x86, 0, 0): authenticate(command, &state)

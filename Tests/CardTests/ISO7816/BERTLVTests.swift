@@ -110,7 +110,8 @@ struct BERTLVTests {
     func randomBytes() throws {
         var random = SplitMix64(seed: 0x7816)
         var read = 0
-        for _ in 0..<20_000 {
+        let times = FullTables.count(20_000)
+        for _ in 0..<times {
             let bytes = (0..<Int.random(in: 0...40, using: &random)).map { _ in
                 // Small numbers are more frequent, since they are plausible lengths.
                 UInt8.random(in: Bool.random(using: &random) ? 0...8 : 0...255, using: &random)
@@ -119,6 +120,6 @@ struct BERTLVTests {
             read += 1
             #expect(try BERTLV.sequence(objects.flatMap(\.encoded)) == objects)
         }
-        #expect(read > 100)
+        #expect(read > times / 200)
     }
 }

@@ -297,10 +297,13 @@ struct DialogueTests {
 
     @Test("4.0 opens the duress wallet after UNBLOCK of the duress PIN, and a public key shows it")
     func unblockedDuress() async throws {
-        let (card, pairing) = try await KeycardStage.ready(.v4_0)
-        let duress = await card.duressPIN
+        // The first digit of each byte is the digit 1, so the duress PIN is 111111.
+        let random = KeycardRandom { count throws(CryptoError) in
+            count == 1 ? Secret([1]) : try Random.secret(count)
+        }
+        let (card, pairing) = try await KeycardStage.ready(.v4_0, random: random)
         let applet = try await card.open(pairing)
-        #expect(try await applet.verifyPIN(Secret(duress)) == .accepted)
+        #expect(try await applet.verifyPIN(Secret("111111".utf8)) == .accepted)
         for left in [2, 1, 0] { #expect(try await applet.verifyPIN(Secret("000000".utf8)) == .wrong(triesLeft: left)) }
         #expect(
             try await applet.unblockPIN(puk: Secret(Known.puk.utf8), newPIN: Secret(Known.newPIN.utf8)) == .accepted

@@ -107,18 +107,22 @@ actor KeycardStage: CardChannel {
     var wasInitialized: Bool { hasPIN(Known.pin) && isDuressDistinct }
     func hasPIN(_ pin: String) -> Bool { inside.hasPIN(pin) }
     func run(_ command: [UInt8]) -> [UInt8] { inside.process(command) }
+    func initializeWithoutDuressPIN() { inside.initializeWithoutDuressPIN() }
 
     // MARK: Preparing
 
-    func select() async throws -> KeycardApplet { try await KeycardApplet.select(on: self, trust: trust) }
+    func select(random: KeycardRandom = .system) async throws -> KeycardApplet {
+        try await KeycardApplet.select(on: self, trust: trust, random: random)
+    }
 
     /// An initialised card, with keys if wanted. The pairing is nil for 4.0.
     static func ready(
         _ model: CardModel,
-        loaded: Bool = true
+        loaded: Bool = true,
+        random: KeycardRandom = .system
     ) async throws -> (card: KeycardStage, pairing: PairingBox?) {
         let card = try KeycardStage(model)
-        let applet = try await card.select()
+        let applet = try await card.select(random: random)
         try await applet.initializeWithKnownSecrets()
         var pairing: PairingBox?
         if model.isPaired {
@@ -148,19 +152,6 @@ actor KeycardStage: CardChannel {
 final class PairingBox: Sendable {
     let pairing: KeycardPairing
     init(_ pairing: consuming KeycardPairing) { self.pairing = pairing }
-}
-
-extension KeycardStage {
-    /// The duress PIN, found by trying all PINs past the counters.
-    var duressPIN: [UInt8] {
-        for number in 0..<1_000_000 {
-            let digits = String(String(number + 1_000_000).dropFirst())
-            if inside.hasDuressPIN(digits) { return Array(digits.utf8) }
-        }
-        return []
-    }
-
-    func initializeWithoutDuressPIN() { inside.initializeWithoutDuressPIN() }
 }
 
 extension KeycardApplet {

@@ -95,7 +95,7 @@ struct VirtualKeycardKindTests {
         let before = await channel.card.counters.dropFirst()
         var random = SplitMix64(seed: 15)
         let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: KeycardParameters.applicationID).bytes
-        for round in 0..<4000 {
+        for round in 0..<FullTables.count(4000) {
             if round.isMultiple(of: 50) { _ = await channel.card.exchange(select) }
             var command = (0..<Int.random(in: 0...120, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)

@@ -28,6 +28,7 @@ import Text
         #expect(stage.app.lastError == nil)
         #expect((key.label, key.issuer, key.keyType) == ("main building", "acme", "pkoc"))
         #expect(key.active && !key.isExpired() && !key.supportsOTP())
+        #expect(key.uniqueIdentifier() == key.keyId && key.credentialType == 0)
         let info = try await stage.call { $1.endpointInfo(nil) }
         #expect(info.isSetup && info.seosId != 0 && info.allocatedFileSystemSize == 32 * 32 * 1024)
         #expect(try await stage.call { $1.getOrigoEndPointID() } == info.id)
@@ -135,6 +136,42 @@ import Text
         }
         let error: any Error = NSError(.apiIsBusy, "busy")
         #expect((error as NSError).code == 401 && error.localizedDescription == "busy")
+    }
+
+    @Test("what badged does not have is empty, and numbers are those of the SDK")
+    func constants() throws {
+        let info = OrigoKeysEndpointInfo()
+        #expect(info.environmentType == .local && info.getEnvironmentName() == "local")
+        #expect([info.seosAppletVersion, info.fileSystemAppletVersion, info.toolsAppletVersion] == ["", "", ""])
+        #expect(OrigoEnvironmentType.local.rawValue == 4)
+        let begun = Date(timeIntervalSince1970: 5)
+        let summary = OrigoKeysEndpointUpdateSummary(#"{"durationMs":1500}"#, begun: begun)
+        #expect(summary.updateDate == begun && summary.updateDuration == 1.5)
+        #expect(OrigoKeysInfo(type: .bleTurnedOff, description: "off").intValue == 2)
+        #expect(OrigoKeysWalletInfoType.allCases.map(\.rawValue) == [0, 1])
+        let reader = try #require(OrigoKeysReader(#"{"id":"r","name":"Door","lastSeen":2000,"rssi":{"last":-40}}"#))
+        #expect(reader.localName == "Door" && reader.lastRSSIUpdate == Date(timeIntervalSince1970: 2))
+        #expect(reader.readerType == .blePeripheral)
+        #expect(reader.optionalScanResponseData == nil && reader.readerPSN == nil)
+        #expect(OrigoKeysOpeningResult(.success).connectionDuration == 0)
+        #expect(OrigoKeysTimeoutConfiguration().maxConnectionTime == 3.2)
+    }
+
+    @Test("an app may set every option of the SDK, and say what made it open a reader")
+    func options() async throws {
+        let names = [
+            OrigoKeysOptionTSMPublicCert, OrigoKeysOptionTSMBaseURL, OrigoKeysOptionCustomSetupAkeKey,
+            OrigoKeysOptionMotionManager, OrigoKeysOptionCustomEventValue, OrigoKeysOptionBackgroundTaskID,
+            OrigoKeysOptionPeripheralMode,
+        ]
+        let stage = try await OrigoStage(options: Dictionary(uniqueKeysWithValues: names.map { ($0, "x") }))
+        try await stage.call { $1.startup() }
+        #expect(await stage.next() == "startup")
+        let reason = try await stage.call { _, manager in
+            manager.unlockOpeningType = OrigoKeysUnlockOpeningType.widget
+            return manager.unlockOpeningType
+        }
+        #expect(reason == .widget)
     }
 
     @Test("the eighteen names of an opening are the statuses of the SDK, in its order")

@@ -40,8 +40,8 @@ import Vault
         var settings = IssuerSettings()
         settings.place = .web(try #require(WebAddress(issuer.address)))
         settings.fingerprints = [issuer.fingerprint]
-        let folder = NSTemporaryDirectory() + "badged-origo-\(UUID().uuidString)"
-        let vault = Vault(StateStore { () throws(Failure) in try Store(folder: folder) })
+        let folder = try TemporaryFolder()
+        let vault = Vault(StateStore { () throws(Failure) in try Store(folder: folder.path + "/state") })
         server = try await TestServer(
             readers: 0,
             permissions: permissions,

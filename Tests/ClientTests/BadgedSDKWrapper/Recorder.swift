@@ -88,7 +88,11 @@ final class Recorder: WorkflowCallbacks, Sendable {
     func onStatus(workflowProgress progress: WorkflowProgress) {
         add("status", progress.workflow, progress.progress, progress.state)
     }
-    func onInfo(versionInfo: VersionInfo) { add("info", versionInfo.name, versionInfo.specificationTitle) }
+    func onInfo(versionInfo info: VersionInfo) {
+        add("info", info.name, info.specificationTitle)
+        add("from", info.implementationTitle, info.implementationVendor, info.implementationVersion)
+        add("by", info.specificationVendor, info.specificationVersion)
+    }
     func onBadState(error: String) { add("bad state", error) }
     func onInternalError(error: String) { add("internal error", error) }
     func onWrapperError(error: WrapperError) { add("wrapper error", error.msg, error.error) }

@@ -87,8 +87,12 @@ struct WrapperMessageTests {
         ),
         Case(#"{"msg":"STATUS","workflow":"PERSONALIZATION","progress":null,"state":null}"#, "status nil nil nil"),
         Case(
-            #"{"msg":"INFO","VersionInfo":{"Name":"badged","Specification-Title":"TR-03124-1"}}"#,
-            "info badged TR-03124-1"
+            #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Title":"b","Implementation-Vendor":"p","#
+                + #""Implementation-Version":"0.2","Specification-Title":"TR-03124-1","Specification-Vendor":"BSI","#
+                + #""Specification-Version":"1.4"}}"#,
+            "info badged TR-03124-1",
+            "from b p 0.2",
+            "by BSI 1.4"
         ),
         Case(#"{"msg":"INFO"}"#, "wrapper error INFO Missing VersionInfo in message"),
         Case(#"{"msg":"BAD_STATE","error":"SET_PIN"}"#, "bad state SET_PIN"),

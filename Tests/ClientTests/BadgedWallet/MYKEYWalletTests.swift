@@ -45,6 +45,15 @@ extension Lines {
         return wallet
     }
 
+    @Test("An app may call its own response")
+    func response() {
+        let lines = Lines()
+        let response: MYKEYApiResponse = lines.response
+        response.onSuccess("a")
+        response.onError("b")
+        #expect(lines.all == ["end success a", "end failure b"])
+    }
+
     private func played(
         _ command: String,
         _ operation: String,

@@ -32,6 +32,8 @@ import Text
         let app = OstCardApp(["12", "123456"])
         bench.workflows.setupDevice(userId: "u", tokenId: "t", delegate: app)
         #expect(await app.end() == "flowComplete setupDevice device true", "\(app.lines.all)")
+        #expect(app.lines.all.contains("showPuk 12"))
+        #expect(app.lines.all.contains("verifyMnemonics 3"))
         let beyond = ["insertCard", "getNewPin", "showPuk", "verifyMnemonics"]
         #expect(
             app.lines.all.map { String($0.prefix { $0 != " " }) }.filter { !beyond.contains($0) } == [
@@ -54,16 +56,6 @@ import Text
         let lines = app.lines.all + signer.lines.all + interrupted.lines.all
         let names = Set(lines.map { String($0.prefix { $0 != " " }) }).subtracting(beyond)
         #expect(names.count == 9, "\(names)")
-    }
-
-    @Test("An app with OstCardDelegate sets up a card, shows its PUK, and asks for three words")
-    func cardDelegate() async throws {
-        let bench = try await Bench(#"{"kind":"keycard","initialised":false}"#)
-        let app = OstCardApp(["123456"])
-        bench.workflows.setupDevice(userId: "u", tokenId: "t", delegate: app)
-        #expect(await app.end() == "flowComplete setupDevice device true", "\(app.lines.all)")
-        #expect(app.lines.all.contains("showPuk 12"))
-        #expect(app.lines.all.contains("verifyMnemonics 3"))
     }
 
     @Test(
@@ -156,6 +148,10 @@ import Text
             delegate: app
         )
         #expect(await app.end().hasPrefix("flowInterrupted initiateDeviceRecovery unsupportedWorkflow"))
+        bench.workflows.abortDeviceRecovery(userId: "u", userPin: "123456", passphrasePrefix: "", delegate: app)
+        #expect(await app.end().hasPrefix("flowInterrupted abortDeviceRecovery unsupportedWorkflow"))
+        bench.workflows.updateBiometricPreference(userId: "u", enable: true, delegate: app)
+        #expect(await app.end().hasPrefix("flowInterrupted updateBiometricPreference unsupportedWorkflow"))
         bench.workflows.performQRAction(userId: "u", payload: "nonsense", delegate: app)
         #expect(await app.end().hasPrefix("flowInterrupted performQRAction invalidQRCode"))
     }

@@ -30,20 +30,6 @@ import Text
         }
     }
 
-    @Test("An app that conforms to OstCardDelegate, too, shows the PUK and asks its user for the words")
-    func cardDelegate() async throws {
-        let peer = try ScriptedPeer { $0.playSetup() }
-        let app = OstCardApp(["123456"])
-        workflows(peer).setupDevice(userId: "u", tokenId: "t", delegate: app)
-        #expect(await app.end() == "flowComplete setupDevice device true")
-        #expect(
-            Array(app.lines.all.prefix(5)) == [
-                "getNewPin u", "showPuk 12", "pinValidated u", "showPaperWallet 12", "verifyMnemonics 3",
-            ]
-        )
-        #expect(await peer.commandsWithValues().contains("SET_WORDS able absorb access"))
-    }
-
     @Test("A PIN that the app has given is sent once; after a wrong one invalidPin asks")
     func invalidPin() async throws {
         let peer = try ScriptedPeer { peer in
@@ -137,6 +123,37 @@ import Text
             let end = await app.end()
             #expect(end.hasPrefix("flowInterrupted addSession \(reason)"), "\(end)")
         }
+    }
+
+    @Test("An app that sets up new cards only leaves the questions of other cards to the library")
+    func questionsOfOtherCards() async throws {
+        let words = #"{"msg":"ENTER_WORDS","userId":"u","count":12,"question":1}"#
+        for (question, reason) in [
+            (Played.enter("PAIRING_PASSWORD", 1), "notPaired: NOT_PAIRED"),
+            (words, "invalidMnemonics: INVALID_MNEMONICS"),
+        ] {
+            let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: question) }
+            let app = SetupApp()
+            workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+            #expect(await app.end() == "flowInterrupted addSession \(reason)")
+        }
+    }
+
+    /// An app with the questions of `OstCardDelegate` that have no answer of the library.
+    private final class SetupApp: OstApp, OstCardDelegate {
+        func getNewPin(_ userId: String, error: String?, delegate: any OstPinAcceptDelegate) { answer(delegate) }
+        func getPuk(_ userId: String, retryCounter: Int?, delegate: any OstPinAcceptDelegate) { answer(delegate) }
+        func showPuk(_ puk: String, delegate: any OstValidateDataDelegate) { delegate.dataVerified() }
+        func verifyMnemonics(positions: [Int], error: String?, delegate: any OstMnemonicsAcceptDelegate) {
+            delegate.mnemonicsEntered([])
+        }
+    }
+
+    @Test("An error has the code of badged as text, and is never one of the platform of OST")
+    func errorCode() {
+        let error = OstError(internalCode: "SIGN", errorCode: .cardBlocked)
+        #expect(error.errorCode == "CARD_BLOCKED" && error.getMessageTextCode() == "CARD_BLOCKED")
+        #expect(!error.isApiError)
     }
 
     @Test("Errors of badged have the names of the SDK, and a missing badged is one, too")

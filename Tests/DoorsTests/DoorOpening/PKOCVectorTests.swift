@@ -100,16 +100,16 @@ struct PKOCVectorTests {
     @Test("a revocation list is read only with the signature of its issuer")
     func revocations() throws {
         let issuer = try ECPublicKey(vectors.publicKey("issuer"), on: .secp256r1)
-        let list = try RevocationList(bytes(certificates.revocationList.withLocation), issuerKey: issuer)
-        let empty = try RevocationList(bytes(certificates.revocationList.emptyOlder), issuerKey: issuer)
+        let list = try ReaderRevocations(bytes(certificates.revocationList.withLocation), issuerKey: issuer)
+        let empty = try ReaderRevocations(bytes(certificates.revocationList.emptyOlder), issuerKey: issuer)
         #expect(list.revokes(vectors.location) && !empty.revokes(vectors.location))
         #expect([list.issued, empty.issued] == certificates.revocationList.issued)
         let other = try ECPublicKey(vectors.publicKey("site"), on: .secp256r1)
         #expect(throws: Malformed("another issuer has signed it")) {
-            try RevocationList(bytes(certificates.revocationList.withLocation), issuerKey: other)
+            try ReaderRevocations(bytes(certificates.revocationList.withLocation), issuerKey: other)
         }
         #expect(throws: Malformed("another form")) {
-            try RevocationList(bytes(certificates.revocationList.withLocation).dropLast(), issuerKey: issuer)
+            try ReaderRevocations(bytes(certificates.revocationList.withLocation).dropLast(), issuerKey: issuer)
         }
     }
 
@@ -118,7 +118,7 @@ struct PKOCVectorTests {
     func untrusted() throws {
         let issuerKey = vectors.publicKey("issuer")
         let issuer = try ECPublicKey(issuerKey, on: .secp256r1)
-        let list = try RevocationList(bytes(certificates.revocationList.withLocation), issuerKey: issuer)
+        let list = try ReaderRevocations(bytes(certificates.revocationList.withLocation), issuerKey: issuer)
         let greeting = bytes(vectors.flows[4].messages[0].hex)
         let forever = bytes(certificates.readerCertificate.forever)
         let expired = bytes(certificates.readerCertificate.expiredAt1700000000)

@@ -72,9 +72,7 @@ extension ScanDemand {
 
     @Test("a device from before the scan is received when its signal strength changes")
     func cached() async throws {
-        let fixture = try await BlueZFixture {
-            $0.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60)
-        }
+        fixture.service.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60)
         await fixture.listen(.performance)
         #expect(fixture.observer.advertisements.isEmpty)
         fixture.service.changed(BlueZFixture.door, FakeBlueZ.strength(-70))
@@ -163,7 +161,7 @@ extension ScanDemand {
 
     @Test("monitors are registered where the service supports them, and then the discovery is restarted")
     func monitors() async throws {
-        let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci0"]?.hasMonitors = true }
+        fixture.service.adapters["/org/bluez/hci0"]?.hasMonitors = true
         await fixture.listen(.performance)
         await fixture.service.wait(for: "StartDiscovery hci0", times: 2)
         #expect(fixture.service.patterns.values.reduce(0, +) == AdvertisementPattern.doors.count)
@@ -180,30 +178,9 @@ extension ScanDemand {
         fixture.scanner.stop()
     }
 
-    @Test("after the error InProgress the discovery is stopped and started again")
-    func inProgress() async throws {
-        var timing = BlueZScanner.Timing()
-        timing.retry = 1
-        let fixture = try await BlueZFixture(
-            { $0.refusals = ["org.bluez.Error.InProgress", "org.bluez.Error.InProgress"] },
-            timing: timing
-        )
-        fixture.scanner.scan(.performance)
-        await fixture.observer.wait { $0.status.fault?.kind == .scan }
-        await fixture.observer.wait { $0.status.isListening }
-        #expect(fixture.observer.status.fault == nil)
-        let calls = fixture.service.calls.filter { $0.contains("Discovery ") }
-        #expect(
-            calls == [
-                "StartDiscovery hci0", "StopDiscovery hci0", "StartDiscovery hci0", "StopDiscovery hci0",
-                "StartDiscovery hci0",
-            ]
-        )
-    }
-
     @Test("an adapter that is off or missing is a fault, and the scan continues when the adapter is back")
     func power() async throws {
-        let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci0"]?.isPowered = false }
+        fixture.service.adapters["/org/bluez/hci0"]?.isPowered = false
         fixture.scanner.scan(ScanDemand())
         await fixture.observer.wait { $0.status.fault?.kind == .adapter }
         fixture.service.power("/org/bluez/hci0", true)
@@ -241,35 +218,6 @@ extension ScanDemand {
         #expect(fixture.scanner.status == ScannerStatus())
     }
 
-    @Test("a scan waits for bluetoothd")
-    func late() async throws {
-        let bus = try await PrivateBus.start()
-        let (scanner, observer) = (BlueZScanner(address: bus.address), RecordingObserver())
-        scanner.observer = observer
-        scanner.scan(.performance)
-        await observer.wait { $0.status.fault?.kind == .service }
-        let service = try await FakeBlueZ(bus.address)
-        await observer.wait { $0.status.isListening }
-        #expect(service.calls.contains("StartDiscovery hci0"))
-        scanner.stop()
-    }
-
-    @Test("the discovery has pauses in power saving and none in performance")
-    func dutyCycle() async throws {
-        var timing = BlueZScanner.Timing()
-        (timing.on, timing.off) = (5, 5)
-        let fixture = try await BlueZFixture(timing: timing)
-        await fixture.listen(.powerSaving)
-        await fixture.observer.wait { $0.status.isPausing }
-        await fixture.observer.wait { !$0.status.isPausing }
-        await fixture.service.wait(for: "StopDiscovery hci0", times: 2)
-        await fixture.service.wait(for: "StartDiscovery hci0", times: 3)
-        fixture.scanner.scan(.performance)
-        // After this round trip no message from before the change is outstanding.
-        fixture.service.found(BlueZFixture.door, FakeBlueZ.seos("C0:00:00:00:00:01", -50))
-        await fixture.observer.wait { !$0.advertisements.isEmpty && $0.status.isListening }
-    }
-
     @Test("each recovery step is taken, without a power cycle when there are connections")
     func recovery() async throws {
         await fixture.listen(.performance)
@@ -293,44 +241,9 @@ extension ScanDemand {
         #expect(fixture.service.calls.filter { $0 == "Set hci0" }.count == 2)
     }
 
-    @Test("a probe is a discovery without a filter, and afterwards the filter is set again")
-    func probe() async throws {
-        var timing = BlueZScanner.Timing()
-        timing.probe = 1
-        let fixture = try await BlueZFixture(timing: timing)
-        await fixture.listen(.performance)
-        #expect(fixture.scanner.recover(.probe, adapter: nil))
-        await fixture.service.wait(for: "SetDiscoveryFilter hci0", times: 3)
-        #expect(fixture.service.filters.map(\.count) == [3, 0, 3])
-    }
-
-    @Test("a probe ends the pause of power saving")
-    func probeInPause() async throws {
-        var timing = BlueZScanner.Timing()
-        (timing.on, timing.off) = (1, 600_000)
-        let fixture = try await BlueZFixture(timing: timing)
-        await fixture.listen(.powerSaving)
-        await fixture.service.wait(for: "StopDiscovery hci0")
-        #expect(fixture.scanner.recover(.probe, adapter: nil))
-        await fixture.service.wait(for: "StartDiscovery hci0", times: 2)
-    }
-
-    @Test("a scan that starts after one has ended in its pause discovers at once")
-    func stopInPause() async throws {
-        var timing = BlueZScanner.Timing()
-        (timing.on, timing.off) = (1, 600_000)
-        let fixture = try await BlueZFixture(timing: timing)
-        await fixture.listen(.powerSaving)
-        await fixture.service.wait(for: "StopDiscovery hci0")
-        fixture.scanner.stop()
-        let count = fixture.service.calls.filter { $0 == "StartDiscovery hci0" }.count
-        await fixture.listen(.powerSaving)
-        await fixture.service.wait(for: "StartDiscovery hci0", times: count + 1)
-    }
-
     @Test("each recovery step can be taken for one adapter without an effect on the other")
     func oneAdapter() async throws {
-        let fixture = try await BlueZFixture { $0.adapters["/org/bluez/hci1"] = .init() }
+        fixture.service.adapters["/org/bluez/hci1"] = .init()
         await fixture.listen(.performance)
         await fixture.observer.wait { $0.status.adapters.filter(\.isListening).count == 2 }
         let before = fixture.service.calls.filter { $0.hasSuffix("hci0") }
@@ -343,17 +256,6 @@ extension ScanDemand {
         #expect(!fixture.scanner.recover(.reopen, adapter: 1))
         #expect(!fixture.scanner.recover(.renew, adapter: 7))
         #expect(fixture.service.calls.filter { $0.hasSuffix("hci0") } == before)
-    }
-
-    @Test("an adapter with connections is switched off and on where this is configured")
-    func mayDisconnect() async throws {
-        let connected: (BusMessage) -> Void = { message in
-            message.property("Connected", "b") { message.append(true) }
-        }
-        let fixture = try await BlueZFixture({ $0.devices[BlueZFixture.door] = connected }, mayDisconnect: true)
-        await fixture.listen(.performance)
-        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
-        await fixture.service.wait(for: "Set hci0", times: 2)
     }
 
     @Test("an inspection without a scan reports adapters and faults and starts nothing")
@@ -421,16 +323,111 @@ extension ScanDemand {
         }
         // Another program sends a signal of the service.
         let other = try SystemBus(address: fixture.bus.address)
-        other.signal(BlueZFixture.door, properties, "PropertiesChanged") { message in
-            message.append("org.bluez.Device1")
-            message.container("a", "{sv}") { FakeBlueZ.strength(-1)(message) }
-            message.container("a", "s") {}
-        }
+        other.changed(BlueZFixture.door, of: BlueZName.device, FakeBlueZ.strength(-1))
         service.changed("/org/bluez/hci0/dev_C0_00_00_00_00_02", FakeBlueZ.strength(-60))
         await fixture.observer.wait { $0.advertisements.last?.report.rssi == -60 }
         #expect(fixture.observer.advertisements.map(\.report.rssi) == [-128, -60])
         #expect(fixture.observer.advertisements.last?.facts.lockServiceCode == 9)
         #expect(fixture.scanner.status.malformed == 4)
+    }
+}
+
+@Suite("BlueZScanner with other times and settings", .timeLimit(.minutes(5)))
+@Loop struct BlueZTimingTests {
+    @Test("after the error InProgress the discovery is stopped and started again")
+    func inProgress() async throws {
+        var timing = BlueZScanner.Timing()
+        timing.retry = 1
+        let fixture = try await BlueZFixture(
+            { $0.refusals = ["org.bluez.Error.InProgress", "org.bluez.Error.InProgress"] },
+            timing: timing
+        )
+        fixture.scanner.scan(.performance)
+        await fixture.observer.wait { $0.status.fault?.kind == .scan }
+        await fixture.observer.wait { $0.status.isListening }
+        #expect(fixture.observer.status.fault == nil)
+        let calls = fixture.service.calls.filter { $0.contains("Discovery ") }
+        #expect(
+            calls == [
+                "StartDiscovery hci0", "StopDiscovery hci0", "StartDiscovery hci0", "StopDiscovery hci0",
+                "StartDiscovery hci0",
+            ]
+        )
+    }
+
+    @Test("a scan waits for bluetoothd")
+    func late() async throws {
+        let bus = try await PrivateBus.start()
+        let (scanner, observer) = (BlueZScanner(address: bus.address), RecordingObserver())
+        scanner.observer = observer
+        scanner.scan(.performance)
+        await observer.wait { $0.status.fault?.kind == .service }
+        let service = try await FakeBlueZ(bus.address)
+        await observer.wait { $0.status.isListening }
+        #expect(service.calls.contains("StartDiscovery hci0"))
+        scanner.stop()
+    }
+
+    @Test("the discovery has pauses in power saving and none in performance")
+    func dutyCycle() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (5, 5)
+        let fixture = try await BlueZFixture(timing: timing)
+        await fixture.listen(.powerSaving)
+        await fixture.observer.wait { $0.status.isPausing }
+        await fixture.observer.wait { !$0.status.isPausing }
+        await fixture.service.wait(for: "StopDiscovery hci0", times: 2)
+        await fixture.service.wait(for: "StartDiscovery hci0", times: 3)
+        fixture.scanner.scan(.performance)
+        // After this round trip no message from before the change is outstanding.
+        fixture.service.found(BlueZFixture.door, FakeBlueZ.seos("C0:00:00:00:00:01", -50))
+        await fixture.observer.wait { !$0.advertisements.isEmpty && $0.status.isListening }
+    }
+
+    @Test("a probe is a discovery without a filter, and afterwards the filter is set again")
+    func probe() async throws {
+        var timing = BlueZScanner.Timing()
+        timing.probe = 1
+        let fixture = try await BlueZFixture(timing: timing)
+        await fixture.listen(.performance)
+        #expect(fixture.scanner.recover(.probe, adapter: nil))
+        await fixture.service.wait(for: "SetDiscoveryFilter hci0", times: 3)
+        #expect(fixture.service.filters.map(\.count) == [3, 0, 3])
+    }
+
+    @Test("a probe ends the pause of power saving")
+    func probeInPause() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (1, 600_000)
+        let fixture = try await BlueZFixture(timing: timing)
+        await fixture.listen(.powerSaving)
+        await fixture.service.wait(for: "StopDiscovery hci0")
+        #expect(fixture.scanner.recover(.probe, adapter: nil))
+        await fixture.service.wait(for: "StartDiscovery hci0", times: 2)
+    }
+
+    @Test("a scan that starts after one has ended in its pause discovers at once")
+    func stopInPause() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (1, 600_000)
+        let fixture = try await BlueZFixture(timing: timing)
+        await fixture.listen(.powerSaving)
+        await fixture.service.wait(for: "StopDiscovery hci0")
+        fixture.scanner.stop()
+        let count = fixture.service.calls.filter { $0 == "StartDiscovery hci0" }.count
+        await fixture.listen(.powerSaving)
+        await fixture.service.wait(for: "StartDiscovery hci0", times: count + 1)
+    }
+
+    @Test("an adapter with connections is switched off and on where this is configured")
+    func mayDisconnect() async throws {
+        let connected: (BusMessage) -> Void = { message in
+            message.property("Connected", "b") { message.append(true) }
+        }
+        let fixture = try await BlueZFixture({ $0.devices[BlueZFixture.door] = connected }, mayDisconnect: true)
+        await fixture.listen(.performance)
+        #expect(fixture.scanner.recover(.powerCycle, adapter: nil))
+        await fixture.service.wait(for: "Set hci0", times: 2)
     }
 
     @Test(

@@ -38,28 +38,14 @@ import Text
     init(_ address: String) async throws {
         self.address = address
         bus = try SystemBus(address: address)
-        await requestName()
-    }
-
-    private func requestName() async {
-        bus.onMessage = { [weak self] message in self?.take(message) }
-        await withCheckedContinuation { continuation in
-            bus.call(
-                BusMethod("/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName", of: "org.freedesktop.DBus"),
-                arguments: { message in
-                    message.append("org.bluez")
-                    message.append(UInt32(0), "u")
-                },
-                answer: { _ in continuation.resume() }
-            )
-        }
+        await bus.serve { [weak self] message in self?.take(message) }
     }
 
     /// Connects again, like a service that was killed and started again.
     func restart() async throws {
         bus.close()
         bus = try SystemBus(address: address)
-        await requestName()
+        await bus.serve { [weak self] message in self?.take(message) }
     }
 
     func end() { bus.close() }
@@ -183,13 +169,13 @@ import Text
     private func describe(_ message: BusMessage) {
         message.container("a", "{oa{sa{sv}}}") {
             for (path, adapter) in adapters {
-                object(message, path) {
-                    interface(message, "org.bluez.Adapter1") { Self.describe(adapter, message) }
-                    if adapter.hasMonitors { interface(message, "org.bluez.AdvertisementMonitorManager1") {} }
+                message.object(path) {
+                    message.interfaceEntry("org.bluez.Adapter1") { Self.describe(adapter, message) }
+                    if adapter.hasMonitors { message.interfaceEntry("org.bluez.AdvertisementMonitorManager1") {} }
                 }
             }
             for (path, fill) in devices {
-                object(message, path) { interface(message, "org.bluez.Device1") { fill(message) } }
+                message.object(path) { message.interfaceEntry("org.bluez.Device1") { fill(message) } }
             }
         }
     }
@@ -200,20 +186,6 @@ import Text
         message.property("Class", "u") { message.append(UInt32(7), "u") }
     }
 
-    private func object(_ message: BusMessage, _ path: String, _ body: () -> Void) {
-        message.container("e", "oa{sa{sv}}") {
-            message.append(path, "o")
-            message.container("a", "{sa{sv}}", body)
-        }
-    }
-
-    private func interface(_ message: BusMessage, _ name: String, _ body: () -> Void) {
-        message.container("e", "sa{sv}") {
-            message.append(name)
-            message.container("a", "{sv}", body)
-        }
-    }
-
     // MARK: Signals
 
     func addAdapter(_ path: String, _ adapter: Adapter = Adapter()) {
@@ -221,7 +193,7 @@ import Text
         bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { message in
             message.append(path, "o")
             message.container("a", "{sa{sv}}") {
-                interface(message, "org.bluez.Adapter1") { Self.describe(adapter, message) }
+                message.interfaceEntry("org.bluez.Adapter1") { Self.describe(adapter, message) }
             }
         }
     }
@@ -236,7 +208,7 @@ import Text
 
     func power(_ path: String, _ value: Bool) {
         adapters[path]?.isPowered = value
-        changed(path, of: "org.bluez.Adapter1") { message in
+        bus.changed(path, of: "org.bluez.Adapter1") { message in
             message.property("Powered", "b") { message.append(value) }
         }
     }
@@ -245,17 +217,11 @@ import Text
     func found(_ path: String, _ fill: (BusMessage) -> Void) {
         bus.signal("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded") { message in
             message.append(path, "o")
-            message.container("a", "{sa{sv}}") { interface(message, "org.bluez.Device1") { fill(message) } }
+            message.container("a", "{sa{sv}}") { message.interfaceEntry("org.bluez.Device1") { fill(message) } }
         }
     }
 
-    func changed(_ path: String, of name: String = "org.bluez.Device1", _ fill: (BusMessage) -> Void) {
-        bus.signal(path, "org.freedesktop.DBus.Properties", "PropertiesChanged") { message in
-            message.append(name)
-            message.container("a", "{sv}") { fill(message) }
-            message.container("a", "s") {}
-        }
-    }
+    func changed(_ path: String, _ fill: (BusMessage) -> Void) { bus.changed(path, of: BlueZName.device, fill) }
 
     func signal(_ path: String, _ interface: String, _ member: String, _ fill: (BusMessage) -> Void) {
         bus.signal(path, interface, member, fill)
@@ -289,5 +255,49 @@ import Text
 
     static func strength(_ rssi: Int16) -> (BusMessage) -> Void {
         { message in message.property("RSSI", "n") { message.append(rssi, "n") } }
+    }
+}
+
+/// What both emulated services send.
+extension SystemBus {
+    /// Takes the name of bluetoothd, and then calls.
+    func serve(_ take: @escaping @Loop (BusMessage) -> Void) async {
+        onMessage = take
+        await withCheckedContinuation { continuation in
+            call(
+                BusMethod(BlueZName.busPath, BlueZName.bus, "RequestName", of: BlueZName.bus),
+                arguments: { message in
+                    message.append(BlueZName.service)
+                    message.append(UInt32(0), "u")
+                },
+                answer: { _ in continuation.resume() }
+            )
+        }
+    }
+
+    /// Reports properties of an object.
+    func changed(_ path: String, of interface: String, _ fill: (BusMessage) -> Void) {
+        signal(path, BlueZName.properties, "PropertiesChanged") { message in
+            message.append(interface)
+            message.container("a", "{sv}") { fill(message) }
+            message.container("a", "s") {}
+        }
+    }
+}
+
+extension BusMessage {
+    /// An object in the answer to GetManagedObjects.
+    func object(_ path: String, _ body: () -> Void) {
+        container("e", "oa{sa{sv}}") {
+            append(path, "o")
+            container("a", "{sa{sv}}", body)
+        }
+    }
+
+    func interfaceEntry(_ name: String, _ body: () -> Void) {
+        container("e", "sa{sv}") {
+            append(name)
+            container("a", "{sv}", body)
+        }
     }
 }

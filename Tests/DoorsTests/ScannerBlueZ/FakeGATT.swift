@@ -45,17 +45,7 @@ import DoorTestSupport
     init(_ address: String, _ reader: ModelReader) async throws {
         self.reader = reader
         bus = try SystemBus(address: address)
-        bus.onMessage = { [weak self] message in self?.take(message) }
-        await withCheckedContinuation { continuation in
-            bus.call(
-                BusMethod(BlueZName.busPath, BlueZName.bus, "RequestName", of: BlueZName.bus),
-                arguments: { message in
-                    message.append(BlueZName.service)
-                    message.append(UInt32(0), "u")
-                },
-                answer: { _ in continuation.resume() }
-            )
-        }
+        await bus.serve { [weak self] message in self?.take(message) }
     }
 
     /// Returns when the bus has no bluetoothd any more.
@@ -86,18 +76,16 @@ import DoorTestSupport
             isKnown = true
             bus.signal("/", BlueZName.objects, "InterfacesAdded") { message in
                 message.append(Self.device, "o")
-                message.container("a", "{sa{sv}}") { interface(message, BlueZName.device, describeDevice) }
+                message.container("a", "{sa{sv}}") {
+                    message.interfaceEntry(BlueZName.device) { describeDevice(message) }
+                }
             }
         case "Connect":
             isConnected = true
             if listeners > 0 { greet() }
             bus.reply(to: call)
-            bus.signal(Self.device, BlueZName.properties, "PropertiesChanged") { message in
-                message.append(BlueZName.device)
-                message.container("a", "{sv}") {
-                    message.property("ServicesResolved", "b") { message.append(true) }
-                }
-                message.container("a", "s") {}
+            bus.changed(Self.device, of: BlueZName.device) { message in
+                message.property("ServicesResolved", "b") { message.append(true) }
             }
         case "Disconnect":
             for number in 0..<flood { value([3, 4, UInt8(number)]) }
@@ -136,10 +124,8 @@ import DoorTestSupport
         messages += 1
         if let number = disconnectsAfter, messages >= number {
             isConnected = false
-            bus.signal(Self.device, BlueZName.properties, "PropertiesChanged") { message in
-                message.append(BlueZName.device)
-                message.container("a", "{sv}") { message.property("Connected", "b") { message.append(false) } }
-                message.container("a", "s") {}
+            bus.changed(Self.device, of: BlueZName.device) { message in
+                message.property("Connected", "b") { message.append(false) }
             }
         } else if case .message(let answer) = try? reader.receive(message) {
             notify(answer)
@@ -156,10 +142,8 @@ import DoorTestSupport
     }
 
     private func value(_ bytes: [UInt8]) {
-        bus.signal(Self.device + "/service000a/char000d", BlueZName.properties, "PropertiesChanged") { message in
-            message.append(BlueZName.characteristic)
-            message.container("a", "{sv}") { message.property("Value", "ay") { message.append(bytes) } }
-            message.container("a", "s") {}
+        bus.changed(Self.device + "/service000a/char000d", of: BlueZName.characteristic) { message in
+            message.property("Value", "ay") { message.append(bytes) }
         }
     }
 
@@ -206,18 +190,8 @@ import DoorTestSupport
         _ message: BusMessage,
         _ path: String,
         _ name: String,
-        _ body: @escaping (BusMessage) -> Void
+        _ body: (BusMessage) -> Void
     ) {
-        message.container("e", "oa{sa{sv}}") {
-            message.append(path, "o")
-            message.container("a", "{sa{sv}}") { interface(message, name, body) }
-        }
-    }
-
-    private func interface(_ message: BusMessage, _ name: String, _ body: (BusMessage) -> Void) {
-        message.container("e", "sa{sv}") {
-            message.append(name)
-            message.container("a", "{sv}") { body(message) }
-        }
+        message.object(path) { message.interfaceEntry(name) { body(message) } }
     }
 }

@@ -3,7 +3,6 @@ import CLinux
 import Concurrency
 import DoorReaders
 import Glibc
-import Host
 import TestSupport
 
 @testable import ScannerMgmt
@@ -35,13 +34,10 @@ import TestSupport
     private let waiters = Waiters()
 
     init() throws {
-        var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {
-            throw SystemError("socketpair")
-        }
-        for end in pair { clinux_set_nonblocking(end) }
-        socket = pair[0]
-        other = ManagementSocket(descriptor: pair[1])
+        let pair = try UnixSocket.pair(SOCK_SEQPACKET)
+        for end in [pair.0, pair.1] { clinux_set_nonblocking(end) }
+        socket = pair.0
+        other = ManagementSocket(descriptor: pair.1)
         registration = try Loop.watch(socket, .read) { [weak self] _ in self?.readable() }
     }
 

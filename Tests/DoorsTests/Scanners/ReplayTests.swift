@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
-import FoundationEssentials
-import Glibc
 import Scanners
 import TestSupport
 import Testing
 
 @Suite("ReplayScanner", .timeLimit(.minutes(5))) struct ReplayTests {
-    private func file(_ content: [UInt8]) throws -> String {
-        let path = "/tmp/badged-replay-\(UUID().uuidString)"
-        try Data(content).write(to: URL(filePath: path))
-        return path
-    }
-
     @Test("a capture is replayed in its order and in a loop until the scan stops")
     @Loop func plays() async throws {
         var content = BTSnoop.header
@@ -22,9 +14,8 @@ import Testing
             let event = HCIEvent.event(AdvertisingReport(address: address, rssi: -60), data: [2, 1, 6])
             content += BTSnoop.record(event: event, microseconds: Int64(number) * 2000)
         }
-        let path = try file(content)
-        defer { unlink(path) }
-        let (scanner, observer) = (ReplayScanner(path: path), RecordingObserver())
+        let folder = try TemporaryFolder()
+        let (scanner, observer) = (ReplayScanner(path: try folder.write("capture", content)), RecordingObserver())
         scanner.observer = observer
         scanner.scan(ScanDemand())
         #expect(scanner.status.isListening)
@@ -40,9 +31,8 @@ import Testing
             as [([UInt8]?, String)]
     )
     @Loop func faults(content: [UInt8]?, words: String) throws {
-        let path = try content.map(file) ?? "/nonexistent"
-        defer { unlink(path) }
-        let scanner = ReplayScanner(path: path)
+        let folder = try TemporaryFolder()
+        let scanner = ReplayScanner(path: try content.map { try folder.write("capture", $0) } ?? "/nonexistent")
         scanner.scan(ScanDemand())
         #expect(scanner.status.fault?.text.contains(words) == true)
         #expect(!scanner.status.isListening)

@@ -2,20 +2,22 @@
 import FoundationEssentials
 import Glibc
 import Scanners
+import TestSupport
 import Testing
 
 @Suite("Bluetooth in sysfs", .timeLimit(.minutes(5))) struct SysfsTests {
     /// Creates a folder with these files and calls `body` with its path.
     private func folder(_ files: [String: String], _ body: (String) -> Void) throws {
-        let root = "/tmp/badged-sysfs-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: root) }
-        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        let folder = try TemporaryFolder()
         for (path, content) in files {
             let parent = (path.split(separator: "/").dropLast().map(String.init)).joined(separator: "/")
-            try FileManager.default.createDirectory(atPath: "\(root)/\(parent)", withIntermediateDirectories: true)
-            try Data(content.utf8).write(to: URL(filePath: "\(root)/\(path)"))
+            try FileManager.default.createDirectory(
+                atPath: "\(folder.path)/\(parent)",
+                withIntermediateDirectories: true
+            )
+            try folder.write(path, content.utf8)
         }
-        body(root)
+        body(folder.path)
     }
 
     private static func rfkill(_ number: Int, _ type: String, soft: Int, hard: Int) -> [String: String] {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// A request of a client.
 struct HTTPRequest: Sendable {
@@ -94,22 +95,8 @@ struct HTTPRequest: Sendable {
 enum Percent {
     /// Decodes a text; nil for a percent sign without two digits, and for bytes that are not UTF-8.
     static func decode(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(0x20)
-            case UInt8(ascii: "%"):
-                guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-                else {
-                    return nil
-                }
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            default: bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
+        PercentEncoding.decode(text.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 })
+            .flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     /// Encodes all characters except the unreserved ones.

@@ -8,7 +8,7 @@ final class Listener: Sendable {
 
     /// What a connection gets.
     enum Service: Sendable {
-        case tls(TLSContext, Handler, failed: @Sendable (String) -> Void)
+        case tls(TLSContext, Handler)
         /// HTTP without TLS. The handshake that the handler gets is empty.
         case http(Handler)
         /// An HTTP answer without TLS.
@@ -27,15 +27,12 @@ final class Listener: Sendable {
     /// The idle timeout of a connection in seconds.
     private static let idleTimeout = 300
 
-    /// Listens on 127.0.0.1; port 0 takes a free port.
-    init(port: UInt16, _ service: Service) throws(TLSError) {
+    /// Listens on 127.0.0.1, at a free port.
+    init(_ service: Service) throws(TLSError) {
         self.service = service
-        let bound = try BoundSocket(port: port)
-        (socket, self.port) = (bound.descriptor, bound.port)
-        guard listen(socket, 64) == 0 else {
-            Glibc.close(socket)
-            throw TLSError("port \(port) is taken")
-        }
+        let bound = try BoundSocket()
+        (socket, port) = (bound.descriptor, bound.port)
+        listen(socket, 64)
         startThread { [self] in acceptAll() }
     }
 
@@ -88,7 +85,10 @@ final class Listener: Sendable {
         var yes: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
         switch service {
-        case .tls(let context, let handler, let failed): serve(descriptor, context, handler, failed)
+        case .tls(let context, let handler):
+            // Without a handshake the connection ends.
+            guard let connection = try? TLSConnection(context, descriptor) else { return }
+            serve(descriptor, connection, connection.handshake, handler)
         case .http(let handler): serve(descriptor, PlainConnection(descriptor), Handshake.none, handler)
         case .plain:
             var buffer = [UInt8](repeating: 0, count: 4096)
@@ -99,21 +99,6 @@ final class Listener: Sendable {
             var buffer = [UInt8](repeating: 0, count: 4096)
             while recv(descriptor, &buffer, buffer.count, 0) > 0 {}
         }
-    }
-
-    private func serve(
-        _ descriptor: Int32,
-        _ context: TLSContext,
-        _ handler: Handler,
-        _ failed: (String) -> Void
-    ) {
-        let connection: TLSConnection
-        do throws(TLSError) {
-            connection = try TLSConnection(context, descriptor)
-        } catch {
-            return failed(error.message)
-        }
-        serve(descriptor, connection, connection.handshake, handler)
     }
 
     private func serve(
@@ -161,20 +146,17 @@ final class Listener: Sendable {
     }
 }
 
-/// A TCP socket bound to 127.0.0.1.
+/// A TCP socket bound to a free port of 127.0.0.1.
 struct BoundSocket {
     let descriptor: Int32
     let port: UInt16
 
-    init(port: UInt16) throws(TLSError) {
+    init() throws(TLSError) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw TLSError("no socket") }
-        var yes: Int32 = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) {
@@ -184,7 +166,7 @@ struct BoundSocket {
         }
         guard isBound else {
             close(descriptor)
-            throw TLSError("port \(port) is taken")
+            throw TLSError("no port")
         }
         (self.descriptor, self.port) = (descriptor, UInt16(bigEndian: address.sin_port))
     }

@@ -28,7 +28,7 @@ final class TLSCertificates: Sendable {
     /// Made once for each process, since a key of 3072 bits takes long.
     private static let keys = Mutex<(strong: TLSKey?, weak: TLSKey?)>((nil, nil))
 
-    init(host: String) throws(TLSError) {
+    init() throws(TLSError) {
         let (strong, weak) = try Self.keys.withLock { keys throws(TLSError) in
             let strong = if let key = keys.strong { key } else { try TLSKey(.rsa(bits: 3072)) }
             let weak = if let key = keys.weak { key } else { try TLSKey(.rsa(bits: 1024)) }
@@ -43,7 +43,7 @@ final class TLSCertificates: Sendable {
         let authority = try TLSCertificate(authoritySubject, curve)
         var certificates: [CertificateName: TLSCertificate] = [:]
         for name in CertificateName.allCases {
-            var subject = TLSCertificate.Subject(hosts: host == "localhost" ? [host, "127.0.0.1"] : [host])
+            var subject = TLSCertificate.Subject(hosts: ["localhost", "127.0.0.1"])
             var key = strong
             switch name {
             case .web, .psk, .unlisted: break

@@ -45,8 +45,8 @@ extension Conversation {
     private var wantedAuxiliaryData: AuxiliaryData {
         let asked = options.required.union(options.optional)
         var values: [AuxiliaryData.Kind: [UInt8]] = [.dateOfExpiry: today.eightDigits]
-        if asked.contains(.ageVerification) { values[.dateOfBirth] = today.yearsAgo(options.age) }
-        if asked.contains(.communityIDVerification) { values[.communityID] = options.community }
+        if asked.contains(.ageVerification) { values[.dateOfBirth] = today.yearsAgo(18) }
+        if asked.contains(.communityIDVerification) { values[.communityID] = [0x02, 0x76] }
         return AuxiliaryData(values)
     }
 

@@ -140,15 +140,6 @@ package enum Fault: String, Sendable, CaseIterable {
     case refreshUnlisted = "refresh-unlisted"
     case refreshRefused = "refresh-refused"
 
-    /// How a client that follows the specifications ends.
-    package enum Outcome: String, Sendable {
-        /// With success.
-        case success = "ok"
-        case error
-        /// Either way: the specifications leave it open, or clients differ.
-        case own
-    }
-
     /// The step of the fault: the first word of its name.
     package var stage: String { rawValue.split(separator: "-").first.map(String.init) ?? "" }
 

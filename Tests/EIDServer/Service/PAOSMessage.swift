@@ -55,7 +55,7 @@ struct PAOSMessage: Sendable {
         do throws(XMLReader.Malformed) {
             envelope = try XMLReader.document(bytes)
         } catch {
-            throw Unreadable(message: "byte \(error.offset): \(error.what)")
+            throw Unreadable(message: error.what)
         }
         guard envelope.name == .init(namespace: PAOSNamespace.soap.rawValue, local: "Envelope") else {
             throw Unreadable(message: "no SOAP envelope but \(envelope.name.local)")

@@ -26,8 +26,6 @@ struct ServiceOptions: Sendable {
         .readDateOfExpiry, .readDoctoralDegree, .readPlaceOfBirth, .communityIDVerification,
     ])
     var sendsRequired = true
-    var age = 18
-    var community: [UInt8] = [0x02, 0x76]
     var transactionInfo: String?
     var eidTypes: [String] = []
     var canAllowed = false
@@ -42,7 +40,6 @@ struct ServiceOptions: Sendable {
     var readLength = 256
     var acceptableStatus: [String] = []
     var keepsConnections = true
-    var requiresPassiveAuthentication = false
     var fault: Fault?
 
     init(_ query: [String: String]) throws(Wrong) {
@@ -78,11 +75,6 @@ struct ServiceOptions: Sendable {
         required = try rights("required", required)
         optional = try rights("optional", optional)
         sendsRequired = try flag("requiredchat", sendsRequired)
-        age = try number("age", age, 0...150)
-        if let digits = query["community"] {
-            guard let bytes = Hex.decode(digits) else { throw Wrong(message: "community is not hexBinary") }
-            community = bytes
-        }
         transactionInfo = query["transaction"]
         eidTypes = list("eidtypes")
         canAllowed = try flag("can", canAllowed)
@@ -96,11 +88,6 @@ struct ServiceOptions: Sendable {
         if readLength == 0 { readLength = 256 }
         acceptableStatus = list("accept")
         keepsConnections = try flag("keepalive", keepsConnections)
-        switch query["pa"] {
-        case nil, "warn": break
-        case "require": requiresPassiveAuthentication = true
-        default: throw Wrong(message: "pa is neither warn nor require")
-        }
         if let name = query["fault"], !name.isEmpty {
             guard let fault = Fault(rawValue: name) else { throw Wrong(message: "unknown fault \(name)") }
             self.fault = fault

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CExpat
 
 /// An element of a message with names in their namespaces.
 struct XMLElement: Sendable {
@@ -35,197 +36,84 @@ struct XMLElement: Sendable {
     }
 }
 
-/// A strict reader for the parts of XML 1.0 and Namespaces that PAOS uses. It refuses document types, other than the five
-/// predefined entities, more than 64 levels, and more than 20 000 elements.
-struct XMLReader {
+/// Reads documents with expat. Unlike badged, the server compares namespaces.
+enum XMLReader {
     struct Malformed: Error {
-        let offset: Int
         let what: String
     }
 
-    private let bytes: [UInt8]
-    private var position = 0
-    private var elements = 0
-
-    private static let maximumDepth = 64
-    private static let maximumElements = 20_000
-    private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
+    /// Separates namespace and name; no URI and no name contains this character.
+    private static let separator: UInt8 = 0x0A
 
     /// Reads the root element of a document in UTF-8.
     static func document(_ bytes: [UInt8]) throws(Malformed) -> XMLElement {
-        guard String(validating: bytes, as: UTF8.self) != nil else { throw Malformed(offset: 0, what: "no UTF-8") }
-        var reader = XMLReader(bytes: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes)
-        try reader.skipMiscellaneous()
-        let root = try reader.element([("xml", xmlNamespace)], depth: 0)
-        try reader.skipMiscellaneous()
-        guard reader.position == reader.bytes.count else { throw reader.malformed("something after the root") }
+        let parser = XML_ParserCreateNS("UTF-8", XML_Char(bitPattern: separator))
+        defer { XML_ParserFree(parser) }
+        let builder = Builder()
+        // The builder exists until the end of this function, which is longer than the parser uses it.
+        XML_SetUserData(parser, Unmanaged.passUnretained(builder).toOpaque())
+        XML_SetElementHandler(
+            parser,
+            { user, name, attributes in Builder.of(user)?.start(name, attributes) },
+            { user, _ in Builder.of(user)?.end() }
+        )
+        XML_SetCharacterDataHandler(parser) { user, text, count in Builder.of(user)?.add(text, count) }
+        let status = bytes.withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { XML_Parse(parser, $0.baseAddress, Int32($0.count), 1) }
+        }
+        guard status == XML_STATUS_OK, let root = builder.root else {
+            throw Malformed(what: XML_ErrorString(XML_GetErrorCode(parser)).map { String(cString: $0) } ?? "no element")
+        }
         return root
     }
 
-    private init(bytes: [UInt8]) { self.bytes = bytes }
+    /// Builds the elements from expat's events.
+    private final class Builder {
+        private var open: [XMLElement] = []
+        /// The texts of the open elements, the innermost last.
+        private var texts: [[UInt8]] = []
+        private(set) var root: XMLElement?
 
-    private func malformed(_ what: String) -> Malformed { Malformed(offset: position, what: what) }
-
-    private func isNext(_ text: StaticString) -> Bool {
-        let wanted = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-        return bytes[position...].starts(with: wanted)
-    }
-
-    private mutating func take(_ text: StaticString) throws(Malformed) {
-        guard isNext(text) else { throw malformed("\(text) expected") }
-        position += text.utf8CodeUnitCount
-    }
-
-    /// Takes everything up to `end`, and `end` itself.
-    private mutating func take(until end: StaticString) throws(Malformed) -> ArraySlice<UInt8> {
-        let start = position
-        while position < bytes.count {
-            if isNext(end) {
-                defer { position += end.utf8CodeUnitCount }
-                return bytes[start..<position]
-            }
-            position += 1
+        static func of(_ user: UnsafeMutableRawPointer?) -> Builder? {
+            user.map { Unmanaged<Builder>.fromOpaque($0).takeUnretainedValue() }
         }
-        throw malformed("\(end) expected")
-    }
 
-    private mutating func skipSpace() {
-        while position < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[position]) { position += 1 }
-    }
+        func start(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
+            guard let name else { return }
+            var found: [XMLElement.Name: String] = [:]
+            // Pairs of name and value; a null pointer ends the list.
+            var index = 0
+            while let attributes, let key = attributes[index], let value = attributes[index + 1] {
+                found[Self.name(key)] = String(cString: value)
+                index += 2
+            }
+            open.append(XMLElement(name: Self.name(name), attributes: found))
+            texts.append([])
+        }
 
-    private mutating func skipMiscellaneous() throws(Malformed) {
-        while true {
-            skipSpace()
-            if isNext("<?") {
-                _ = try take(until: "?>")
-            } else if isNext("<!--") {
-                _ = try take(until: "-->")
+        func add(_ text: UnsafePointer<XML_Char>?, _ count: Int32) {
+            guard !texts.isEmpty else { return }
+            UnsafeBufferPointer(start: text, count: Int(count)).withMemoryRebound(to: UInt8.self) {
+                texts[texts.count - 1].append(contentsOf: $0)
+            }
+        }
+
+        func end() {
+            guard var element = open.popLast(), let text = texts.popLast() else { return }
+            element.text = String(decoding: text, as: UTF8.self)
+            if open.isEmpty {
+                root = element
             } else {
-                return
+                open[open.count - 1].children.append(element)
             }
         }
-    }
 
-    private mutating func qualifiedName() throws(Malformed) -> String {
-        let start = position
-        while position < bytes.count, !" \t\r\n=/><\"'".utf8.contains(bytes[position]) { position += 1 }
-        guard position > start else { throw malformed("a name expected") }
-        return String(decoding: bytes[start..<position], as: UTF8.self)
-    }
-
-    private mutating func attributes() throws(Malformed) -> [(String, String)] {
-        var found: [(String, String)] = []
-        while true {
-            skipSpace()
-            if isNext(">") || isNext("/>") { return found }
-            let name = try qualifiedName()
-            skipSpace()
-            try take("=")
-            skipSpace()
-            let value: ArraySlice<UInt8>
-            if isNext("\"") {
-                try take("\"")
-                value = try take(until: "\"")
-            } else {
-                try take("'")
-                value = try take(until: "'")
-            }
-            guard !value.contains(UInt8(ascii: "<")), !found.contains(where: { $0.0 == name }), found.count < 64 else {
-                throw malformed("attribute \(name)")
-            }
-            found.append((name, try characters(value)))
-        }
-    }
-
-    private func resolve(
-        _ name: String,
-        _ scope: [(prefix: String, namespace: String)],
-        isAttribute: Bool
-    ) throws(Malformed) -> XMLElement.Name {
-        let parts = name.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count <= 2, !parts.contains("") else { throw malformed("name \(name)") }
-        let prefix = parts.count == 2 ? parts[0] : ""
-        if prefix.isEmpty, isAttribute { return XMLElement.Name(namespace: "", local: parts[0]) }
-        let namespace = scope.last { $0.prefix == prefix }?.namespace
-        guard let namespace = namespace ?? (prefix.isEmpty ? "" : nil) else { throw malformed("prefix \(prefix)") }
-        return XMLElement.Name(namespace: namespace, local: parts[parts.count - 1])
-    }
-
-    private mutating func element(
-        _ outer: [(prefix: String, namespace: String)],
-        depth: Int
-    ) throws(Malformed) -> XMLElement {
-        elements += 1
-        guard depth < Self.maximumDepth, elements <= Self.maximumElements else { throw malformed("too much") }
-        try take("<")
-        let tag = try qualifiedName()
-        let written = try attributes()
-        var scope = outer
-        for (name, value) in written {
-            if name == "xmlns" { scope.append(("", value)) }
-            if name.hasPrefix("xmlns:") { scope.append((String(name.dropFirst(6)), value)) }
-        }
-        var attributes: [XMLElement.Name: String] = [:]
-        for (name, value) in written where name != "xmlns" && !name.hasPrefix("xmlns:") {
-            attributes[try resolve(name, scope, isAttribute: true)] = value
-        }
-        var element = XMLElement(name: try resolve(tag, scope, isAttribute: false), attributes: attributes)
-        if isNext("/>") {
-            try take("/>")
-            return element
-        }
-        try take(">")
-        while true {
-            if isNext("</") {
-                try take("</")
-                guard try qualifiedName() == tag else { throw malformed("another end than that of \(tag)") }
-                skipSpace()
-                try take(">")
-                return element
-            } else if isNext("<!--") {
-                _ = try take(until: "-->")
-            } else if isNext("<![CDATA[") {
-                try take("<![CDATA[")
-                element.text += String(decoding: try take(until: "]]>"), as: UTF8.self)
-            } else if isNext("<?") {
-                _ = try take(until: "?>")
-            } else if isNext("<") {
-                element.children.append(try self.element(scope, depth: depth + 1))
-            } else {
-                let start = position
-                while position < bytes.count, bytes[position] != UInt8(ascii: "<") { position += 1 }
-                guard position < bytes.count else { throw malformed("the end of \(tag) is missing") }
-                element.text += try characters(bytes[start..<position])
-            }
-        }
-    }
-
-    /// Replaces the references in character data.
-    private func characters(_ raw: ArraySlice<UInt8>) throws(Malformed) -> String {
-        guard raw.contains(UInt8(ascii: "&")) else { return String(decoding: raw, as: UTF8.self) }
-        var out = ""
-        let parts = raw.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
-        out += String(decoding: parts.first ?? [], as: UTF8.self)
-        for part in parts.dropFirst() {
-            guard let end = part.firstIndex(of: UInt8(ascii: ";")) else { throw malformed("a reference without end") }
-            let name = String(decoding: part[..<end], as: UTF8.self)
-            guard let character = Self.character(name) else { throw malformed("reference \(name)") }
-            out.unicodeScalars.append(character)
-            out += String(decoding: part[(end + 1)...], as: UTF8.self)
-        }
-        return out
-    }
-
-    private static func character(_ name: String) -> UnicodeScalar? {
-        switch name {
-        case "amp": "&"
-        case "lt": "<"
-        case "gt": ">"
-        case "quot": "\""
-        case "apos": "'"
-        case _ where name.hasPrefix("#x"): UInt32(name.dropFirst(2), radix: 16).flatMap(UnicodeScalar.init)
-        case _ where name.hasPrefix("#"): UInt32(name.dropFirst(1)).flatMap(UnicodeScalar.init)
-        default: nil
+        private static func name(_ text: UnsafePointer<XML_Char>) -> XMLElement.Name {
+            let parts = String(cString: text).split(separator: Character(UnicodeScalar(XMLReader.separator)))
+            return XMLElement.Name(
+                namespace: parts.dropLast().first.map(String.init) ?? "",
+                local: parts.last.map(String.init) ?? ""
+            )
         }
     }
 }

@@ -7,7 +7,6 @@ import KeyFeature
 import Server
 import ServerDoubles
 import Store
-import Synchronization
 import TPM
 import TestSupport
 import Testing
@@ -16,21 +15,14 @@ import Vault
 
 /// A server with the feature, its store and an issuer, and one client.
 @Loop final class KeyStage {
-    let folder: String
+    let folder: TemporaryFolder
     let store: StateStore
     let issuer: IssuerDouble
     /// The TPM in which the keys are; nil: they are in software.
     let device: SoftwareTPM?
-    let clock = Clock()
+    let clock = TestTime()
     let server: TestServer
     let client: TestClient
-
-    /// Seconds since 1970, which the test sets.
-    final class Clock: Sendable {
-        private let time = Mutex(1_800_000_000)
-        var now: Int { time.withLock { $0 } }
-        func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
-    }
 
     enum Place { case web, secure, folder, none }
 
@@ -41,25 +33,22 @@ import Vault
         keys protection: KeyRecord.Protection = .software,
         permissions: Permissions = .all
     ) async throws {
-        let folder = NSTemporaryDirectory() + "badged-keys-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        self.folder = folder
+        folder = try TemporaryFolder()
         issuer = try IssuerDouble(isSecure: place == .secure)
         var settings = IssuerSettings()
         switch place {
         case .web: settings.place = .web(try #require(WebAddress(issuer.address)))
         case .secure:
             settings.place = .web(try #require(WebAddress(issuer.address)))
-            try issuer.authority.write(toFile: folder + "/ca.pem", atomically: true, encoding: .utf8)
-            settings.authorities = .file(folder + "/ca.pem")
-        case .folder: settings.place = .folder(folder + "/issuer")
+            settings.authorities = .file(try folder.write("ca.pem", issuer.authority.utf8))
+        case .folder: settings.place = .folder(folder.path + "/issuer")
         case .none: break
         }
         if trusts { settings.fingerprints = [issuer.fingerprint] }
         device = protection == .tpm ? try await SoftwareTPM() : nil
         let tpm = device.map { TPM($0.path, isRequired: true, timeLimit: .seconds(240)) }
-        let opened = StateStore { () async throws(Failure) in
-            try await Store.open(folder: folder + "/state", credentials: nil, tpm: tpm)
+        let opened = StateStore { [folder] () async throws(Failure) in
+            try await Store.open(folder: folder.path + "/state", credentials: nil, tpm: tpm)
         }
         self.store = store ?? opened
         let feature = KeyFeature(Vault(self.store, tpm: tpm, now: { [clock] in clock.now }), settings)
@@ -67,7 +56,7 @@ import Vault
         client = try server.connect(uid: 1000, permissions)
     }
 
-    func publish() throws { try issuer.publish(in: folder + "/issuer") }
+    func publish() throws { try issuer.publish(in: folder.path + "/issuer") }
 
     /// Sends a command and returns its answer.
     func ask(_ command: String, _ members: String = "", by other: TestClient? = nil) async -> JSON {

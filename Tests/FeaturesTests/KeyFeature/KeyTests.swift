@@ -151,15 +151,27 @@ import Vault
             ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","digits":9"#),
             ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","algorithm":"MD5""#),
             ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","counter":-1"#),
+            ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","counter":9223372036854775807"#),
+            ("NEW_KEY", #""protocol":"otp","value":null"#), ("NEW_KEY", #""type":"totp","value":"GEZDGNBVGY3TQOJQ""#),
             ("DELETE_KEY", ""), ("GET_DATA", #""oid":"00","tag":"9f""#), ("PUT_DATA", #""oid":"00","tag":"85""#),
             ("PUT_DATA", #""oid":"00","tag":"85","data":"0""#), ("IMPORT_SITE", #""qr":"{}""#),
-            ("REMOVE_ENDPOINT", ""), ("REMOVE_ENDPOINT", #""confirm":false"#),
+            ("REMOVE_ENDPOINT", ""), ("REMOVE_ENDPOINT", #""confirm":false"#), ("REMOVE_ENDPOINT", #""confirm":1"#),
+            ("PASS_SAVE", #""reference":"x""#),
         ]
     )
     func badMembers(_ command: String, _ members: String) async throws {
         _ = try await stage.newKey()
         #expect(await stage.error(command, members) == "InvalidParameter")
         #expect(await stage.keys().count == 1)
+        #expect(!stage.client.hasReceived("WALLET_PENDING"))
+    }
+
+    @Test("the last counter of HOTP gives one code, and then no other one under the same number")
+    func lastCounter() async throws {
+        let id = try await stage.newKey(#""protocol":"otp","value":"GEZDGNBVGY3TQOJQ","counter":9223372036854775806"#)
+        #expect(await stage.ask("GET_OTP", #""key":"\#(id)""#)["counter"]?.int == Int.max - 1)
+        #expect(await stage.error("GET_OTP", #""key":"\#(id)""#) == "StorageFull")
+        #expect(await stage.ask("GET_OTP_COUNTER", #""key":"\#(id)""#)["counter"]?.int == Int.max)
     }
 
     @Test("a site is imported from the code of a reader, and its key is never replaced")
@@ -201,9 +213,9 @@ import Vault
         // The store was opened before. A new key is one of the TPM as it is now.
         #expect(await stage.error("NEW_KEY") == "")
         #expect(await stage.keys().map { $0["protection"]?.string } == ["tpm", "tpm"])
-        let folder = stage.folder + "/state"
+        let folder = stage.folder.path + "/state"
         let tpm = TPM(device.path, timeLimit: .seconds(240))
-        let copy = stage.folder + "/copy"
+        let copy = stage.folder.path + "/copy"
         try FileManager.default.copyItem(atPath: folder, toPath: copy)
         let later = try await KeyStage(store: StateStore { () throws(Failure) in try Store(folder: copy, tpm: tpm) })
         let answer = await later.ask("GET_KEYS")
@@ -215,9 +227,9 @@ import Vault
     func brokenStore() async throws {
         _ = try await stage.newKey()
         let key = Data(repeating: 7, count: 32)
-        let folder = stage.folder + "/other"
+        let folder = stage.folder.path + "/other"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        try FileManager.default.copyItem(atPath: stage.folder + "/state/store.db", toPath: folder + "/store.db")
+        try FileManager.default.copyItem(atPath: stage.folder.path + "/state/store.db", toPath: folder + "/store.db")
         #expect(
             FileManager.default.createFile(
                 atPath: folder + "/store.key",
@@ -233,6 +245,30 @@ import Vault
         let check = await later.ask("WALLET_CHECK")
         #expect(check["eligible"] == .bool(false))
         #expect(FileManager.default.contents(atPath: folder + "/store.db") == before)
+    }
+
+    @Test("a part of the store that is damaged is a failed check of GET_HEALTH, and the log has the reason")
+    func damagedStore() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/state/store.db"
+        do {
+            let store = try Store(folder: folder.path + "/state")
+            for number in 0..<100 {
+                let value = SecretBox(Secret([UInt8](repeating: 1, count: 500)))
+                try await store.set("1000/\(number)", in: StoreSpace("vault keys"), to: value)
+            }
+        }
+        // The last page has records only; those that are read when the store is opened come before.
+        let handle = try #require(FileHandle(forUpdatingAtPath: file))
+        try handle.seek(toOffset: try handle.seekToEnd() - 4096)
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: 4096))
+        try handle.close()
+        let daemon = try await DaemonProcess(environment: ["STATE_DIRECTORY": folder.path + "/state"])
+        let health = await (try daemon.connect()).ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
+        let check = health?["checks"]?.array?.first { $0["name"] == .string("records") }
+        #expect(check?["advice"]?.string?.hasPrefix("The store cannot be used: ") == true)
+        await daemon.wait { $0.log.contains { $0.hasPrefix("<3>cannot read the store: ") } }
+        #expect(daemon.end == nil)
     }
 
     @Test("a key of a later version is named, does not hide the others, and can be deleted")

@@ -54,25 +54,21 @@ private struct Holder: CardUser {
     func command() async throws {
         let stage = try await MPinStage.withCard("3.1")
         let path = try stage.server.listen()
-        func run(_ arguments: String..., input: String) async throws -> String {
-            let all = ["--socket", path, "mpin"] + arguments + ["--pin-stdin"]
+        func run(_ command: String, input: String) async throws -> String {
+            let all = ["--socket", path, "mpin"] + command.split(separator: " ").map(String.init) + ["--pin-stdin"]
             let program = try RunningProgram("badgectl", all, input: input)
             #expect(await program.exitCode == 0, "\(program.everything)")
             return program.text(.output)
         }
         let made = try await run(
-            "register",
-            stage.user,
-            "--backend",
-            stage.servers.url,
-            "--card",
+            "register \(stage.user) --backend \(stage.servers.url) --card",
             input: "7391\n000000\n123456\n"
         )
         #expect(made == "\(stage.user) is registered.\n")
         #expect(try await run("users", input: "").contains("  REGISTERED  card "))
-        let login = try await run("login", stage.user, input: "7391\n123456\n")
+        let login = try await run("login \(stage.user)", input: "7391\n123456\n")
         #expect(try JSON(login.utf8)["userId"]?.string == stage.user)
-        #expect(try await run("otp", stage.user, input: "7391\n123456\n").utf8.count == 7)
+        #expect(try await run("otp \(stage.user)", input: "7391\n123456\n").utf8.count == 7)
         await stage.server.stopListening()
     }
 }

@@ -56,14 +56,6 @@ import Text
         #expect(try await store.names(in: StoreSpace("mpin tokens")) == [])
     }
 
-    @Test("a right PIN after a wrong one logs in")
-    func rightAfterWrong() async throws {
-        await stage.register()
-        #expect(await stage.logIn(pin: "0000").status == "INCORRECT_PIN")
-        #expect(await stage.status("MPIN_FINISH_AUTHENTICATION", stage.who) == "FLOW_ERROR")
-        #expect(await stage.logIn().status == "OK")
-    }
-
     @Test("a one-time code has its times in seconds")
     func otp() async throws {
         await stage.register()
@@ -127,20 +119,6 @@ import Text
         #expect(await stage.logIn().status == "OK")
     }
 
-    @Test("a registration that badged has lost at its end is repeated")
-    func lostSecret() async throws {
-        #expect(await stage.setBackend() == "OK")
-        await stage.succeed("MPIN_MAKE_USER", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION")
-        let later = try await MPinStage(after: stage)
-        #expect(await later.setBackend() == "OK")
-        let refused = await later.run("MPIN_FINISH_REGISTRATION", stage.who)
-        #expect(refused.status == "FLOW_ERROR")
-        #expect(refused["errorMessage"]?.string?.contains("MPIN_RESTART_REGISTRATION") == true)
-        for command in ["MPIN_RESTART_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION"] {
-            #expect(await later.status(command, stage.who) == "OK", "\(command)")
-        }
-    }
-
     @Test("the share that is served once is kept until the other one is there")
     func shareServedOnce() async throws {
         let url = stage.servers.url("secret-503@1")
@@ -178,11 +156,10 @@ import Text
 
     // MARK: Status codes
 
-    private struct Case: Sendable, CustomTestStringConvertible {
+    private struct Case: Sendable {
         let fault: String
         let command: String
         let status: String
-        var testDescription: String { "\(fault): \(status)" }
 
         init(_ fault: String, _ command: String, _ status: String) {
             (self.fault, self.command, self.status) = (fault, "MPIN_" + command, status)
@@ -201,9 +178,6 @@ import Text
         Case("settings-no-registerURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
         Case("settings-null-signatureURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
         Case("settings-number-authenticateURL", "SET_BACKEND", "RESPONSE_PARSE_ERROR"),
-        Case("settings-no-authenticateURL", "TEST_BACKEND", "RESPONSE_PARSE_ERROR"),
-        Case("settings-empty", "TEST_BACKEND", "RESPONSE_PARSE_ERROR"),
-        Case("settings-foreign", "START_REGISTRATION", "UNTRUSTED_DOMAIN_ERROR"),
         Case("register-403", "START_REGISTRATION", "IDENTITY_NOT_AUTHORIZED"),
         Case("register-406", "START_REGISTRATION", "BAD_USER_AGENT"),
         Case("register-no-mpinId", "START_REGISTRATION", "RESPONSE_PARSE_ERROR"),
@@ -245,37 +219,67 @@ import Text
         Case("login-nojson", "FINISH_AUTHENTICATION", "RESPONSE_PARSE_ERROR"),
     ]
 
-    @Test("what a server does wrong ends with its status", arguments: cases)
-    private func statusCodes(_ wanted: Case) async throws {
+    /// The commands of a dialogue in order, without MPIN_MAKE_USER.
+    private nonisolated static let commands = [
+        "MPIN_SET_BACKEND", "MPIN_START_REGISTRATION", "MPIN_CONFIRM_REGISTRATION", "MPIN_FINISH_REGISTRATION",
+        "MPIN_START_AUTHENTICATION", "MPIN_FINISH_AUTHENTICATION",
+    ]
+
+    /// What comes before each further try of a command.
+    private nonisolated static let preparations = [
+        "MPIN_CONFIRM_REGISTRATION": "MPIN_RESTART_REGISTRATION",
+        "MPIN_FINISH_AUTHENTICATION": "MPIN_START_AUTHENTICATION",
+    ]
+
+    @Test(
+        "what a server does wrong ends with its status, and the dialogue goes on",
+        arguments: ["settings", "register", "signature", "secret", "permit", "permit2", "pass1", "pass2", "login"]
+    )
+    func statusCodes(point: String) async throws {
+        let cases = Self.cases.filter { $0.fault.hasPrefix(point + "-") }
+        let command = try #require(cases.first?.command)
+        let members = #"\#(stage.who),"url":"\#(stage.servers.url(oneByOne: cases.map(\.fault)))""#
         _ = await stage.run("MPIN_INIT")
-        let steps: [(String, String)] = [
-            ("MPIN_TEST_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#),
-            ("MPIN_SET_BACKEND", #""url":"\#(stage.servers.url(wanted.fault))""#), ("MPIN_MAKE_USER", stage.who),
-            ("MPIN_START_REGISTRATION", stage.who), ("MPIN_CONFIRM_REGISTRATION", stage.who),
-            ("MPIN_FINISH_REGISTRATION", stage.who), ("MPIN_START_AUTHENTICATION", stage.who),
-            ("MPIN_FINISH_AUTHENTICATION", stage.who),
-        ]
-        for (command, members) in steps {
-            // Only a backend that must fail is tested first.
-            guard command != "MPIN_TEST_BACKEND" || wanted.command == command else { continue }
-            let result = await stage.run(command, members)
-            guard command == wanted.command else {
-                #expect(result.status == "OK", "\(command)")
-                continue
+        func fail() async throws {
+            for (number, wanted) in cases.enumerated() {
+                if number > 0, let preparation = Self.preparations[command] {
+                    #expect(await stage.status(preparation, members) == "OK", "before \(wanted.fault)")
+                }
+                let result = await stage.run(command, members)
+                #expect(result.status == wanted.status, "\(wanted.fault)")
+                #expect(result["errorMessage"]?.string?.isEmpty == false)
             }
-            #expect(result.status == wanted.status)
-            #expect(result["errorMessage"]?.string?.isEmpty == false)
             #expect(try await stage.servers.lab(.get, "tries")[stage.user]?.int ?? 0 == 0, "a try is lost")
-            return
+            if let preparation = Self.preparations[command] {
+                #expect(await stage.status(preparation, members) == "OK")
+            }
         }
+        for step in Self.commands {
+            if step == command { try await fail() }
+            #expect(await stage.status(step, members) == "OK", "\(step)")
+            if step == "MPIN_SET_BACKEND" { #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "OK") }
+        }
+    }
+
+    @Test("MPIN_TEST_BACKEND refuses what MPIN_SET_BACKEND refuses", arguments: ["no-authenticateURL", "empty"])
+    func testedBackend(fault: String) async throws {
+        _ = await stage.run("MPIN_INIT")
+        let url = #""url":"\#(stage.servers.url("settings-\(fault)"))""#
+        #expect(await stage.status("MPIN_TEST_BACKEND", url) == "RESPONSE_PARSE_ERROR")
+    }
+
+    @Test("a user is not registered at a host that is not the backend's")
+    func foreignHost() async throws {
+        #expect(await stage.setBackend(stage.servers.url("settings-foreign")) == "OK")
+        #expect(await stage.status("MPIN_MAKE_USER", stage.who) == "OK")
+        #expect(await stage.status("MPIN_START_REGISTRATION", stage.who) == "UNTRUSTED_DOMAIN_ERROR")
     }
 
     @Test(
         "when the storage of time permits fails, the trust authority is asked",
         arguments: [
-            "storage-404", "storage-500", "storage-503", "storage-drop", "storage-redirect", "storage-empty",
-            "storage-garbage", "storage-short", "storage-long", "storage-offcurve", "storage-array", "storage-nojson",
-            "storage-huge", "storage-tls",
+            "storage-404", "storage-drop", "storage-redirect", "storage-empty", "storage-garbage", "storage-short",
+            "storage-long", "storage-offcurve", "storage-nojson", "storage-huge", "storage-tls",
         ]
     )
     func storageFaults(fault: String) async throws {

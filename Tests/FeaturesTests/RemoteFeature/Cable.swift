@@ -58,7 +58,7 @@ import Transfers
 
     private func passConnections() {
         while let (socket, _) = connections.accept() {
-            guard let other = Self.connect(to: desk) else {
+            guard let other = try? LoopbackSocket.connect(port: desk) else {
                 close(socket)
                 continue
             }
@@ -67,23 +67,6 @@ import Transfers
                 DispatchQueue(label: "cable").async { [counter] in pair.pump(isForward, counter) }
             }
         }
-    }
-
-    private static func connect(to port: UInt16) -> Int32? {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        (address.sin_addr.s_addr, address.sin_port) = (UInt32(0x7F00_0001).bigEndian, port.bigEndian)
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else {
-            close(descriptor)
-            return nil
-        }
-        return descriptor
     }
 
     /// The messages since the last call of `cut`.

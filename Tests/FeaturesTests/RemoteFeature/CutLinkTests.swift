@@ -41,7 +41,6 @@ import VirtualEID
             outcomes[cell.final.name, default: 0] += 1
         }
         let cells = outcomes.values.reduce(0, +)
-        print("\(dialogue.rawValue): cut before \(cells) of \(whole.messages) messages, \(outcomes)")
         // A PIN change begins again after a cut before its last answer, an authentication after a cut before the
         // service has data of the card.
         let begunAgain = dialogue == .authentication ? cells / 3 : cells - 3
@@ -87,7 +86,9 @@ import VirtualEID
     ) async throws -> Cell {
         await stage.desk.withdraw()
         try await stage.seesCard(false)
-        try await stage.desk.insert(.card { $0.hasKeypad = dialogue == .changeWithPINThere })
+        var card: VirtualEIDDescription = dialogue == .authentication ? .card() : .quick()
+        card.hasKeypad = dialogue == .changeWithPINThere
+        try await stage.desk.insert(card)
         try await stage.seesCard()
         let client = try stage.laptop.connect()
         cable.cut(before: index)

@@ -138,21 +138,6 @@ import VirtualEID
         await server.registry.stop()
     }
 
-    /// Connects to a port of the loopback interface, and sends these bytes.
-    private static func connect(to port: UInt16, sending bytes: [UInt8] = []) -> Int32 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        (address.sin_addr.s_addr, address.sin_port) = (UInt32(0x7F00_0001).bigEndian, port.bigEndian)
-        _ = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        if !bytes.isEmpty { _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
-        return descriptor
-    }
-
     @Test(
         "Connections that say nothing, or stop in the handshake, do not keep a paired device out",
         arguments: [[], [0x16], [0x16, 3, 1, 2, 0]] as [[UInt8]]
@@ -166,7 +151,8 @@ import VirtualEID
         try await stage.desk.insert()
         await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
         await cable.nextAnnouncement()
-        let sockets = (0..<40).map { _ in Self.connect(to: cable.desk, sending: bytes) }
+        let sockets = try (0..<40).map { _ in try LoopbackSocket.connect(port: cable.desk) }
+        for socket in sockets where !bytes.isEmpty { _ = send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
         let raw = try await RawBorrower(stage, cable)
         #expect(await raw.establishContext() != nil)
         for socket in sockets { close(socket) }

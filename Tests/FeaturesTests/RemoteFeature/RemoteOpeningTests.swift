@@ -17,8 +17,11 @@ import VirtualEID
     func ended(ending: String, place: String) async throws {
         let card = try VirtualCard()
         let reader = HeldReader(card)
-        let stage = try await RemoteStage(backends: [reader.backend], desk: { $0.readers = [HeldReader.name] })
-        try await stage.pair()
+        let stage = try await RemoteStage(
+            isPaired: true,
+            backends: [reader.backend],
+            desk: { $0.readers = [HeldReader.name] }
+        )
         reader.insert()
         let watcher = try stage.laptop.connect()
         while let seen = await watcher.next("READER"), seen["card"]?["kind"] == nil {}

@@ -24,13 +24,13 @@ import VirtualTaps
         let kinds = VirtualCardKinds([VirtualPKOCKind()])
         let reader = HeldReader(try kinds.describe(simulator: nil, card: description).makeCard())
         let stage = try await RemoteStage(
+            isPaired: true,
             backends: [reader.backend],
             laptopFeatures: {
                 [CredentialFeature($0, PKOCSite(), [PKOCTapReader(PKOCSite(), today: { .earliest })])]
             },
             desk: { $0.readers = [HeldReader.name] }
         )
-        try await stage.pair()
         reader.insert()
         let watcher = try stage.laptop.connect()
         while let seen = await watcher.next("READER"), seen["card"]?["kind"] != .string("pkoc") {}

@@ -43,6 +43,7 @@ import VirtualEID
     }
 
     /// - Parameters:
+    ///   - isPaired: whether both stores have the pairing.
     ///   - cable: passes everything of the desk on to the laptop; nil: nothing is in between.
     ///   - backends: more readers of the desk.
     ///   - laptopFeatures: more features of the laptop.
@@ -50,6 +51,7 @@ import VirtualEID
     ///   - changeDesk: changes settings of the desk.
     /// - Throws: when a store or a server cannot be made.
     init(
+        isPaired: Bool = false,
         cable: Cable? = nil,
         backends: [any ReaderBackend] = [],
         laptopFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
@@ -67,6 +69,11 @@ import VirtualEID
             RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         }
         (deskStore, laptopStore) = (stores[0], stores[1])
+        if isPaired {
+            let (desk, laptop) = (try await deskStore.identity(), try await laptopStore.identity())
+            try await deskStore.add(RemoteDevice(fingerprint: laptop.fingerprint, name: "laptop"), .borrower)
+            try await laptopStore.add(RemoteDevice(fingerprint: desk.fingerprint, name: "desk"), .lender)
+        }
         var own = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         // No limit of time is reached on a busy machine.
         own.times = Self.patient
@@ -130,15 +137,13 @@ import VirtualEID
         }
     }
 
-    /// Stores the pairing at both hosts, as a pairing does.
+    /// Makes two hosts that are paired.
     static func paired(
         cable: Cable? = nil,
         laptop: (inout RemoteLenders.Settings) -> Void = { _ in },
         desk: (inout RemoteSharing.Settings) -> Void = { _ in }
     ) async throws -> RemoteStage {
-        let stage = try await RemoteStage(cable: cable, laptop: laptop, desk: desk)
-        try await stage.pair()
-        return stage
+        try await RemoteStage(isPaired: true, cable: cable, laptop: laptop, desk: desk)
     }
 
     /// Pairs both hosts through their sockets.

@@ -162,6 +162,14 @@ import VirtualEID
         #expect(await other.answer(to: #"{"cmd":"GET_REMOTE"}"#)?["enabled"] == .bool(false))
         #expect(await other.ask(#"{"cmd":"OPEN_PAIRING"}"#, "OPEN_PAIRING")?["success"] == .bool(false))
         #expect(await other.ask(#"{"cmd":"PAIR_READER","fingerprint":"x"}"#, "PAIR_READER")?["success"] == .bool(false))
+        let unknown = String(repeating: "0", count: 64)
+        for (fingerprint, text) in [
+            ("x", "fingerprint must be 64 hexadecimal digits"),
+            (unknown, "Remote readers are off: set [remote] enabled = yes or share = yes"),
+        ] {
+            let answer = await other.answer(to: #"{"cmd":"REMOVE_REMOTE","fingerprint":"\#(fingerprint)"}"#)
+            #expect(answer?["error"] == .string(text))
+        }
         await stage.stop()
     }
 }

@@ -62,11 +62,16 @@ func runDialogue(_ input: UnsafeRawBufferPointer, _ dialogue: @escaping @Sendabl
     done.wait()
 }
 
-/// Sends commands to a virtual card, each after one byte of length. Every answer has a status word.
-func runCommands(_ input: UnsafeRawBufferPointer, _ card: VirtualCard) {
+/// Sends commands to a virtual card after its reset, each after one byte of length. Every answer has a status word.
+func runCommands(
+    _ input: UnsafeRawBufferPointer,
+    _ card: VirtualCard,
+    check: @escaping @Sendable () async -> Void = {}
+) {
     let bytes = Array(input)
     let done = DispatchSemaphore(value: 0)
     Task {
+        await card.reset()
         var rest = bytes[...]
         while let count = rest.popFirst() {
             if case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) {
@@ -74,6 +79,7 @@ func runCommands(_ input: UnsafeRawBufferPointer, _ card: VirtualCard) {
             }
             rest = rest.dropFirst(Int(count))
         }
+        await check()
         done.signal()
     }
     done.wait()

@@ -62,13 +62,8 @@ import Text
             require(event.lowerBound >= 16 && event.upperBound <= file.count, "an event outside its file")
         }
     } catch {
-        require(
-            file.count < 16 || error.text != "no btsnoop file" || file[0] != 0x62 || file[11] != 1 || file[7] != 0
-                || file[1] != 0x74
-                || file[2] != 0x73 || file[3] != 0x6E || file[4] != 0x6F || file[5] != 0x6F || file[6] != 0x70
-                || file[8] != 0 || file[9] != 0 || file[10] != 0,
-            "a capture is not recognized"
-        )
+        let isCapture = file.count >= 16 && file.starts(with: "btsnoop\0\0\0\0\u{1}".utf8)
+        require(!isCapture || error.text != "no btsnoop file", "a capture is not recognized")
     }
 }
 

@@ -66,7 +66,7 @@ private let siteIdentifier: [UInt8] = [
         require(bytes.count == ReaderCertificate.count, "a certificate of another length")
         _ = certificate.isSigned(by: issuer.publicKey)
     }
-    if let list = try? RevocationList(bytes, issuerKey: issuer.publicKey) {
+    if let list = try? ReaderRevocations(bytes, issuerKey: issuer.publicKey) {
         require(list.site.count == DoorSite.identifierCount, "a list without a site")
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Readers
+import ReadersPCSC
 import RemoteIFD
 import Text
 import Transfers
@@ -26,6 +27,20 @@ import WebSocket
 @Sendable func remotePACE(_ input: UnsafeRawBufferPointer) {
     guard let request = PACEChannel.request(input), let written = PACEChannel.input(request) else { return }
     require(PACEChannel.request(written) == request, "the request is another one")
+}
+
+/// What a reader of pcscd answers for itself. An accepted answer to EstablishPACEChannel has the same outcome when it is
+/// written and read again.
+@Sendable func readerAnswer(_ input: UnsafeRawBufferPointer) {
+    var features = ReaderFeatures(features: input)
+    features.add(properties: input)
+    _ = PACEChannel.destroyed(input)
+    guard let result = PACEChannel.established(input) else { return }
+    let output = PACEChannel.output(result)
+    let head = withUnsafeBytes(of: PACEChannel.code(result.outcome).littleEndian, Array.init)
+    let count = withUnsafeBytes(of: UInt16(clamping: output.count).littleEndian, Array.init)
+    guard output.count <= UInt16.max else { return }
+    require(PACEChannel.established(head + count + output)?.outcome == result.outcome, "another outcome")
 }
 
 /// No text is longer than the bytes of its frames.

@@ -13,7 +13,7 @@ private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malform
 }
 
 @Sendable func tcToken(_ input: UnsafeRawBufferPointer) {
-    do throws(TcToken.Refusal) {
+    do throws(InvalidTcToken) {
         let token = try TcToken(read(input))
         require(token.serverAddress.isSecure && token.refreshAddress.isSecure, "a token without https")
         require(!token.sessionIdentifier.isEmpty, "a token without a session")

@@ -82,6 +82,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "remote-message": remoteMessage,
     "remote-offer": remoteOffer,
     "remote-pace": remotePACE,
+    "reader-answer": readerAnswer,
     "remote-request": remoteRequest,
     "remote-report": remoteReport,
     "websocket-frames": webSocketFrames,
@@ -125,9 +126,8 @@ package func require(_ condition: Bool, _ text: StaticString) {
     }
     _ = command.name
     _ = command.request
-    _ = command.int("level")
-    _ = command.bool("status")
-    _ = command.object("simulator")
+    _ = command.has("value")
+    _ = command.value("simulator")
     switch command.secret("value") {
     case .missing: break
     case .invalid: break

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Dispatch
 import EID
 import ISO7816
 import ReadersVirtual
@@ -29,26 +28,9 @@ private let card = try? VirtualCard()
 
 /// Commands to the virtual card, each after one byte of length. Every answer has a status word.
 @Sendable func virtualCard(_ input: UnsafeRawBufferPointer) {
-    let bytes = Array(input)
-    let done = DispatchSemaphore(value: 0)
-    Task {
-        await send(bytes[...])
-        done.signal()
-    }
-    done.wait()
-}
-
-private func send(_ bytes: ArraySlice<UInt8>) async {
     guard let card else { return require(false, "no default card") }
-    await card.reset()
-    var rest = bytes
-    while let count = rest.popFirst() {
-        guard case .answer(let answer) = await card.exchange(Array(rest.prefix(Int(count)))) else {
-            return require(false, "no answer")
-        }
-        require(answer.count >= 2, "an answer without a status word")
-        rest = rest.dropFirst(Int(count))
+    runCommands(input, card) {
+        guard let state = await card.eidState else { return require(false, "no eID card") }
+        require(state.pukCounter == 10 && !state.isDeactivated, "changed without a password")
     }
-    guard let state = await card.eidState else { return require(false, "no eID card") }
-    require(state.pukCounter == 10 && !state.isDeactivated, "changed without a password")
 }

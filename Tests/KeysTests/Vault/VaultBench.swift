@@ -10,16 +10,9 @@ import Vault
 /// A vault in a folder, with a clock that the test sets. The keys and the key of the store are in software or in a TPM.
 final class VaultBench: Sendable {
     let folder = NSTemporaryDirectory() + "badged-vault-" + UUID().uuidString
-    let clock = Clock()
+    let clock = TestTime()
     let device: SoftwareTPM?
     private let current = Mutex<StateStore?>(nil)
-
-    /// Seconds since 1970.
-    final class Clock: Sendable {
-        private let time = Mutex(1_800_000_000)
-        var now: Int { time.withLock { $0 } }
-        func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
-    }
 
     init(_ protection: KeyRecord.Protection = .software) async throws {
         device = protection == .tpm ? try await SoftwareTPM() : nil

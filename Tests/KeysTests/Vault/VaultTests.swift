@@ -68,9 +68,9 @@ struct VaultTests {
         await #expect(throws: Failure.unknownKey) { try await vault.key("../\(key.id)", of: 1) }
     }
 
-    @Test("inactive keys are not used, revoked keys cannot be activated", arguments: both)
-    func states(_ place: KeyRecord.Protection) async throws {
-        let bench = try await VaultBench(place)
+    @Test("inactive keys are not used, revoked keys cannot be activated")
+    func states() async throws {
+        let bench = try await VaultBench()
         let vault = try await bench.setUp()
         let key = try await newKey(vault)
         #expect(try await vault.usableKeys(of: 1).map(\.record) == [key])
@@ -85,9 +85,9 @@ struct VaultTests {
         }
     }
 
-    @Test("a pending key is forgotten when it is not saved in time", arguments: both)
-    func pending(_ place: KeyRecord.Protection) async throws {
-        let bench = try await VaultBench(place)
+    @Test("a pending key is forgotten when it is not saved in time")
+    func pending() async throws {
+        let bench = try await VaultBench()
         let vault = try await bench.setUp()
         let end = bench.clock.now + Vault.pendingTime
         let key = try await vault.makeKey(of: 1, origin: .wallet) { $0.pendingUntil = end }
@@ -145,9 +145,9 @@ struct VaultTests {
         for kind in Vault.recordKinds { #expect(try await store.unreadable(kind) == []) }
     }
 
-    @Test("the last use of a key is counted", arguments: both)
-    func uses(_ place: KeyRecord.Protection) async throws {
-        let bench = try await VaultBench(place)
+    @Test("the last use of a key is counted")
+    func uses() async throws {
+        let bench = try await VaultBench()
         let vault = try await bench.setUp()
         let key = try await newKey(vault)
         #expect(try await vault.lastAuthentication(of: 1) == nil)
@@ -219,9 +219,9 @@ struct VaultTests {
 
     // MARK: Data and limits
 
-    @Test("a key has 32 KiB for its objects, which are deleted with the key", arguments: both)
-    func data(_ place: KeyRecord.Protection) async throws {
-        let bench = try await VaultBench(place)
+    @Test("a key has 32 KiB for its objects, which are deleted with the key")
+    func data() async throws {
+        let bench = try await VaultBench()
         let vault = try await bench.setUp()
         let key = try await newKey(vault)
         let (short, long) = (try #require(DataTag([0x85])), try #require(DataTag([0x9F, 0x31])))
@@ -241,9 +241,9 @@ struct VaultTests {
         #expect(try await vault.dataCount(of: 1) == 0)
     }
 
-    @Test("a user has 32 keys at most, each with 32 KiB", arguments: both)
-    func limit(_ place: KeyRecord.Protection) async throws {
-        let bench = try await VaultBench(place)
+    @Test("a user has 32 keys at most, each with 32 KiB")
+    func limit() async throws {
+        let bench = try await VaultBench()
         let vault = try await bench.setUp()
         _ = try await vault.setUp(2)
         let tag = try #require(DataTag([0x85]))

@@ -155,20 +155,4 @@ struct ClientsTests {
         let third = try server.connect()
         #expect(await third.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN", "INSERT_CARD") != nil)
     }
-
-    @Test("a client beyond the maximum is refused with an error; a disconnection admits a new client")
-    @Loop func maximum() async throws {
-        let server = try await TestServer(limits: .own(2))
-        let (first, second) = (try server.connect(), try server.connect())
-        _ = await (first.exchange(), second.exchange())
-        let third = try server.connect()
-        #expect(await third.next() == #"{"error":"Cannot process request","msg":"INTERNAL_ERROR"}"#)
-        #expect(await third.next() == nil)
-        #expect(server.logged.contains { $0.contains("refused") })
-        #expect(await first.exchange(#"{"cmd":"GET_STATUS"}"#) == [Moment.idle.status])
-        second.close()
-        await server.clients(1)
-        let fourth = try server.connect()
-        #expect(await fourth.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
-    }
 }

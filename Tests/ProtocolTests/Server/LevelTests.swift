@@ -134,41 +134,6 @@ import Wire
         #expect(await fixture.client.exchange() == (level == 3 ? [.simulator(card: .null, keypad: false)] : []))
     }
 
-    @Test("a badly placed card causes PAUSE at level 3 and INSERT_CARD below level 3", arguments: [1, 2, 3])
-    func pause(at level: Int) async throws {
-        _ = await fixture.client.exchange(Self.set(level))
-        let card = VirtualEIDDescription.card {
-            $0.options.faults = Array(repeating: .init(afterAPDU: 11, action: .remove), count: 10)
-        }
-        try await fixture.server.insert(card)
-        _ = try #require(await fixture.client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN"))
-        for _ in 1...9 {
-            _ = try #require(await fixture.client.ask(Fixture.setPIN, "INSERT_CARD"))
-            try await fixture.server.insert()
-            _ = try #require(await fixture.client.next("ENTER_PIN"))
-        }
-        let tenth = await fixture.client.ask(Fixture.setPIN, "PAUSE", "INSERT_CARD")
-        guard level == 3 else {
-            #expect(tenth == #"{"msg":"INSERT_CARD"}"#)
-            return
-        }
-        #expect(tenth == #"{"cause":"BadCardPosition","msg":"PAUSE"}"#)
-        #expect(
-            await fixture.client.ask(#"{"cmd":"CONTINUE"}"#, "INSERT_CARD", "BAD_STATE") == #"{"msg":"INSERT_CARD"}"#
-        )
-        try await fixture.server.insert()
-        _ = try #require(await fixture.client.next("ENTER_PIN"))
-        #expect(await fixture.client.ask(Fixture.setPIN, "ENTER_NEW_PIN", "PAUSE")?["msg"] == .string("ENTER_NEW_PIN"))
-    }
-
-    @Test("setting a level below 3 ends a pause, because CONTINUE is then unknown")
-    func endsPause() async throws {
-        let fixture = try await Fixture(at: .pause)
-        let answers = await fixture.client.exchange(Self.set(2), #"{"cmd":"GET_STATUS"}"#)
-        #expect(answers.first == #"{"current":2,"msg":"API_LEVEL"}"#)
-        #expect(answers.last?["state"] != .string("PAUSE"))
-    }
-
     @Test("a level that is set during a workflow takes effect at once")
     func midWorkflow() async throws {
         let fixture = try await Fixture(at: .enterPIN)

@@ -160,14 +160,14 @@ import VirtualEID
         let server = try await TestServer(moreFeatures: { _ in [marks] })
         let line = #"{"cmd":"MARK","n":1}"#
         let flood = try (0..<100).map { _ in try server.connect(uid: 1001) }
-        for client in flood { await client.send(Array(repeating: line, count: 1000)) }
+        for client in flood { await client.send(Array(repeating: line, count: 300)) }
         // All of this is already in the socket buffers.
         let other = try server.connect(uid: 1002)
         _ = await other.exchange(#"{"cmd":"MARK","n":2}"#)
         let before = marks.taken.firstIndex(of: 2) ?? .max
-        #expect(before < 50_000, "\(before) commands came first")
+        #expect(before < 15_000, "\(before) commands came first")
         for client in flood { _ = await client.exchange() }
-        #expect(marks.taken.count == 100_001)
+        #expect(marks.taken.count == 30_001)
     }
 
     @Test("the log has a limited number of lines about each user, and says how many were left out")

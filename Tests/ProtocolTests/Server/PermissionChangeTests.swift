@@ -10,6 +10,33 @@ import Wire
 
 @testable import Server
 
+/// A command that starts a workflow after a wait, as after a look at a store.
+@Loop private final class WaitingFeature: Feature {
+    private let changes = Changes()
+    private var isWaiting = false
+    private var isOver = false
+
+    nonisolated init() {}
+
+    var commands: [CommandSpec] { [CommandSpec("WAIT", "WAITED", permission: .cards, isForIdle: true, wait)] }
+
+    private func wait(_ call: Call) async throws(Failure) -> Reply {
+        isWaiting = true
+        changes.notify()
+        await changes.wait { isOver }
+        return .workflow("WAIT", announcedBy: WrittenMessage("WAITED")) { _ throws(Failure) in
+            Reply("WAITED") { $0.member("success", true) }
+        }
+    }
+
+    func untilCommand() async { await changes.wait { isWaiting } }
+
+    func end() {
+        isOver = true
+        changes.notify()
+    }
+}
+
 @Suite("Permissions that change while a client is connected", .timeLimit(.minutes(5)))
 @Loop struct PermissionChangeTests {
     /// The rules for the clients of a test.
@@ -48,14 +75,6 @@ import Wire
         #expect(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ACCESS_DENIED", "ENTER_PIN")?["error"] != nil)
         #expect(server.notices.contains { $0.contains("its permissions have changed") })
         #expect(server.notices.contains { $0.contains("CHANGE_PIN ended, Access_Denied") })
-    }
-
-    @Test("a client that has cancelled by itself keeps this reason")
-    func cancelled() async throws {
-        let client = try connect()
-        _ = try #require(await client.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD"))
-        await client.send(#"{"cmd":"CANCEL"}"#)
-        #expect(await client.next("CHANGE_PIN")?["reason"] == .string("User_Cancelled"))
     }
 
     @Test("an authentication ends, and its result says why")
@@ -130,5 +149,30 @@ import Wire
         // The end of the authentication comes first.
         if answer?["error"] == nil { answer = await browser.next("ACTIVATION") }
         #expect(answer?["error"] != nil)
+    }
+
+    @Test("a command that has waited starts no workflow without its permission, or beside that of a browser")
+    func waiting() async throws {
+        for isDenied in [true, false] {
+            let feature = WaitingFeature()
+            let server = try await TestServer(moreFeatures: { _ in [feature] })
+            let rules = Rules()
+            let client = try server.connect(uid: 1001, rules.permissions) { rules.permissions }
+            _ = try #require(await client.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE"))
+            await client.send(#"{"cmd":"WAIT","request":"r"}"#)
+            await feature.untilCommand()
+            if isDenied {
+                rules.permissions = .readers
+                await server.server.evaluatePermissions()
+            } else {
+                let browser = try server.connect(uid: 1001, .activate)
+                let activate = #"{"cmd":"ACTIVATE","tcTokenURL":"https://dienst.example/t"}"#
+                #expect(await browser.ask(activate, "ACTIVATION")?["accepted"] == .bool(true))
+            }
+            feature.end()
+            let answer = await client.next("WAITED", "ACCESS_DENIED", "BAD_STATE")
+            #expect(answer?["msg"] == .string(isDenied ? "ACCESS_DENIED" : "BAD_STATE"))
+            #expect(answer?["request"] == .string("r"))
+        }
     }
 }

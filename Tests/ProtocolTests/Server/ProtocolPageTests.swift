@@ -66,18 +66,24 @@ struct ProtocolPageTests {
         }
     }
 
-    /// The commands of every feature of the daemon.
-    @Loop static func specs() async throws -> [String: CommandSpec] {
+    /// A server with every feature of the daemon, and without readers and a store.
+    @Loop static func server(
+        _ mpin: MPinConfiguration = MPinConfiguration(userAgent: "badged/test")
+    ) async throws -> TestServer {
         let store = StateStore { () throws(Failure) -> Store? in nil }
-        let server = try await TestServer(readers: 0) { registry in
+        return try await TestServer(readers: 0) { registry in
             let wallet = WalletFeature(registry, store)
             return [
-                wallet, MPinFeature(store, MPinConfiguration(userAgent: "badged/test"), cards: wallet),
+                wallet, MPinFeature(store, mpin, cards: wallet),
                 KeyFeature(Vault(store), IssuerSettings()), CredentialFeature(registry, PKOCSite(), []),
                 DocumentFeature(registry, DocumentAnchorFolder("/nonexistent", warn: { _ in })), RemoteFeature(),
             ]
         }
-        return Dictionary(uniqueKeysWithValues: server.server.specs.map { ($0.name, $0) })
+    }
+
+    /// The commands of every feature of the daemon.
+    @Loop static func specs() async throws -> [String: CommandSpec] {
+        Dictionary(uniqueKeysWithValues: try await server().server.specs.map { ($0.name, $0) })
     }
 
     @Test("each command has a row, with its permissions and its lowest API level")
@@ -99,6 +105,30 @@ struct ProtocolPageTests {
             }
         }
         #expect(Set(specs.keys).subtracting(found).sorted() == [], "commands without a row")
+    }
+
+    @Test("each command is in the README of a feature, and the paths in it exist")
+    @Loop func readmes() async throws {
+        let root = testsFolder.deletingLastPathComponent()
+        let folder = root.appending(path: "Sources/Features")
+        var named: Set<String> = []
+        for feature in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            let readme = folder.appending(path: feature).appending(path: "README.md")
+            guard let text = try? String(contentsOf: readme, encoding: .utf8) else { continue }
+            for word in Row.quoted(text) {
+                named.insert(word)
+                guard word.hasPrefix("Sources/") || word.hasPrefix("Tests/") else { continue }
+                let path = root.appending(path: word.prefix { $0 != " " }).path
+                #expect(
+                    ["", ".swift"].contains { FileManager.default.fileExists(atPath: path + $0) },
+                    "\(feature): \(word)"
+                )
+            }
+        }
+        let core = Set(rows.filter { $0.page == "protocol.md" }.flatMap { $0.names("Command") })
+        let missing = Set(try await Self.specs().keys).subtracting(core).subtracting(named)
+        // Their README names them by their prefix.
+        #expect(missing.filter { !$0.hasPrefix("MPIN_") }.sorted() == [], "commands in no README")
     }
 
     @Test("the answer of each command has a row")

@@ -8,7 +8,6 @@ import DoorTestSupport
 import Foundation
 import Scanners
 import Store
-import Synchronization
 import TestSupport
 import Testing
 import Text
@@ -21,23 +20,18 @@ import Vault
     private static let location = [UInt8](repeating: 0x10, count: 16)
     private static let address = DeviceAddress(bits: 0xC000_0000_0001, isRandom: true)
 
-    /// Seconds since 1970, which the test sets.
-    private final class Time: Sendable {
-        let now = Mutex(1_800_000_000)
-    }
-
     private let vault: Vault
     private let credentials: VaultCredentials
-    private let time = Time()
+    private let time = TestTime()
     private let scanner = ScriptedScanner()
     private let clock = ManualClock()
     private let connector = ModelConnector(ModelReader(signer: siteScalar))
 
     init() async throws {
-        let folder = NSTemporaryDirectory() + "badged-doors-\(UUID().uuidString)"
+        let folder = try TemporaryFolder()
         vault = Vault(
-            StateStore { () throws(Failure) in try Store(folder: folder) },
-            now: { [time] in time.now.withLock(\.self) }
+            StateStore { () throws(Failure) in try Store(folder: folder.path + "/state") },
+            now: { [time] in time.now }
         )
         credentials = VaultCredentials(vault)
         for uid: UInt32 in [1000, 1001] { _ = try await vault.setUp(uid) }
@@ -102,18 +96,18 @@ import Vault
 
     @Test("an inactive, a revoked, a pending and an expired key open nothing")
     func notUsable() async throws {
-        let key = try await newKey(1000, until: time.now.withLock(\.self) + 60)
+        let key = try await newKey(1000, until: time.now + 60)
         #expect(try await ids(1000) == [key.id])
         _ = try await vault.activate(key.id, false, of: 1000)
         #expect(try await ids(1000) == [])
         #expect(try await open(1000, key: key.id) == "keyNotFound")
         _ = try await vault.activate(key.id, true, of: 1000)
-        time.now.withLock { $0 += 59 }
+        time.advance(59)
         #expect(try await ids(1000) == [key.id])
-        time.now.withLock { $0 += 1 }
+        time.advance(1)
         #expect(try await ids(1000) == [])
         #expect(try await open(1000) == "keyNotFound")
-        let end = time.now.withLock(\.self) + 3600
+        let end = time.now + 3600
         for change in [{ $0.isRevoked = true }, { $0.pendingUntil = end }] as [@Sendable (inout KeyRecord) -> Void] {
             let bad = try await newKey(1000)
             _ = try await vault.change(bad.id, of: 1000) { key in

@@ -93,11 +93,25 @@ struct ArgumentsTests {
     }
 
     @Test(
+        "a hash has 64 hexadecimal digits",
+        arguments: [
+            (String(repeating: "aB", count: 32), nil),
+            (String(repeating: "ab", count: 31), "x must be 64 hexadecimal digits"),
+            (String(repeating: "g", count: 64), "x must be 64 hexadecimal digits"),
+        ]
+    )
+    func hash(digits: String, expected: String?) throws {
+        let found = try error(#"{"x":"\#(digits)"}"#) { arguments throws(Failure) in _ = try arguments.hash("x") }
+        #expect(found == expected)
+    }
+
+    @Test(
         "a secret has the same wording, and its value is in no error",
         arguments: [
             (#"{"x":"123456"}"#, nil), (#"{"x":"654321"}"#, "x must be six digits"),
             (#"{"x":6}"#, "x must be six digits"),
             (#"{}"#, "x is missing: it must be six digits"),
+            (#"{"x":null}"#, "x is missing: it must be six digits"),
         ]
     )
     func secret(line: String, expected: String?) throws {

@@ -11,6 +11,9 @@ import Testing
 
 @Suite("Input of the NFC driver", .timeLimit(.minutes(5)))
 struct NFCInputTests {
+    @Test("libnfc gets the functions that replace those of libusb")
+    func replacements() throws { try NFCLibrary.checkReplacements() }
+
     @Test(
         "connection strings of libnfc are parsed",
         arguments: [
@@ -79,8 +82,8 @@ struct NFCInputTests {
 
     @Test("USB devices are found with the driver that uses them, and the advice names it")
     func usb() throws {
-        let root = FileManager.default.temporaryDirectory.appending(path: "badged-usb-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: root) }
+        let temporary = try TemporaryFolder()
+        let root = URL(filePath: temporary.path)
         func device(_ name: String, _ ids: (String, String), interface: String, driver: String?) throws {
             let folder = root.appending(path: name), inner = root.appending(path: name + ":1.0")
             for folder in [folder, inner] {

@@ -101,14 +101,10 @@ struct NFCProgramTests {
         ]
     )
     func sources(file: String, text: String, namesDevice: Bool) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "badged-nfc-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try FileManager.default.createDirectory(
-            at: folder.appending(path: "devices.d"),
-            withIntermediateDirectories: true
-        )
+        let folder = try TemporaryFolder()
+        mkdir(folder.path + "/devices.d", 0o755)
         #expect(!DeviceSources.libnfcNamesDevice(folder: folder.path))
-        try Data(text.utf8).write(to: folder.appending(path: file))
+        try folder.write(file, text.utf8)
         #expect(DeviceSources.libnfcNamesDevice(folder: folder.path) == namesDevice)
     }
 }

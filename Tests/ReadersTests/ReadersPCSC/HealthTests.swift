@@ -15,6 +15,7 @@ struct HealthTests {
             (.refused, "pcscd", "systemctl restart pcscd.socket pcscd"),
             (.versionMismatch, "pcscd", "same release"),
             (.hungUp, "pcscd", "journalctl -u pcscd"),
+            (.noResources, "pcscd", "inotify"),
             (.other(.noMemory), "pcscd", "0x80100006"),
             (.denied, "pcscdAccess", "org.debian.pcsc-lite.access_pcsc"),
         ]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ReadersPCSC
@@ -128,16 +129,8 @@ private final class Listener {
 
     init?(_ path: String, listens: Bool = true) {
         self.path = path
-        fd = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8).prefix(100)) }
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard code == 0 else { return nil }
+        guard let fd = try? UnixSocket.bind(to: path) else { return nil }
+        self.fd = fd
         if listens { listen() }
     }
 

@@ -75,7 +75,9 @@ struct CertificateChainTests {
     )
     func noChain(names: [String], anchors: [String]) throws {
         let anchors = TrustAnchors(test: try anchors.map(Fixtures.certificate))
-        #expect(throws: TrustAnchors.Refusal.noChain) { try anchors.verify(Fixtures.pool(names), on: Fixtures.day()) }
+        #expect(throws: TrustAnchors.ChainFault.noChain) {
+            try anchors.verify(Fixtures.pool(names), on: Fixtures.day())
+        }
     }
 
     @Test("a chain with one wrong signature is refused", arguments: ["terminal", "dv-next", "link"])
@@ -89,7 +91,7 @@ struct CertificateChainTests {
         }
         let pool = CVCertificatePool(terminal: try forged("terminal"), try ["link", "dv-next"].map(forged))
         let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
-        #expect(throws: TrustAnchors.Refusal.signature) { try anchors.verify(pool, on: Fixtures.day()) }
+        #expect(throws: TrustAnchors.ChainFault.signature) { try anchors.verify(pool, on: Fixtures.day()) }
     }
 
     @Test(
@@ -106,7 +108,7 @@ struct CertificateChainTests {
         let pool = CVCertificatePool(terminal: terminal, [decoy, other])
         #expect(pool.chain(startingAt: Self.first) == nil)
         let anchors = TrustAnchors(test: [try Fixtures.certificate("cvca")])
-        #expect(throws: TrustAnchors.Refusal.noChain) { try anchors.verify(pool, on: CertificateRecipe.today) }
+        #expect(throws: TrustAnchors.ChainFault.noChain) { try anchors.verify(pool, on: CertificateRecipe.today) }
         let genuine = CVCertificatePool(terminal: terminal, [decoy, other, try Fixtures.certificate("dv")])
         #expect(try anchors.verify(genuine, on: CertificateRecipe.today).chain.count == 2)
     }
@@ -125,8 +127,8 @@ struct CertificateChainTests {
         #expect((to.month, to.day) == (12, 31))
         #expect(throws: Never.self) { try verify(from.year, 1, 1) }
         #expect(throws: Never.self) { try verify(to.year, 12, 31) }
-        #expect(throws: TrustAnchors.Refusal.expired) { try verify(from.year - 1, 12, 31) }
-        #expect(throws: TrustAnchors.Refusal.expired) { try verify(to.year + 1, 1, 1) }
+        #expect(throws: TrustAnchors.ChainFault.expired) { try verify(from.year - 1, 12, 31) }
+        #expect(throws: TrustAnchors.ChainFault.expired) { try verify(to.year + 1, 1, 1) }
         _ = try anchors.verify(pool, on: nil)
     }
 

@@ -29,9 +29,9 @@ struct ConnectionTests {
         ) throws {
             var profile = TLSProfile(certificate: certificate)
             (profile.ciphers, profile.usesPSK) = (suites, usesPSK)
-            context = try TLSContext(profile, try TLSCertificates(host: "localhost")) { _ in nil }
+            context = try TLSContext(profile, try TLSCertificates()) { _ in nil }
             try change(context.pointer)
-            listener = try Listener(port: 0, .tls(context, answer, failed: { _ in }))
+            listener = try Listener(.tls(context, answer))
         }
 
         deinit { listener.close() }

@@ -43,10 +43,7 @@ struct FaultTests {
     @Test(
         "unusual behaviour that is allowed does not end the dialogue",
         arguments: [
-            [:], ["mode": "attached"], ["mode": "attached", "keepalive": "0"], ["init": "1"], ["additional": "1"],
-            ["chain": "link"], ["reverse": "1", "cvca": "1"], ["fault": "tctoken-redirect"],
-            ["fault": "tctoken-redirect-relative"], ["fault": "refresh-relative"], ["fault": "start-relates"],
-            ["fault": "eac2-xy-only"], ["fault": "eac2-other-at"], ["fault": "eac2-old-at"],
+            ["fault": "tctoken-redirect-relative"], ["fault": "start-relates"],
             ["fault": "tctoken-empty-parameters", "mode": "attached"],
         ]
     )

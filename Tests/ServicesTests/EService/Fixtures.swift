@@ -54,7 +54,7 @@ extension PAOSMessage {
 }
 
 extension TcToken {
-    init(_ document: [UInt8], allowsHTTP: Bool = false) throws(Refusal) {
+    init(_ document: [UInt8], allowsHTTP: Bool = false) throws(InvalidTcToken) {
         let root = Result { () throws(Malformed) in try XMLReader.read(document, maximumLength: Self.maximumLength) }
         try self.init(root, allowsHTTP: allowsHTTP)
     }

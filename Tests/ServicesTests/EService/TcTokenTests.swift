@@ -68,7 +68,7 @@ struct TcTokenTests {
         #expect {
             try TcToken(Self.document([name: value]))
         } throws: { error in
-            let refusal = error as? TcToken.Refusal
+            let refusal = error as? InvalidTcToken
             return refusal?.refreshAddress?.text == "https://service.example/done?s=1"
                 && refusal?.communicationErrorAddress?.text == "https://service.example/bad"
         }
@@ -80,7 +80,7 @@ struct TcTokenTests {
             #expect {
                 try TcToken(Self.document(["RefreshAddress": value]))
             } throws: { error in
-                let refusal = error as? TcToken.Refusal
+                let refusal = error as? InvalidTcToken
                 return refusal?.refreshAddress == nil && refusal?.communicationErrorAddress != nil
             }
         }
@@ -92,7 +92,7 @@ struct TcTokenTests {
             try TcToken(Self.document(["RefreshAddress": "http://localhost/r"]), allowsHTTP: true).refreshAddress
                 .isSecure == false
         )
-        #expect(throws: TcToken.Refusal.self) {
+        #expect(throws: InvalidTcToken.self) {
             try TcToken(Self.document(["ServerAddress": "http://localhost/paos"]), allowsHTTP: true)
         }
     }
@@ -100,13 +100,13 @@ struct TcTokenTests {
     @Test("a token with a repeated element is refused")
     func duplicates() {
         for extra in ["<Binding>urn:liberty:paos:2006-08</Binding>", "<PathSecurity-Parameters/>"] {
-            #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document(extra: extra)) }
+            #expect(throws: InvalidTcToken.self) { try TcToken(Self.document(extra: extra)) }
         }
     }
 
     @Test("a token of more than 64 KiB is refused")
     func tooLarge() {
         let blanks = [UInt8](repeating: 0x20, count: TcToken.maximumLength)
-        #expect(throws: TcToken.Refusal.self) { try TcToken(Self.document() + blanks) }
+        #expect(throws: InvalidTcToken.self) { try TcToken(Self.document() + blanks) }
     }
 }

@@ -73,16 +73,15 @@ final class TestProxy: Sendable {
 
     private static func readRequest(_ client: Int32) -> String? {
         var bytes: [UInt8] = []
-        var byte: UInt8 = 0
         while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
-            guard bytes.count < 16_384, recv(client, &byte, 1, 0) == 1 else { return nil }
-            bytes.append(byte)
+            guard bytes.count < 16_384, let byte = BlockingSocket.receive(1, from: client) else { return nil }
+            bytes += byte
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func send(_ descriptor: Int32, _ bytes: [UInt8]) {
-        _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        BlockingSocket.send(bytes, to: descriptor)
     }
 
     /// Connects to the port that the client names, on loopback, and copies in both directions.
@@ -98,11 +97,7 @@ final class TestProxy: Sendable {
     }
 
     private static func copy(from source: Int32, to target: Int32) {
-        var buffer = [UInt8](repeating: 0, count: 16_384)
-        while true {
-            let count = recv(source, &buffer, buffer.count, 0)
-            guard count > 0, Glibc.send(target, buffer, count, Int32(MSG_NOSIGNAL)) == count else { break }
-        }
+        while let part = BlockingSocket.receive(from: source), BlockingSocket.send(part, to: target) {}
         shutdown(source, Int32(SHUT_RDWR))
         shutdown(target, Int32(SHUT_RDWR))
     }

@@ -263,17 +263,7 @@ import Text
 
     /// A socket that listens at an address, on a port that the kernel chooses.
     nonisolated private static func listener(_ host: UInt32) -> Int32 {
-        let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = host.bigEndian
-        withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        _ = Glibc.listen(made, 1)
-        return made
+        (try? LoopbackSocket.listen(host: host))?.descriptor ?? -1
     }
 
     @Test("each user has a share of the runs, and root has its own")

@@ -3,7 +3,6 @@ import CLinux
 import Dispatch
 import Glibc
 import HTTP
-import Host
 import RemoteIFD
 import Synchronization
 import TestSupport
@@ -61,9 +60,7 @@ final class StandIn: Sendable {
     private init(serving body: @escaping @Sendable (Int32) -> Void) throws {
         folder = try TemporaryFolder()
         let path = "\(folder.path)/network.sock"
-        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        let isBound = UnixAddress(path: path)?.withPointer { bind(listener, $0, $1) == 0 }
-        try #require(isBound == true && listen(listener, 16) == 0)
+        let listener = try UnixSocket.listen(on: path)
         network = Network(socket: path)
         DispatchQueue(label: "stand-in").async {
             while true {
@@ -78,18 +75,15 @@ final class StandIn: Sendable {
     }
 
     private static func message(_ client: Int32) -> [UInt8]? {
-        receive(client, 4).flatMap { receive(client, $0.reduce(0) { $0 << 8 | Int($1) }) }
+        BlockingSocket.receive(4, from: client).flatMap { length in
+            BlockingSocket.receive(length.reduce(0) { $0 << 8 | Int($1) }, from: client)
+        }
     }
 
     /// - Returns: false at the end.
     private static func send(_ answer: Answer, _ client: Int32) -> Bool {
         guard case .bytes(let bytes) = answer else { return false }
-        return Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
-    }
-
-    private static func receive(_ client: Int32, _ count: Int) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        return recv(client, &bytes, count, Int32(MSG_WAITALL)) == count ? bytes : nil
+        return BlockingSocket.send(bytes, to: client)
     }
 
     static func framed(_ message: [UInt8]) -> Answer {

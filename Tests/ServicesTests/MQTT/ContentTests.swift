@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Concurrency
 import Credentials
 import Host
 import Secrets
+import TestSupport
 import Testing
 import Text
 
@@ -83,6 +85,37 @@ struct ContentTests {
         #expect(JSON.object(members)["durationMs"]?.int == 900)
     }
 
+    @Test("a command that badged refuses is a failed check, with the reason and the advice of the refusal")
+    @Loop func refusedCommand() async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_INFO", #"{"msg":"INFO","VersionInfo":{"Name":"badged","Implementation-Version":"1"}}"#)
+            peer.answer("GET_METRICS", #"{"msg":"METRICS","metrics":[]}"#)
+            peer.answer("START_CREDENTIALS", #"{"msg":"ACCESS_DENIED","error":"START_CREDENTIALS"}"#)
+            peer.answer("GET_HEALTH", #"{"msg":"HEALTH","checks":[]}"#)
+        }
+        var configuration = MQTTConfiguration()
+        (configuration.socket, configuration.credentials) = (peer.path, .hashed)
+        let (mailbox, changes) = (try EventMailbox(), Changes())
+        var checks: [JSON] = []
+        let registration = try Loop.watch(mailbox.descriptor, .read) { _ in
+            for case .document(.health, let members, _) in mailbox.take() {
+                checks = JSON.object(members)["checks"]?.array ?? []
+            }
+            changes.notify()
+        }
+        let watch = DaemonWatch(configuration, Self.content(.hashed), mailbox)
+        let watching = Task { await watch.watch() }
+        await changes.wait { checks.count == 2 }
+        watching.cancel()
+        registration.cancel()
+        let refusal = ClientError.accessDenied(command: "START_CREDENTIALS")
+        let advice = refusal.advice
+        #expect(
+            checks.last
+                == EventContent.check("mqtt START_CREDENTIALS", isOK: false, cause: refusal.text, advice: advice)
+        )
+    }
+
     @Test("a reader has no counter of its card")
     func reader() throws {
         let line =
@@ -125,6 +158,20 @@ struct MQTTConfigurationTests {
     func wrong(line: String) {
         let (_, errors) = Self.read("[broker]\n\(line)\n")
         #expect(errors.count == 1 && errors[0].message.hasPrefix("m.conf, line 2: ") && errors[0].exitCode == 78)
+    }
+
+    @Test(
+        "without TLS the broker is this computer",
+        arguments: [
+            ("127.0.0.1", true), ("127.example.org", false), ("127.1", false), ("10.0.0.1", false),
+        ]
+    )
+    func plain(host: String, isAllowed: Bool) throws {
+        let folder = try TemporaryFolder()
+        try folder.write("m.conf", Array("[broker]\nurl = mqtt://\(host)\n[publish]\nhost = box\n".utf8))
+        var errors: [StartError] = []
+        _ = MQTTConfiguration(path: folder.path + "/m.conf", errors: &errors)
+        #expect(errors.map(\.hint) == (isAllowed ? [] : ["use mqtts://HOST:PORT, or write plain = yes below [broker]"]))
     }
 
     @Test(

@@ -6,19 +6,13 @@ import Text
 
 @testable import MQTT
 
-/// A folder for a queue.
-private final class Folder {
-    let url = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-    var path: String { url.path }
+extension TemporaryFolder {
+    fileprivate var url: URL { URL(filePath: path) }
 
-    init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
-    func queue(limit: Int = 100) throws -> EventQueue { try EventQueue(folder: path, limit: limit) }
+    fileprivate func queue(limit: Int = 100) throws -> EventStore { try EventStore(folder: path, limit: limit) }
 }
 
-extension EventQueue {
+extension EventStore {
     /// Appends events whose payload is their number, and the reasons of their gaps.
     @discardableResult
     fileprivate func add(_ count: Int, to stream: EventStream = .credential, run: Int = 1, padding: Int = 0) -> Bool {
@@ -51,9 +45,9 @@ extension EventQueue {
 
 @Suite("The queue of badged-mqtt", .timeLimit(.minutes(5)))
 struct QueueTests {
-    private let folder: Folder
+    private let folder: TemporaryFolder
 
-    init() throws { folder = try Folder() }
+    init() throws { folder = try TemporaryFolder() }
 
     @Test("numbers go on after a restart, each stream by itself, and the epoch stays")
     func restart() throws {
@@ -86,7 +80,7 @@ struct QueueTests {
 
     @Test("a full queue drops the oldest, and the events that are left tell of all that went")
     func full() throws {
-        let queue = try Folder().queue(limit: 20)
+        let queue = try TemporaryFolder().queue(limit: 20)
         queue.add(1)
         queue.add(Gap(reason: .daemonAway, since: 1, until: 2), to: .credential)
         queue.add(24)
@@ -118,7 +112,7 @@ struct QueueTests {
     @Test("an older copy of the file, a log that is cut or a file that is gone never give out a number again")
     func older() throws {
         for suffixes in [["", "-wal"], ["-wal"], [""]] {
-            let (folder, copy) = (try Folder(), try Folder())
+            let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
             var epoch = ""
             do {
                 let queue = try folder.queue()

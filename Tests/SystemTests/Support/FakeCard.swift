@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
-import Glibc
+import Foundation
 import Synchronization
 
 /// The reaction of a fake card to a command.
@@ -61,7 +61,7 @@ final class VPCDCard: Sendable {
         guard let stream = Stream.connect(port: port) else { return false }
         clinux_tcp_nodelay(stream.fd)
         state.withLock { $0.stream = stream }
-        thread { [weak self] in
+        Thread.detachNewThread { [weak self] in
             while let message = Self.receive(stream), let self, self.serve(message, stream) {}
             stream.hangUp()
             stream.close()

@@ -61,7 +61,7 @@ final class PCSCD: Sendable {
         )
         let (ended, continuation) = AsyncStream.makeStream(of: Void.self)
         self.ended = ended
-        thread { [self] in
+        Thread.detachNewThread { [self] in
             waitpid(process, nil, 0)
             hasEnded.withLock { $0 = true }
             continuation.finish()

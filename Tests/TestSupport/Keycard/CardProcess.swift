@@ -21,18 +21,8 @@ package final class CardProcess: Sendable {
     /// Connects to the process at `path`.
     package init() throws {
         guard let path = Self.path else { throw Refused(description: "BADGED_CARD_PROCESS is not set") }
-        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        self.socket = socket
+        socket = try UnixSocket.connect(to: path)
         input = Mutex([])
-        guard code == 0 else { throw Refused(description: "no card process at \(path)") }
     }
 
     deinit { close(socket) }
@@ -41,15 +31,12 @@ package final class CardProcess: Sendable {
     @discardableResult
     package func ask(_ line: String) throws -> String {
         let answer = try input.withLock { input in
-            let bytes = Array((line + "\n").utf8)
-            guard send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
-                throw Refused(description: "the card process has ended")
-            }
+            BlockingSocket.send((line + "\n").utf8, to: socket)
             while !input.contains(0x0A) {
-                var part = [UInt8](repeating: 0, count: 65_536)
-                let count = recv(socket, &part, part.count, 0)
-                guard count > 0 else { throw Refused(description: "the card process has ended") }
-                input += part.prefix(count)
+                guard let part = BlockingSocket.receive(from: socket) else {
+                    throw Refused(description: "the card process has ended")
+                }
+                input += part
             }
             let end = input.firstIndex(of: 0x0A) ?? input.endIndex
             defer { input.removeSubrange(...end) }

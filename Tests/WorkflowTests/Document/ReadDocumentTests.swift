@@ -48,14 +48,12 @@ private let zoneLines =
     }
 
     /// Writes certificates of the catalogue into a folder, as the administrator does.
-    static func folder(_ names: [String] = ["csca-1-rsa", "csca-2-brainpool", "csca-3-pss"]) throws -> String {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "csca-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    static func folder(_ names: [String] = ["csca-1-rsa", "csca-2-brainpool", "csca-3-pss"]) throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
         for name in names {
-            let content = try #require(blob(catalogue["pki"]?["\(name).cer"]))
-            try Data(content).write(to: folder.appending(path: "\(name).cer"))
+            try folder.write("\(name).cer", try #require(blob(catalogue["pki"]?["\(name).cer"])))
         }
-        return folder.path
+        return folder
     }
 
     /// What the test lets happen to the commands of a reading.
@@ -113,6 +111,7 @@ private let zoneLines =
         let server: TestServer
         let client: TestClient
         let script = Script()
+        private let folder: TemporaryFolder
 
         init(
             _ name: String,
@@ -126,8 +125,9 @@ private let zoneLines =
             var description = try ReadDocumentTests.description(name)
             change(&description)
             let card = try description.makeCard()
-            let folder = DocumentAnchorFolder(
-                try ReadDocumentTests.folder(authorities),
+            folder = try ReadDocumentTests.folder(authorities)
+            let anchors = DocumentAnchorFolder(
+                folder.path,
                 requiresRevocationList: requiresRevocationList,
                 warn: { _ in }
             )
@@ -139,7 +139,7 @@ private let zoneLines =
                 readers: 0,
                 backends: [backend],
                 permissions: permissions,
-                moreFeatures: { [DocumentFeature($0, folder, time: { ReadDocumentTests.time })] }
+                moreFeatures: { [DocumentFeature($0, anchors, time: { ReadDocumentTests.time })] }
             )
             backend.add(ReaderDescription(name: "Desk"))
             await server.ready(["Desk"])
@@ -317,6 +317,14 @@ private let zoneLines =
         #expect(answer?["message"]?.string?.contains("654321") == false)
         let status = await fixture.client.answer(to: #"{"cmd":"GET_STATUS"}"#)
         #expect(status?["workflow"] == .null)
+    }
+
+    @Test("null counts as missing", arguments: [#""mrz":null"#, #""can":null"#, #""mrz":null,"can":null"#])
+    func null(members: String) async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        await fixture.client.send(#"{"cmd":"RUN_READ_DOCUMENT",\#(members)}"#)
+        #expect(await fixture.client.next("ENTER_MRZ", "DOCUMENT")?["msg"] == .string("DOCUMENT"))
+        #expect(await fixture.client.next("INSERT_CARD", "ENTER_MRZ", "DOCUMENT")?["success"] == nil)
     }
 
     // MARK: Cards

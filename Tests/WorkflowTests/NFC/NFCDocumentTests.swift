@@ -21,15 +21,12 @@ struct NFCDocumentTests {
     )
     @Loop func read(name: String, technology: PICC.Technology, access: String, format: String) async throws {
         let board = try EmulatedPN532()
-        let folder = DocumentAnchorFolder(
-            try ReadDocumentTests.folder(),
-            requiresRevocationList: false,
-            warn: { _ in }
-        )
+        let folder = try ReadDocumentTests.folder()
+        let anchors = DocumentAnchorFolder(folder.path, requiresRevocationList: false, warn: { _ in })
         let server = try await TestServer(
             readers: 0,
             backends: [NFCBackend(devices: [board.connection])],
-            moreFeatures: { [DocumentFeature($0, folder, time: { ReadDocumentTests.time })] }
+            moreFeatures: { [DocumentFeature($0, anchors, time: { ReadDocumentTests.time })] }
         )
         await server.ready(["pn532_uart:\(board.path)"])
         let client = try server.connect()

@@ -58,7 +58,7 @@ struct NFCFaultMatrixTests {
     /// The number of exchanges in a dialogue without a fault, with and without those of the identification before it.
     @Loop private static func length(_ technology: PICC.Technology, tries: Int) async throws -> (all: Int, before: Int)
     {
-        let fixture = try await NFCFixture(technology, .card { $0.retryCounter = tries })
+        let fixture = try await NFCFixture(technology, .quick { $0.retryCounter = tries })
         try await fixture.insertAndWait()
         let before = fixture.field.exchanges
         let outcome = try await run(fixture)
@@ -75,7 +75,7 @@ struct NFCFaultMatrixTests {
             let step = FullTables.areWanted ? 1 : 3
             for index in stride(from: before + (technology == .a ? 0 : 1), to: all - 1, by: step) {
                 let fault = Self.harmless[index % Self.harmless.count]
-                let fixture = try await NFCFixture(technology, .card { $0.retryCounter = tries })
+                let fixture = try await NFCFixture(technology, .quick { $0.retryCounter = tries })
                 try await fixture.insertAndWait()
                 fixture.field.plan([index: fault])
                 let outcome = try await Self.run(fixture)
@@ -96,7 +96,7 @@ struct NFCFaultMatrixTests {
             for (number, fault) in Self.harmful.enumerated() {
                 // Without the full table each exchange has one fault.
                 guard FullTables.areWanted || index % Self.harmful.count == number else { continue }
-                let fixture = try await NFCFixture(.a)
+                let fixture = try await NFCFixture(.a, .quick())
                 try await fixture.insertAndWait()
                 fixture.field.plan([index: fault])
                 let outcome = try await Self.run(fixture)

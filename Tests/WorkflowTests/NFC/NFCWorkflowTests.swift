@@ -51,65 +51,6 @@ import VirtualEID
         #expect(await client.next("ENTER_PIN") != nil)
     }
 
-    @Test("wrong PINs lead to the CAN and then to the PUK, which unblocks the PIN")
-    func ladder() async throws {
-        let user = try await fixture.userWithCard()
-        try await user.play(
-            """
-            \(Script.askedPINAtOnce)
-            \(Script.wrongPIN(left: 2))
-            > SET_PIN 000000
-            < READER 1
-            < ENTER_CAN 1
-            > SET_CAN 111111
-            < ENTER_CAN 1
-            > SET_CAN 500540
-            < ENTER_PIN 1
-            > SET_PIN 000000
-            < READER 0
-            < ENTER_PUK 0
-            > SET_PUK 0000000000
-            < ENTER_PUK 0
-            > SET_PUK 9876543210
-            \(Script.asksPIN())
-            \(Script.rightPIN)
-            \(Script.changedInPlace)
-            """
-        )
-        #expect(await fixture.hasPIN("654321"))
-        #expect(await fixture.card.eidState?.pukCounter == 9)
-    }
-
-    @Test("a transport PIN, a deactivated PIN and a used-up PUK are reported as with every other reader")
-    func otherCards() async throws {
-        let transport = try await NFCFixture(.a, .card { $0.transportPIN = SecretBox(Secret("12345".utf8)) })
-        var user = try await transport.userWithCard()
-        try await user.play(
-            """
-            \(Script.askedPINAtOnce)
-            > SET_PIN 12345
-            < ENTER_NEW_PIN 3
-            \(Script.changedInPlace)
-            """
-        )
-        let deactivated = try await NFCFixture(.b, .card { $0.deactivated = true })
-        user = try await deactivated.userWithCard()
-        try await user.play(
-            "> RUN_CHANGE_PIN\n< CHANGE_PIN\n< INSERT_CARD deactivated\n\(Script.cancelledInPlace)"
-        )
-        let usedUp = try await NFCFixture(.a, .card { ($0.retryCounter, $0.pukCounter) = (0, 0) })
-        user = try await usedUp.userWithCard()
-        try await user.play(
-            """
-            \(Script.begun)
-            < ENTER_PUK 0
-            > SET_PUK 9876543210
-            < READER 0 inoperative
-            < CHANGE_PIN false Establish_Pace_Channel_Puk_Inoperative
-            """
-        )
-    }
-
     @Test("CANCEL and a disconnected client leave the card without a channel and the reader free")
     func cancelled() async throws {
         let gone = try await fixture.userWithCard()
@@ -139,28 +80,6 @@ import VirtualEID
         fixture.insert()
         try await user.play("< READER 3\n< ENTER_PIN 3\n\(Script.cancelledInPlace)")
         #expect(await fixture.card.eidState?.judgedPINs == 0)
-    }
-
-    @Test("ten losses of power during PACE lead to PAUSE, and CONTINUE resumes the dialogue")
-    func badPosition() async throws {
-        let user = try await fixture.userWithCard()
-        try await user.play("> RUN_CHANGE_PIN\n< CHANGE_PIN")
-        // A busy machine can make the driver take a lost card for a removed one.
-        let removal = "<? READER -\n<? INSERT_CARD\n<? READER 3\n"
-        for _ in 1...10 {
-            try await user.play(removal + "< ENTER_PIN 3")
-            // The second block is a command of PACE.
-            fixture.field.plan(.powerLost, afterBlocks: 1)
-            try await user.play("> SET_PIN 123456")
-        }
-        try await user.play(
-            removal + "< PAUSE BadCardPosition\n> CONTINUE\n" + removal + """
-                < ENTER_PIN 3
-                \(Script.rightPIN)
-                \(Script.changedInPlace)
-                """
-        )
-        #expect(await fixture.card.eidState?.retryCounter == 3)
     }
 
     @Test("an unknown card is reported, and the next eID card is used")

@@ -51,8 +51,7 @@ struct Dialogue: Sendable {
         }
     }
 
-    /// Returns the card with PACE on NIST P-256, which libcrypto computes much faster than brainpoolP256r1. This halves
-    /// the time of the matrix.
+    /// Returns the card with PACE on NIST P-256, which halves the time of the matrices.
     func quickCard(_ faults: [VirtualCardFault] = []) -> VirtualEIDDescription {
         var card = card(faults)
         card.files = Self.quickFiles
@@ -62,19 +61,9 @@ struct Dialogue: Sendable {
 
     private static let quickFiles: [VirtualEIDDescription.File] =
         DefaultCard.dataGroups.map { .init(fileID: $0.fileID, shortFileID: $0.shortFileID, content: hex($0.content)) }
-        + [.init(fileID: 0x011C, shortFileID: 0x1C, content: cardAccess)]
+        + [VirtualEIDDescription.quickCardAccess]
 
     private static let chipAuthenticationKey = hex(DefaultCard.keys.first { $0.id == 41 }?.content ?? "")
-
-    /// The default card's EF.CardAccess with PACE on standardized domain parameters 12.
-    private static let cardAccess = hex(
-        """
-        3181C2300D060804007F00070202020201023012060A04007F000702020302020201020201293012060A04007F0007020204\
-        020202010202010C301C060904007F000702020302300C060704007F0007010202010D020129302B060804007F0007020206\
-        161F68747470733A2F2F6261646765642E6578616D706C652F63617264696E666F303E060804007F00070202083132301206\
-        0A04007F0007020203020202010202012D301C060904007F000702020302300C060704007F0007010202010D02012D
-        """
-    )
 
     /// Returns the card with a fault as the `card` object of SET_CARD.
     func json(_ fault: Fault, at index: Int) -> String {

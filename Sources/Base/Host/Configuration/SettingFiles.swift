@@ -72,19 +72,11 @@ package struct SettingFiles: Sendable, Equatable {
 
     /// The names that end with `.conf` and do not begin with a dot, by their bytes. A missing folder has none.
     private static func names(in folder: String, _ errors: inout [StartError]) -> [String] {
-        guard let stream = opendir(folder) else {
+        guard let names = Folder.names(in: folder, where: { $0.hasSuffix(".conf") && !$0.hasPrefix(".") }) else {
             if errno != ENOENT {
                 errors.append(.inConfiguration("cannot read \(folder): \(errorText())", hint: "chmod a+rx \(folder)"))
             }
             return []
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasSuffix(".conf"), !name.hasPrefix(".") { names.append(name) }
         }
         return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }

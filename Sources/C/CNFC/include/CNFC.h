@@ -24,6 +24,9 @@ static inline void cnfc_type_b(const nfc_target *target, uint8_t *fields) {
  * for a card without a timeout. The replacements sleep in poll(2). They recognise the handles of libusb-compat and then
  * call libusb. */
 
+/* Whether libnfc gets the replacements. Without them `cnfc_wait` has no effect, and no search can be ended. */
+int cnfc_is_in_force(void);
+
 /* The end of a wait for a card. */
 struct cnfc_wait {
     int milliseconds;      /* The time limit, or -1. */

@@ -97,7 +97,7 @@ public enum ClientError: Error, Sendable, Equatable {
         case .accessDenied: "ask the administrator to add this user or group to [access] in /etc/badged/badged.conf"
         case .badState: "wait until the running workflow has ended, or cancel the workflow"
         case .unknownCommand: "update badged, or set API level 3"
-        case .refused: "check the values that were given, then try again"
+        case .refused: "correct what the text names, then try again"
         case .unexpectedAnswer: "update badged and this program to the same version"
         }
     }

@@ -6,8 +6,8 @@ import Threads
 /// Holds received messages until they are read: direct answers for the task that sent the command, all others as
 /// events.
 ///
-/// A running workflow reads its events from a queue of its own. So `events` can be read beside it, and gets every event,
-/// too. While no task reads `events`, the events of the workflow are not kept for it.
+/// A running workflow reads its events from a queue of its own. So `events` can be read beside it, and gets every
+/// event, too. While no task reads `events`, the events of the workflow are not kept for it.
 final class Inbox: Sendable {
     typealias Answer = OneShot<Result<Event, ClientError>>
 
@@ -179,7 +179,8 @@ final class Inbox: Sendable {
 
     /// Makes a queue for a workflow. If no task reads `events`, the workflow begins with the events that wait there.
     ///
-    /// - Parameter isOfBrowser: whether a browser starts the workflow, so that the start may be among the earlier events.
+    /// - Parameter isOfBrowser: whether a browser starts the workflow, so that the start may be among the earlier
+    ///   events.
     /// - Throws: `workflowRunning`, or `eventsAreRead` when a task may have read the start.
     func beginWorkflow(isOfBrowser: Bool = false) throws(ClientError) {
         let error: ClientError? = state.withLock { state in

@@ -94,7 +94,7 @@ struct Submission: Sendable {
 }
 
 /// A message that says what happened to the value that was sent last.
-protocol Verdict: NamedMessage {
+protocol SubmissionVerdict: NamedMessage {
     var verdict: LastAnswer { get }
 }
 
@@ -171,7 +171,7 @@ final class Workflow: Sendable {
                 state.withLock { $0.submission?.cardLeft = true }
                 await user.insertCard(error: message.error, reader: message.reader)
             case let prompt as any Prompt: open(prompt, event.name)
-            case let message as any Verdict:
+            case let message as any SubmissionVerdict:
                 state.withLock { $0.submission?.verdict = message.verdict }
                 await user.other(event)
             case let status as WorkflowStatus:

@@ -79,8 +79,8 @@ extension DocumentQuestion: Question {
 }
 
 extension DaemonConnection {
-    /// Reads a passport or another electronic document: runs RUN_READ_DOCUMENT from its start to its end. Cancelling the
-    /// calling task cancels the workflow.
+    /// Reads a passport or another electronic document: runs RUN_READ_DOCUMENT from its start to its end. Cancelling
+    /// the calling task cancels the workflow.
     ///
     /// - Parameters:
     ///   - reader: name of the reader to use; nil: the first with a document.

@@ -60,8 +60,8 @@ extension MPinQuestion {
 
 /// Answers the questions of `runMPin`. A user with a token under a card is also asked about the card.
 public protocol MPinUser: CardUser {
-    /// Returns the PIN or the second factor, or nil to cancel. The value is sent once and wiped. After a value of a wrong
-    /// form the same question comes again.
+    /// Returns the PIN or the second factor, or nil to cancel. The value is sent once and wiped. After a value of a
+    /// wrong form the same question comes again.
     func answer(_ question: MPinQuestion) async -> SecretBox?
 }
 

@@ -106,8 +106,8 @@ private struct CodeReader: WorkflowUser {
 }
 
 extension DaemonConnection {
-    /// Pairs with a device that lends readers: runs PAIR_READER from its start to its end. Cancelling the calling task ends
-    /// the pairing.
+    /// Pairs with a device that lends readers: runs PAIR_READER from its start to its end. Cancelling the calling task
+    /// ends the pairing.
     ///
     /// - Parameters:
     ///   - fingerprint: of a device that announces itself now, as `RemoteReaders.lenders` has it.
@@ -123,8 +123,8 @@ extension DaemonConnection {
         }
     }
 
-    /// Lets another device pair with this host: runs OPEN_PAIRING from its start to its end. Cancelling the calling task
-    /// closes the pairing mode.
+    /// Lets another device pair with this host: runs OPEN_PAIRING from its start to its end. Cancelling the calling
+    /// task closes the pairing mode.
     ///
     /// - Parameter show: shows the user the code and the fingerprint of this host.
     /// - Returns: how the pairing mode ended, and with which device.

@@ -28,8 +28,8 @@ extension RemoteDevice {
     }
 }
 
-/// The devices with which readers are shared, and who uses which reader: REMOTE. It also comes as an event when something
-/// changes.
+/// The devices with which readers are shared, and who uses which reader: REMOTE. It also comes as an event when
+/// something changes.
 public struct RemoteReaders: ServerMessage, NamedMessage {
     static let names = ["REMOTE"]
 

@@ -5,8 +5,8 @@ public import Text
 public struct WalletDapp: Sendable, Equatable {
     /// How badged knows the user of the app.
     public enum Mode: Sendable, Equatable {
-        /// The user has an account at the app: `uuid` names the user, `appKey` the app. `authorize` binds an account of the
-        /// chain and a card to them, and the other operations need this binding.
+        /// The user has an account at the app: `uuid` names the user, `appKey` the app. `authorize` binds an account of
+        /// the chain and a card to them, and the other operations need this binding.
         case mykey(appKey: String, uuid: String)
         /// Without a binding: each operation names its account.
         case simple
@@ -132,8 +132,8 @@ public struct WalletOperation: Sendable, Equatable {
         return WalletOperation("WALLET_CONTRACT", [list] + texts([("account", account)]) + options.members)
     }
 
-    /// WALLET_SIMPLEWALLET: carries out a request of the SimpleWallet protocol: the JSON of a QR code, or the address of a
-    /// link. It needs no `initWallet`.
+    /// WALLET_SIMPLEWALLET: carries out a request of the SimpleWallet protocol: the JSON of a QR code, or the address
+    /// of a link. It needs no `initWallet`.
     public static func simpleWallet(
         _ param: String,
         account: String? = nil,
@@ -158,8 +158,8 @@ extension DaemonConnection {
     @discardableResult
     public func unbindWallet() async throws(ClientError) -> WalletUnbound { try await ask("WALLET_UNBIND") }
 
-    /// Runs an operation from its start to its end. A connection runs one workflow at a time. Cancelling the calling task
-    /// cancels the operation.
+    /// Runs an operation from its start to its end. A connection runs one workflow at a time. Cancelling the calling
+    /// task cancels the operation.
     ///
     /// - Parameters:
     ///   - operation: what the account signs.

@@ -5,8 +5,8 @@ import Text
 public struct Fact: Sendable, Equatable {
     /// Such as `account`. Members of an action begin with two spaces.
     public var name: String
-    /// The value, as badged has decoded it or as the app has given it. It may hold any characters: a program for a terminal
-    /// must not print control characters.
+    /// The value, as badged has decoded it or as the app has given it. It may hold any characters: a program for a
+    /// terminal must not print control characters.
     public var text: String
 
     public init(_ name: String, _ text: String) { (self.name, self.text) = (name, text) }

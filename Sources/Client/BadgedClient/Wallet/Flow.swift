@@ -108,7 +108,7 @@ public struct RequestAcknowledged: ServerMessage, NamedMessage {
 }
 
 /// A wallet card has accepted the PIN, or the PUK with a new PIN: PIN_VALIDATED.
-public struct PINValidated: ServerMessage, Verdict {
+public struct PINValidated: ServerMessage, SubmissionVerdict {
     static let names = ["PIN_VALIDATED"]
 
     public var userID: String
@@ -121,7 +121,7 @@ public struct PINValidated: ServerMessage, Verdict {
 }
 
 /// A wallet card has refused a PIN or PUK: INVALID_PIN, INVALID_PUK. The next question follows at once.
-public struct InvalidValue: ServerMessage, Verdict {
+public struct InvalidValue: ServerMessage, SubmissionVerdict {
     static let names = ["INVALID_PIN", "INVALID_PUK"]
 
     /// `pin` or `puk`.

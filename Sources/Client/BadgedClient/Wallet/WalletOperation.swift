@@ -28,8 +28,8 @@ public struct WalletResult: Sendable, Equatable {
     public var account: String?
     /// The key of the card, such as `PUB_K1_...`.
     public var publicKey: String?
-    /// The transaction, 64 hexadecimal digits. Also after a failure whose outcome is not known: then look at the chain before
-    /// you repeat anything.
+    /// The transaction, 64 hexadecimal digits. Also after a failure whose outcome is not known: then look at the chain
+    /// before you repeat anything.
     public var transactionID: String?
     /// The signature of `authorize` and `sign`, such as `SIG_K1_...`.
     public var signature: String?

@@ -16,8 +16,8 @@ public protocol WalletUser: CardUser {
     /// same address, or nil to cancel.
     func register(_ device: DeviceRegistration) async -> JSON?
 
-    /// SHOW_PAPER_WALLET: shows the words of a new wallet, once. Returns true when the user has written them down, false
-    /// to cancel; then the card gets no keys.
+    /// SHOW_PAPER_WALLET: shows the words of a new wallet, once. Returns true when the user has written them down,
+    /// false to cancel; then the card gets no keys.
     func show(_ wallet: PaperWallet) async -> Bool
 
     /// ENTER_WORDS: returns words with spaces between them, or nil to cancel. They are sent once and wiped.

@@ -107,7 +107,7 @@ struct KeycardServices: Sendable {
     ) async throws(Failure) -> T {
         do throws(KeycardError) {
             let result = try await body()
-            base.cardLies(well: true)
+            base.cardPosition(isGood: true)
             return result
         } catch {
             throw stop(error, at: name, card)
@@ -118,7 +118,7 @@ struct KeycardServices: Sendable {
         // A card or a reader may fail because the task was cancelled during its dialogue.
         if Task.isCancelled { return .cancelled }
         guard case .card(let cause) = error else { return Failure(error, at: name) }
-        base.cardLies(well: false)
+        base.cardPosition(isGood: false)
         // A card that stays in its reader and does not answer is tried again a few times without asking the client.
         if case .cardFailed = CardVerdict(cause), card.lease.isCurrent {
             silentLosses += 1

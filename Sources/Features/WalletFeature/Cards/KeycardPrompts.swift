@@ -75,7 +75,7 @@ struct KeycardPrompt: CardPrompt {
 
     func answer(in call: Call) throws(Failure) -> SecretBox {
         guard call.name == kind.command else { throw .badState }
-        guard !call.arguments.isPresent("passphrasePrefix") else {
+        guard !call.arguments.has("passphrasePrefix") else {
             throw Failure(
                 .wrongArgument,
                 "INVALID_PASSPHRASE_PREFIX: a prefix needs the platform of OST; send the PIN without it"

@@ -70,18 +70,18 @@ extension WalletFeature {
                 throw Failure(operation: .notReady, "Send WALLET_INIT first in this connection")
             }
             let request = try read(.init(dapp: dapp, members: call.arguments, callbacks: callbacks))
-            return workflow(call, request, try bindingKey(dapp, call.session))
+            return try await workflow(call, request, try bindingKey(dapp, call.session))
         }
     }
 
-    private func simpleWallet(_ call: Call) throws(Failure) -> Reply {
+    private func simpleWallet(_ call: Call) async throws(Failure) -> Reply {
         var (kind, link) = (OperationRequest.Kind.simpleWallet, String?.none)
         do throws(Failure) {
             let parameter = try OperationRequest.parameter(call.arguments["param"])
             (kind, link) = (OperationRequest.kind(parameter), OperationRequest.link(parameter))
             var request = try OperationRequest.simpleWallet(parameter, call.arguments, callbacks, now: antelope.time())
             request.readerName = try call.arguments.optionalText("reader", 1...255)
-            return workflow(call, request, nil)
+            return try await workflow(call, request, nil)
         } catch {
             var message = WalletResultMessage(kind, error)
             message.link = link
@@ -89,7 +89,15 @@ extension WalletFeature {
         }
     }
 
-    private func workflow(_ call: Call, _ request: OperationRequest, _ bindingKey: Bindings.Key?) -> Reply {
+    private func workflow(
+        _ call: Call,
+        _ request: OperationRequest,
+        _ bindingKey: Bindings.Key?
+    ) async throws(Failure) -> Reply {
+        var found: Bindings.Binding?
+        if let bindingKey { found = try await Bindings(services.store).binding(bindingKey) }
+        try request.checkAccount(found, needsBinding: bindingKey != nil)
+        let binding = found
         let (name, kind, services, antelope) = (call.name, request.body.kind, services, antelope)
         // Made when the workflow starts.
         var operation: WalletOperation?
@@ -99,7 +107,7 @@ extension WalletFeature {
         let started = WrittenMessage("WALLET_STARTED") { $0.member("operation", kind.rawValue) }
         return .workflow(name, announcedBy: started, refusal: refusal) {
             workflow throws(Failure) in
-            let new = WalletOperation(workflow, services, antelope, request, bindingKey)
+            let new = WalletOperation(workflow, services, antelope, request, bindingKey, binding)
             operation = new
             let result = try await new.run()
             workflow.session.log(.info, "\(workflow.session.name): \(name) ended, \(result.code.rawValue)")

@@ -63,6 +63,31 @@ struct OperationRequest: Sendable {
     static let maximumMessage = 65_536
     static let maximumText = 4096
 
+    /// Checks that it is known who acts. In mode MYKEY (`needsBinding`) all operations but AUTHORIZE need a binding, and
+    /// act for its account.
+    func checkAccount(_ binding: Bindings.Binding?, needsBinding: Bool) throws(Failure) {
+        guard needsBinding, body.kind != .authorize else {
+            if account == nil, body.kind != .sign { throw missingAccount }
+            return
+        }
+        guard let binding else {
+            throw Failure(operation: .notBound, "There is no binding for appKey and UUID: send WALLET_AUTHORIZE first")
+        }
+        if let account, account != binding.account {
+            throw Failure(
+                operation: .badField,
+                "appKey and UUID are bound to another account than \(account): name that account, or send"
+                    + " WALLET_UNBIND first"
+            )
+        }
+    }
+
+    /// The failure of an operation that needs an account, if nobody has named one.
+    var missingAccount: Failure {
+        let name = body.kind == .authorize ? "account" : "the account that signs"
+        return Failure(operation: .badField, "\(name) is missing")
+    }
+
     // MARK: Reading
 
     /// What a request is read from.
@@ -127,8 +152,8 @@ struct OperationRequest: Sendable {
         }
     }
 
-    /// Reads a transfer; `contract` and `memo` are the names of members. Refuses amounts that no token has. The precision
-    /// of the token is known later.
+    /// Reads a transfer; `contract` and `memo` are the names of members. Refuses amounts that no token has. The
+    /// precision of the token is known later.
     private static func transfer(
         _ members: Arguments,
         contract: StaticString,
@@ -157,17 +182,14 @@ struct OperationRequest: Sendable {
         _ list: StaticString,
         data names: [StaticString]
     ) throws(Failure) -> [RequestedAction] {
-        let form = "an action: an object with account, name and data, an object"
-        let count = 1...Transaction.maximumActions
-        guard let items = try members.list(list, count, of: form, { item in item.members == nil ? nil : item }) else {
-            throw members.missing(list, "a list of actions")
+        let form = "an object with account, name and the object data"
+        let items = try members.list(list, 1...Transaction.maximumActions, of: form) { item in
+            let data = names.lazy.compactMap { Arguments(item)[$0] }.first
+            return data?.members == nil ? nil : (Arguments(item), data ?? .null)
         }
+        guard let items else { throw members.missing(list, "a list of actions") }
         var actions: [RequestedAction] = []
-        for item in items {
-            let action = Arguments(item)
-            guard let data = names.lazy.compactMap({ action[$0] }).first, data.members != nil else {
-                throw members.wrong(list, form)
-            }
+        for (action, data) in items {
             actions.append(
                 RequestedAction(
                     account: try action.name("account"),
@@ -299,5 +321,21 @@ package struct CallbackRules: Sendable {
             )
         }
         return address
+    }
+}
+
+/// The text of a QR code or a link of SimpleWallet, which WALLET_SIMPLEWALLET accepts.
+package struct SimpleWalletText {
+    /// `authorize`, `transfer`, `contract` or `sign`.
+    package let operation: String
+
+    /// Reads a text; nil if it is refused. `now` is in seconds since 1970.
+    package init?(_ text: String, now: Int) {
+        let rules = CallbackRules(allowsLoopbackHTTP: false)
+        let members = Arguments(.object([]))
+        guard let parameter = try? OperationRequest.parameter(.string(text)),
+            let request = try? OperationRequest.simpleWallet(parameter, members, rules, now: now)
+        else { return nil }
+        operation = request.body.kind.rawValue
     }
 }

@@ -8,7 +8,7 @@ import Text
 /// AUTHORIZE and SIGN: the card signs a text, and the server of the dapp gets the signature.
 extension WalletOperation {
     func authorize() async throws(Failure) -> WalletResultMessage {
-        guard let account else { throw Failure(operation: .badField, "account is missing") }
+        guard let account else { throw request.missingAccount }
         let permission = try permission
         let node = try connect()
         defer { node.session.close() }

@@ -8,7 +8,7 @@ import Text
 /// TRANSFER and CONTRACT: the card signs a transaction, and the node executes it.
 extension WalletOperation {
     func transact() async throws(Failure) -> WalletResultMessage {
-        guard let account else { throw Failure(operation: .badField, "the account that signs is missing") }
+        guard let account else { throw request.missingAccount }
         let permission = try permission
         let node = try connect()
         defer { node.session.close() }

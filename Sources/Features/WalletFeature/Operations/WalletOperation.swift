@@ -21,8 +21,8 @@ import Text
     let request: OperationRequest
     /// nil: there is no binding in this mode.
     let bindingKey: Bindings.Key?
+    let binding: Bindings.Binding?
 
-    var binding: Bindings.Binding?
     var account: AccountName?
     var publicKey: KeyText?
     var transactionID: [UInt8]?
@@ -39,12 +39,13 @@ import Text
         _ services: KeycardServices,
         _ antelope: AntelopeServices,
         _ request: OperationRequest,
-        _ bindingKey: Bindings.Key?
+        _ bindingKey: Bindings.Key?,
+        _ binding: Bindings.Binding?
     ) {
         (self.workflow, self.services, self.antelope) = (workflow, services, antelope)
-        (self.request, self.bindingKey) = (request, bindingKey)
+        (self.request, self.bindingKey, self.binding) = (request, bindingKey, binding)
         bindings = Bindings(services.store)
-        account = request.account
+        account = request.account ?? binding?.account
     }
 
     /// The end of the operation, with what is known of it.
@@ -59,28 +60,10 @@ import Text
     func run() async throws(Failure) -> WalletResultMessage {
         workflow.progress(0)
         try services.refuseOtherVersions(in: request.readerName)
-        if let bindingKey { binding = try await bindings.binding(bindingKey) }
-        try checkBinding()
         switch request.body {
         case .authorize: return try await authorize()
         case .sign(let message): return try await sign(message)
         case .transfer, .contract: return try await transact()
-        }
-    }
-
-    /// In mode MYKEY all operations but AUTHORIZE need a binding, and act for its account.
-    private func checkBinding() throws(Failure) {
-        guard bindingKey != nil, request.body.kind != .authorize else { return }
-        guard let binding else {
-            throw Failure(operation: .notBound, "There is no binding for appKey and UUID: send WALLET_AUTHORIZE first")
-        }
-        account = account ?? binding.account
-        guard account == binding.account else {
-            throw Failure(
-                operation: .badField,
-                "appKey and UUID are bound to another account than \(request.account.map { "\($0)" } ?? ""): name that"
-                    + " account, or send WALLET_UNBIND first"
-            )
         }
     }
 

@@ -6,10 +6,10 @@ package import Text
 package enum QRPayload: Sendable, Equatable {
     case authorizeDevice(EthereumAddress)
     case revokeDevice(EthereumAddress)
-    case transaction(Transaction)
+    case transaction(RuleTransaction)
     case authorizeSession(DappSession)
 
-    package struct Transaction: Sendable, Equatable {
+    package struct RuleTransaction: Sendable, Equatable {
         package var ruleName: String
         /// The receivers, with an amount for each.
         package var addresses: [EthereumAddress]
@@ -94,7 +94,7 @@ package enum QRPayload: Sendable, Equatable {
         }
     }
 
-    private static func transaction(_ data: JSON, _ meta: JSON?) -> Transaction? {
+    private static func transaction(_ data: JSON, _ meta: JSON?) -> RuleTransaction? {
         guard let rule = text(data["rn"], 1...64), let list = data["ads"]?.array, let amounts = data["ams"]?.array,
             (1...maximumAddresses).contains(list.count), amounts.count == list.count,
             let token = text(data["tid"], 1...256) ?? number(data["tid"], 1...20)
@@ -102,14 +102,16 @@ package enum QRPayload: Sendable, Equatable {
         let addresses = list.compactMap { address($0) }
         let numbers = amounts.compactMap { number($0, 1...78) }
         guard addresses.count == list.count, numbers.count == list.count else { return nil }
-        var transaction = Transaction(ruleName: rule, addresses: addresses, amounts: numbers, tokenID: token)
+        var transaction = RuleTransaction(ruleName: rule, addresses: addresses, amounts: numbers, tokenID: token)
         if let options = data["o"], options != .null {
             guard options.members != nil else { return nil }
             transaction.options = options
         }
         if let meta, meta != .null {
             guard let members = meta.members else { return nil }
-            for (key, path) in [("tn", \Transaction.name), ("tt", \Transaction.kind), ("td", \Transaction.details)] {
+            for (key, path) in [
+                ("tn", \RuleTransaction.name), ("tt", \RuleTransaction.kind), ("td", \RuleTransaction.details),
+            ] {
                 guard let value = members.last(where: { $0.key == key })?.value, value != .null else { continue }
                 guard let text = text(value, 0...256) else { return nil }
                 transaction[keyPath: path] = text

@@ -77,23 +77,10 @@ struct SetupDevice: WalletWorkflow {
                 "The app has registered another device than \(device.address): start again, and register this one"
             )
         }
-        let name =
-            Hex.encode(device.keyUID) + " "
-            + Hex.encode(
-                Array((try? DigestAlgorithm.sha256.hash(Array(flow.request.userID.utf8))) ?? [])
-            )
-        try await flow.services.store.required().set(
-            name,
-            in: Self.devices,
-            to: SecretBox(Secret(response.bytes))
-        )
         let entity = device.entity(flow, status: "REGISTERED")
         flow.workflow.session.push(WrittenMessage("REQUEST_ACKNOWLEDGED", flow.context, entity))
         return entity
     }
-
-    /// The registered devices: the answer of the app, by the key UID and the hash of the user.
-    static let devices = StoreSpace("wallet devices")
 
     /// The addresses in an answer of the app, in lower case: at its top, in `device`, or in `data`.
     private static func addresses(in response: JSON) -> [String] {

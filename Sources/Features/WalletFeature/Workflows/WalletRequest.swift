@@ -34,7 +34,7 @@ extension WalletRequest {
             return AuthorizeDevice(
                 wordCount: try arguments.wordCount(),
                 drawsPUK: try arguments.isSet("generatePUK"),
-                keyUID: try arguments.keyUID()
+                keyUID: try arguments.optionalHash("keyUID")
             )
         case "ACTIVATE_USER": return try SignData.activateUser(arguments, request)
         case "PERFORM_QR_ACTION", "AUTHORIZE_DEVICE_WITH_QR", "REVOKE_DEVICE", "EXECUTE_TRANSACTION",
@@ -64,19 +64,10 @@ extension Arguments {
         } ?? 12
     }
 
-    private static var keyUIDForm: String { "64 hexadecimal digits" }
-
-    /// `keyUID`; nil if the member is missing.
-    func keyUID() throws(Failure) -> [UInt8]? { try optional("keyUID", Self.keyUIDForm, Self.keyUID) }
-
     /// `keyUID` of RESET_CARD; nil for the empty text, which means a card without keys.
     func keyUIDOrNone() throws(Failure) -> [UInt8]? {
-        if self["keyUID"] == .string("") { return nil }
-        return try required("keyUID", Self.keyUIDForm + ", or empty for a card without keys", Self.keyUID)
-    }
-
-    private static func keyUID(_ value: JSON) -> [UInt8]? {
-        guard let uid = value.string.flatMap({ Hex.decode($0, limit: 32) }), uid.count == 32 else { return nil }
-        return uid
+        let form = "64 hexadecimal digits, or empty for a card without keys"
+        let uid = try required("keyUID", form) { $0 == .string("") ? [] : Self.hash($0) }
+        return uid.isEmpty ? nil : uid
     }
 }

@@ -39,8 +39,8 @@ enum AnchorImportCommand {
         try report(selection, TrustAnchors(folder: folder), invocation)
     }
 
-    /// Says until when the certificates of the folder are valid. Productive ones that are all over are a failure, and so
-    /// are test ones if nothing else came.
+    /// Says until when the certificates of the folder are valid. Productive ones that are all over are a failure, and
+    /// so are test ones if nothing else came.
     private static func report(
         _ selection: AnchorSelection,
         _ anchors: TrustAnchors,

@@ -33,7 +33,10 @@ enum AgentCommand {
                 let current = workflow
                 return try await current.run { try await serve(current) }
             } catch {
-                guard workflow.user.ending == nil, workflow.connection.hasEnded else { throw error }
+                // From now on a signal ends the program. `ending` tells of one that came when nothing was left to cancel.
+                EndSignals.handle(nil)
+                if let ending = workflow.user.ending { throw ending }
+                guard workflow.connection.hasEnded else { throw error }
                 await Terminal.finish()
                 if !workflow.user.isIdle {
                     workflow.user.say("The authentication has ended: \(workflow.user.notDone).")

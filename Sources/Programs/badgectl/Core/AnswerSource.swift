@@ -2,7 +2,7 @@
 import Glibc
 import Secrets
 
-struct SecretForm: Sendable {
+struct TypedSecretForm: Sendable {
     enum Content: Sendable {
         case digits(ClosedRange<Int>)
         /// Printable ASCII characters.
@@ -16,7 +16,8 @@ struct SecretForm: Sendable {
     var content: Content
     /// Whether the user types the secret twice, because a typing error would be hard to undo.
     var isTypedTwice = false
-    /// Who gets what this secret opens; nil: nobody but the card. A window shows it, where the consent is no longer seen.
+    /// Who gets what this secret opens; nil: nobody but the card. A window shows it, where the consent is no longer
+    /// seen.
     var service: String?
 
     init(name: String, content: Content) { (self.name, self.content) = (name, content) }
@@ -77,7 +78,7 @@ enum TypedAnswer {
 protocol AnswerSource: Sendable {
     /// Begins a dialogue, which ends with the program or with `Terminal.end`.
     func begin()
-    func ask(_ form: SecretForm) async -> TypedAnswer
+    func ask(_ form: TypedSecretForm) async -> TypedAnswer
     /// Waits until the user presses Return.
     func askToContinue() async -> TypedAnswer
     /// Asks for an answer that is no secret.
@@ -123,7 +124,7 @@ final class TerminalSource: AnswerSource {
     func say(_ text: String) { Terminal.say(Layout.wrapped(text, for: descriptor), on: descriptor) }
 
     /// Asks until the value has the right form.
-    private func value(_ prompt: String, _ form: SecretForm) async -> TypedAnswer {
+    private func value(_ prompt: String, _ form: TypedSecretForm) async -> TypedAnswer {
         while true {
             switch await line(prompt) {
             case .text(let box):
@@ -137,7 +138,7 @@ final class TerminalSource: AnswerSource {
         }
     }
 
-    func ask(_ form: SecretForm) async -> TypedAnswer {
+    func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         while true {
             let first = await value(form.name.prefix(1).uppercased() + form.name.dropFirst() + ": ", form)
             guard form.isTypedTwice, case .secret(let firstBox) = first else { return first }
@@ -197,7 +198,7 @@ actor StreamSource: AnswerSource {
         if isatty(STDIN_FILENO) == 1 { Terminal.begin(on: STDIN_FILENO, input) }
     }
 
-    func ask(_ form: SecretForm) async -> TypedAnswer {
+    func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         let line = await input.next()
         lines += 1
         switch line {
@@ -219,7 +220,7 @@ actor StreamSource: AnswerSource {
 
 /// No answers: there is neither a terminal nor `--pin-stdin`.
 struct NoSource: AnswerSource {
-    func ask(_ form: SecretForm) async -> TypedAnswer { .noTerminal }
+    func ask(_ form: TypedSecretForm) async -> TypedAnswer { .noTerminal }
     func askToContinue() async -> TypedAnswer { .noTerminal }
     func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
     func reveal(_ text: String) async -> TypedAnswer { .noTerminal }

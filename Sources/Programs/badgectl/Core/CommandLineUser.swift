@@ -145,7 +145,8 @@ final class CommandLineUser: WorkflowUser {
     /// Sets what cancels the workflow when the user gives up without a question.
     func whenGivenUp(_ body: @escaping @Sendable () -> Void) { cancel.withLock { $0 = body } }
 
-    /// Writes a result to standard output. With `--json` standard output has the messages alone, so the user gets a text.
+    /// Writes a result to standard output. With `--json` standard output has the messages alone, so the user gets a
+    /// text.
     func tell(result: String) {
         if invocation.wantsJSON { say(result) } else { Output.line(result) }
     }

@@ -4,8 +4,8 @@
 enum Confirmation {
     static let option = OptionSpec("--yes", "do not ask before something is deleted")
 
-    /// Asks until the user has decided. With `--yes` nothing is asked. `text` says what happens, and `notDone` what an early
-    /// end means, such as `the key was not deleted`. Returns when the user has agreed.
+    /// Asks until the user has decided. With `--yes` nothing is asked. `text` says what happens, and `notDone` what an
+    /// early end means, such as `the key was not deleted`. Returns when the user has agreed.
     static func ask(
         _ source: any AnswerSource,
         _ invocation: Invocation,

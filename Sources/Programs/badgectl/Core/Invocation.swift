@@ -54,6 +54,10 @@ struct Invocation: Sendable {
             guard let spec = options.first(where: { $0.name == option }) else {
                 throw usage("\(command.name) has no option \(option)", command.name, options.map(\.name), option)
             }
+            if let choices = spec.value?.choices, !choices.contains(value) {
+                let text = "\(option) \(value): not one of \(choices.joined(separator: ", "))"
+                throw usage(text, command.name, choices, value)
+            }
             if spec.value?.name == ValueSpec.seconds.name, seconds(value) == nil {
                 let text = "\(option) needs a number of seconds from 0 to 86400"
                 throw CommandFailure(usage: text, hint: "for example: \(option) 2.5")
@@ -112,10 +116,6 @@ struct Invocation: Sendable {
             if let needed = spec.value {
                 value = value ?? rest.popFirst()
                 if value == nil { throw usage("\(name) needs \(needed.name)", words.first) }
-                if let value, let choices = needed.choices, !choices.contains(value) {
-                    let text = "\(name) \(value): not one of \(choices.joined(separator: ", "))"
-                    throw usage(text, words.first, choices, value)
-                }
             } else if value != nil {
                 throw usage("\(name) takes no value", words.first)
             }

@@ -5,8 +5,8 @@ import Glibc
 enum Layout {
     static let columns = 80
 
-    /// Breaks the lines of a text that are longer than `columns`, between words. `indentation` begins each further line;
-    /// nil: the indentation of the line.
+    /// Breaks the lines of a text that are longer than `columns`, between words. `indentation` begins each further
+    /// line; nil: the indentation of the line.
     static func wrapped(_ text: String, columns: Int = columns, indentation: String? = nil) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
             guard line.count > columns else { return String(line) }

@@ -83,8 +83,8 @@ final class LineSource: Sendable {
         }
     }
 
-    /// Drops what was typed at the terminal. An unfinished line is dropped to its end: this waits until the user presses
-    /// Return. Cancelling the task ends the wait.
+    /// Drops what was typed at the terminal. An unfinished line is dropped to its end: this waits until the user
+    /// presses Return. Cancelling the task ends the wait.
     func dropTyped() async {
         let number = state.withLock { state in
             state.lastRead += 1
@@ -120,7 +120,8 @@ final class LineSource: Sendable {
         }
     }
 
-    /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none; a cancelled read ends the wait.
+    /// Reads typed characters and wipes them. `timeout` is in milliseconds, -1 for none; a cancelled read ends the
+    /// wait.
     private func readTyped(timeout: Int32) -> Typed {
         guard hasInput(timeout: timeout) else { return timeout == 0 ? .nothing : .unfinished }
         var count = 0

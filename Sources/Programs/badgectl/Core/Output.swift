@@ -2,8 +2,8 @@
 import Glibc
 import Text
 
-/// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines for
-/// the user are wrapped on a terminal.
+/// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines
+/// for the user are wrapped on a terminal.
 enum Output {
     /// Writes text for people to standard output, without control characters.
     static func line(_ text: String) { message(text.printableLines) }

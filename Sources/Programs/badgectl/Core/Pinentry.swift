@@ -6,7 +6,8 @@ import Secrets
 import Synchronization
 import Text
 
-/// One run of pinentry, the program that asks for a PIN in a window of its own. It reads commands of the Assuan protocol.
+/// One run of pinentry, the program that asks for a PIN in a window of its own. It reads commands of the Assuan
+/// protocol.
 ///
 /// The calls block, so they run on a queue of their own. Cancelling the task ends pinentry.
 final class Pinentry: Sendable {
@@ -134,8 +135,8 @@ final class Pinentry: Sendable {
         return settings
     }
 
-    /// Escapes a text for a line of the protocol, and shortens it to the length of a line. Control characters would reach
-    /// the terminal of a pinentry without windows.
+    /// Escapes a text for a line of the protocol, and shortens it to the length of a line. Control characters would
+    /// reach the terminal of a pinentry without windows.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text.printableLines {

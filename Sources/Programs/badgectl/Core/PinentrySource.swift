@@ -18,7 +18,7 @@ final class PinentrySource: AnswerSource {
         }
     }
 
-    func ask(_ form: SecretForm) async -> TypedAnswer {
+    func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         let notes = takeNotes()
         let need = notes.isEmpty ? "The card needs the \(form.name)." : notes
         let description = form.service.map { "\(need)\n\n\($0)" } ?? need

@@ -5,7 +5,7 @@ import Host
     static func main() {
         // A core dump must not hold a PIN that was typed here.
         ProcessHardening.apply()
-        let signals = Signals.block()
+        let signals = EndSignals.block()
         let invocation: Invocation
         do {
             invocation = try Invocation.parse(try arguments())
@@ -28,11 +28,11 @@ import Host
                 } catch {
                     status = Self.status(error)
                 }
-                Signals.handle { [status] _ in Output.quit(status) }
+                EndSignals.handle { [status] _ in Output.quit(status) }
                 if !status.isInterruption { await Terminal.finish() }
                 Output.quit(status)
             }
-            Signals.serve(signals)
+            EndSignals.serve(signals)
         }
     }
 

@@ -4,13 +4,13 @@ import Secrets
 
 /// The texts around a question for a secret of a card.
 struct SecretTexts {
-    var form: SecretForm
+    var form: TypedSecretForm
     /// What the card does with the value.
     var work: String
     /// What the user should know before typing the value; nil: nothing.
     var explanation: String?
 
-    init(form: SecretForm, work: String, explanation: String? = nil) {
+    init(form: TypedSecretForm, work: String, explanation: String? = nil) {
         (self.form, self.work, self.explanation) = (form, work, explanation)
     }
 
@@ -53,7 +53,7 @@ extension CommandLineUser: CardUser {
     }
 
     /// Asks for a secret. nil: there is none, and the workflow is given up. `wanted` is what a script has to give.
-    func secret(_ form: SecretForm, wanted: String? = nil) async -> SecretBox? {
+    func secret(_ form: TypedSecretForm, wanted: String? = nil) async -> SecretBox? {
         let reply = await source.ask(form)
         if case .secret(let secret) = reply { return secret }
         giveUp(reply, wanted: wanted ?? "a \(form.name) of \(form.length)")

@@ -2,8 +2,8 @@
 import Glibc
 import Synchronization
 
-/// The terminal during a dialogue. From `begin` to `end` it does not show what is typed, except the answer to a question
-/// that is no secret. What was typed while no question was open is discarded.
+/// The terminal during a dialogue. From `begin` to `end` it does not show what is typed, except the answer to a
+/// question that is no secret. What was typed while no question was open is discarded.
 enum Terminal {
     private struct Question {
         var prompt: String

@@ -53,8 +53,6 @@ struct WorkflowRun: Sendable {
 
     /// The same user with a new connection, as soon as badged can be reached again.
     func reconnected(_ invocation: Invocation, notDone: String) async throws -> WorkflowRun {
-        // A signal now ends the program.
-        Signals.handle(nil)
         let connection = try await invocation.reconnect()
         return WorkflowRun(connection, CommandLineUser(user, connection, notDone: notDone))
     }
@@ -99,7 +97,7 @@ struct WorkflowRun: Sendable {
     /// Runs `body`. A first signal cancels it, a second one ends the program without waiting for badged.
     func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
         let task = Task { try await body() }
-        Signals.handle { [user, connection] number in
+        EndSignals.handle { [user, connection] number in
             if user.interrupt(number) { task.cancel() } else { connection.close() }
         }
         user.whenGivenUp { task.cancel() }

@@ -112,11 +112,11 @@ enum DocumentAnchorsCommand {
             )
         }
         while true {
-            switch await terminal.ask("Trust this? [y, n] ") {
-            case .text("y"), .text("yes"): return true
-            case .text("n"), .text("no"), .ended, .cancelled: return false
-            case .text: terminal.say("Type y or n.")
-            case .secret, .confirmed, .malformed, .noTerminal, .noPinentry: return false
+            guard case .text(let answer) = await terminal.ask("Trust this? [y, n] ") else { return false }
+            switch answer.lowercased().filter({ !$0.isWhitespace }) {
+            case "y", "yes": return true
+            case "n", "no": return false
+            default: terminal.say("Type y or n.")
             }
         }
     }
@@ -172,10 +172,11 @@ enum DocumentAnchorsCommand {
             throw CommandFailure("\(folder) has no file of \(letters)", hint: "badgectl documents anchors list")
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
+            let (isDenied, text) = (errno == EACCES || errno == EPERM, errorText())
             throw CommandFailure(
-                errno == EACCES ? .denied : .failed,
-                "cannot remove \(folder)/\(name): \(errorText())",
-                hint: "run badgectl as root"
+                isDenied ? .denied : .failed,
+                "cannot remove \(folder)/\(name): \(text)",
+                hint: isDenied ? "run badgectl as root" : "see what is left: badgectl documents anchors list"
             )
         }
         Output.line("\(names.count) files of \(letters) removed from \(folder).")

@@ -136,12 +136,14 @@ extension CommandLineUser: DocumentUser {
             say((question.error == "wrongPassword" ? error : "Not sent to the document: \(error)") + ".")
         }
         let name = question.acceptsCAN ? "CAN, or first line of the zone" : "first line of the machine readable zone"
-        guard let first = await secret(SecretForm(name: name, content: .characters(6...90)))?.take() else { return nil }
+        guard let first = await secret(TypedSecretForm(name: name, content: .characters(6...90)))?.take() else {
+            return nil
+        }
         let length = first.withBytes { $0.count }
         if question.acceptsCAN, length == 6 { return work(.can(SecretBox(first))) }
         var zone = first
         for _ in 0..<(length == 30 ? 2 : length == 36 || length == 44 ? 1 : 0) {
-            let form = SecretForm(name: "next line", content: .characters(length...length))
+            let form = TypedSecretForm(name: "next line", content: .characters(length...length))
             guard let line = await secret(form)?.take() else { return nil }
             zone = zone.appending(line)
         }

@@ -28,7 +28,7 @@ enum CaptureCommand {
         let connection = try await invocation.connect(keepsEvents: true)
         let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
-        ScanCommand.warn(try await connection.startScan(options))
+        ScanCommand.warn(try await ScanCommand.start(connection, options))
         // The file is opened after the answer, so that a user without the permission does not lose the old file.
         let file = try FileContent.create(path)
         defer { close(file) }

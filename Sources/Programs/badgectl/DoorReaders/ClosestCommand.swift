@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 
-/// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted way.
+/// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted
+/// way.
 enum ClosestCommand {
     static let spec = ShellCommand(
         name: "closest",
@@ -22,7 +23,7 @@ enum ClosestCommand {
         let type = invocation.operand
         let options = ScanCommand.options(try ScanCommand.filter(invocation))
         let connection = try await invocation.connect(keepsEvents: true, showsEvents: false)
-        var status = try await connection.startScan(options)
+        var status = try await ScanCommand.start(connection, options)
         let last = Task.detached {
             // Closing ends the loop over the events.
             defer { connection.close() }

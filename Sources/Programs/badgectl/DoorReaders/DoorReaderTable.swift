@@ -2,7 +2,8 @@
 import BadgedClient
 import Glibc
 
-/// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next one.
+/// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next
+/// one.
 enum DoorReaderTable {
     /// `history` shows the last 30 s before `now` instead of a bar.
     static func lines(

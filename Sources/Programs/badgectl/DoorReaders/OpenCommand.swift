@@ -32,7 +32,7 @@ enum OpenCommand {
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], updates: .milliseconds(200))
         let connection = try await invocation.connect(keepsEvents: true)
         defer { connection.close() }
-        var status = try await connection.startScan(options)
+        var status = try await ScanCommand.start(connection, options)
         // An opening ends by itself, so only the search has a limit.
         let limit = Task.detached {
             try? await Task.sleep(for: ScanCommand.duration)

@@ -49,7 +49,7 @@ enum ScanCommand {
         }
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
-        var status = try await connection.startScan(options(filter))
+        var status = try await start(connection, options(filter))
         if isWatching { warn(status) }
         if !isWatching { end(connection, after: duration) }
 
@@ -61,7 +61,7 @@ enum ScanCommand {
         // Ctrl-C ends the command, and the image is written before.
         let interruption = Mutex<Int32?>(nil)
         if plot != nil {
-            Signals.handle { number in
+            EndSignals.handle { number in
                 interruption.withLock { $0 = number }
                 connection.close()
             }
@@ -105,6 +105,17 @@ enum ScanCommand {
             )
         }
         try FileContent.write(Array(image.utf8), to: path)
+    }
+
+    /// Starts a scan. The hint of a refusal is the advice in it, which stands behind a colon.
+    static func start(_ connection: DaemonConnection, _ options: ScanOptions) async throws -> ScanStatus {
+        do {
+            return try await connection.startScan(options)
+        } catch .refused(let error) {
+            guard let colon = error.firstRange(of: ": ") else { throw ClientError.refused(error) }
+            let text = ClientError.refused(String(error[..<colon.lowerBound])).text
+            throw CommandFailure(text.printable, hint: String(error[colon.upperBound...]))
+        }
     }
 
     /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.

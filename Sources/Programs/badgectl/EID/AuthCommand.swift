@@ -22,9 +22,9 @@ enum AuthCommand {
             """
             URL is the link that starts an eID client, or the address of the service's TcToken: tcTokenURL in that link.
             Put it in single quotes. Shows who asks, for what purpose and for which data; you can deny the optional
-            data. Then asks for the PIN, and for the CAN or the PUK when the card needs them. All of this is on the terminal; standard output has the address
-            to open in the browser, and nothing else. --open also opens the address; --follow shows what the service
-            answers there instead.
+            data. Then asks for the PIN, and for the CAN or the PUK when the card needs them. All of this is on the
+            terminal; standard output has the address to open in the browser, and nothing else. --open also opens the
+            address; --follow shows what the service answers there instead.
             """,
             """
             --self needs no URL: it asks the service of [eid] self_information in badged.conf(5), which reads the card,

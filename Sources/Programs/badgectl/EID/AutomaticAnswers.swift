@@ -92,7 +92,7 @@ final class AutomaticAnswers: Sendable {
         }) { () throws(StartError) in try SecretFile.read(path, limit: 7, setting: "--pin-file") }
         // An editor ends the line.
         let hasEnd = content.withBytes { $0.last == UInt8(ascii: "\n") }
-        let form = SecretForm(name: "PIN", digits: 6...6)
+        let form = TypedSecretForm(name: "PIN", digits: 6...6)
         guard let pin = content.part(0..<content.count - (hasEnd ? 1 : 0)), form.accepts(pin) else {
             throw CommandFailure(
                 "\(path) has no PIN of 6 digits",

@@ -32,14 +32,14 @@ extension EIDCard {
 enum EIDTexts {
     /// A transport PIN has 5 digits. It can only be replaced.
     static func texts(of question: SecretQuestion, takesTransportPIN: Bool = true) -> SecretTexts {
-        let form: SecretForm
+        let form: TypedSecretForm
         switch question.kind {
-        case .pin: form = SecretForm(name: "PIN", digits: takesTransportPIN ? 5...6 : 6...6)
-        case .can: form = SecretForm(name: "CAN", digits: 6...6)
-        case .newPIN: form = SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
-        case .puk: form = SecretForm(name: "PUK", digits: 10...10)
+        case .pin: form = TypedSecretForm(name: "PIN", digits: takesTransportPIN ? 5...6 : 6...6)
+        case .can: form = TypedSecretForm(name: "CAN", digits: 6...6)
+        case .newPIN: form = TypedSecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
+        case .puk: form = TypedSecretForm(name: "PUK", digits: 10...10)
         // Only of wallet cards.
-        case .newPUK, .pairingPassword: form = SecretForm(name: question.kind.label, content: .characters(1...128))
+        case .newPUK, .pairingPassword: form = TypedSecretForm(name: question.kind.label, content: .characters(1...128))
         }
         return SecretTexts(
             form: form,

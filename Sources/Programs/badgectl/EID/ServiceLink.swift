@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import Text
 
 /// Finds the address of the TcToken in what people copy: that address, or a link that starts an eID client, such as
@@ -66,9 +67,7 @@ enum ServiceLink {
         let rest =
             address.contains("://")
             ? address.split(separator: "/").dropFirst().first : address.split(separator: "/").first
-        guard let authority = rest else { return false }
-        return authority.hasPrefix("127.") || authority.hasPrefix("[::1]")
-            || authority.prefix { $0 != ":" } == "localhost"
+        return rest.flatMap { WebAddress("http://\($0)/") }?.origin.isThisComputer ?? false
     }
 
     private static func decoded(_ text: Substring) throws -> String {

@@ -13,8 +13,8 @@ struct ServicePage {
     private static let tooLong = "it is longer than 1 MiB"
     private static let limit = Duration.seconds(30)
 
-    /// Fetches the page as a browser does: follows redirects, keeps cookies until the end, and checks the certificates by
-    /// the authorities of the system. The proxies of the environment are used.
+    /// Fetches the page as a browser does: follows redirects, keeps cookies until the end, and checks the certificates
+    /// by the authorities of the system. The proxies of the environment are used.
     static func fetch(_ url: String) throws -> ServicePage {
         do throws(HTTPFault) {
             guard let address = WebAddress(url) else { throw .unreachable("it is no http or https address") }

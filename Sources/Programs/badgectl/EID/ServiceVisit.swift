@@ -45,7 +45,7 @@ enum ServiceVisit {
             )
         }
         // The authentication is over, so a signal ends the program at once.
-        Signals.handle { number in
+        EndSignals.handle { number in
             showAddress()
             Output.quit(.interrupted(number))
         }

@@ -30,7 +30,8 @@ enum MetricsText {
         )
     }
 
-    /// The checks of GET_HEALTH. Those of single devices are added up under their first word, as no label names a device.
+    /// The checks of GET_HEALTH. Those of single devices are added up under their first word, as no label names a
+    /// device.
     static func health(_ checks: [HealthCheck]) -> MetricFamily {
         var values: [String: Bool] = [:]
         for check in checks {

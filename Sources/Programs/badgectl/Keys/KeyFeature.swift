@@ -148,7 +148,7 @@ enum KeysCommand {
 
     private static func readSecret() async throws -> SecretBox {
         if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
-            let form = SecretForm(name: "secret in base 32", content: .characters(1...256))
+            let form = TypedSecretForm(name: "secret in base 32", content: .characters(1...256))
             if case .secret(let secret) = await terminal.ask(form) { return secret }
             throw CommandFailure("cancelled: no key was made", hint: "run badgectl keys new again")
         }

@@ -148,13 +148,13 @@ struct MPinDialogue: Sendable {
         fileprivate let second: SecretBox?
     }
 
-    /// Asks the user to choose a PIN, which is called `name`, and with `--second-factor` a second factor, too. `MPin` has
-    /// no second factor.
+    /// Asks the user to choose a PIN, which is called `name`, and with `--second-factor` a second factor, too. `MPin`
+    /// has no second factor.
     func askForNewFactors(_ service: Service, _ name: String = "PIN") async throws -> Factors {
         if invocation.has("--second-factor"), case .mpin = service { throw Self.noSecondFactor }
-        let pin = try await ask(SecretForm(name: "new \(name)", digits: 4...4, isTypedTwice: true))
+        let pin = try await ask(TypedSecretForm(name: "new \(name)", digits: 4...4, isTypedTwice: true))
         guard invocation.has("--second-factor") else { return Factors(pin: pin, second: nil) }
-        var form = SecretForm(name: "new second factor", content: .characters(1...64))
+        var form = TypedSecretForm(name: "new second factor", content: .characters(1...64))
         form.isTypedTwice = true
         return Factors(pin: pin, second: try await ask(form))
     }
@@ -169,14 +169,14 @@ struct MPinDialogue: Sendable {
         var hasSecond = hasSecond
         if case .mpin = service { hasSecond = false }
         if invocation.has("--second-factor"), hasSecond == false { throw Self.noSecondFactor }
-        let pin = try await ask(SecretForm(name: name, digits: 4...4))
+        let pin = try await ask(TypedSecretForm(name: name, digits: 4...4))
         // For the token of an earlier badged a script says with the option whether there is a second factor.
         let isKnown = hasSecond != nil || invocation.has("--second-factor") || invocation.has("--pin-stdin")
         guard hasSecond ?? (invocation.has("--second-factor") || !isKnown) else {
             return Factors(pin: pin, second: nil)
         }
         if !isKnown { workflow.user.say("Press Return if the user has no second factor.") }
-        let second = try await ask(SecretForm(name: "second factor", content: .characters((isKnown ? 1 : 0)...64)))
+        let second = try await ask(TypedSecretForm(name: "second factor", content: .characters((isKnown ? 1 : 0)...64)))
         guard let value = second.take(), value.withBytes({ !$0.isEmpty }) else { return Factors(pin: pin, second: nil) }
         return Factors(pin: pin, second: SecretBox(value))
     }
@@ -186,7 +186,7 @@ struct MPinDialogue: Sendable {
         hint: "leave --second-factor out; only users of MPinMFA can have one"
     )
 
-    private func ask(_ form: SecretForm) async throws -> SecretBox {
+    private func ask(_ form: TypedSecretForm) async throws -> SecretBox {
         if let secret = await workflow.user.secret(form) { return secret }
         throw workflow.user.ending ?? CommandFailure("cancelled: \(workflow.user.notDone)", hint: "try again")
     }

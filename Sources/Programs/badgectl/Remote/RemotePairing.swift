@@ -90,7 +90,7 @@ enum RemotePairing {
                 """
             )
         }
-        return await user.secret(SecretForm(name: "pairing code", digits: 4...4))
+        return await user.secret(TypedSecretForm(name: "pairing code", digits: 4...4))
     }
 
     // MARK: The readers of this host

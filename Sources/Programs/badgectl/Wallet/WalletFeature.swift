@@ -77,7 +77,7 @@ enum WalletTexts {
         switch question.kind {
         case .pin:
             return SecretTexts(
-                form: SecretForm(name: "PIN", digits: 6...6),
+                form: TypedSecretForm(name: "PIN", digits: 6...6),
                 work: "checking the PIN",
                 explanation: left.flatMap {
                     switch $0 {
@@ -97,29 +97,29 @@ enum WalletTexts {
                 case .some(let left): " \(left) tries are left."
                 }
             return SecretTexts(
-                form: SecretForm(name: "PUK", digits: 12...12),
+                form: TypedSecretForm(name: "PUK", digits: 12...12),
                 work: "checking the PUK",
                 explanation: "The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down." + tries
             )
         case .newPIN:
             return SecretTexts(
-                form: SecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true),
+                form: TypedSecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true),
                 work: "setting the PIN"
             )
         case .newPUK:
             return SecretTexts(
-                form: SecretForm(name: "new PUK", digits: 12...12, isTypedTwice: true),
+                form: TypedSecretForm(name: "new PUK", digits: 12...12, isTypedTwice: true),
                 work: "setting the PUK",
                 explanation: "Choose the PUK, 12 digits, and write it down: it unblocks the PIN."
             )
         case .pairingPassword:
             return SecretTexts(
-                form: SecretForm(name: "pairing password", content: .characters(1...128)),
+                form: TypedSecretForm(name: "pairing password", content: .characters(1...128)),
                 work: "pairing this computer with the card",
                 explanation: "The card has a pairing password of its own. It is not the PIN."
             )
         case .can:
-            return SecretTexts(form: SecretForm(name: "CAN", digits: 6...6), work: "working")
+            return SecretTexts(form: TypedSecretForm(name: "CAN", digits: 6...6), work: "working")
         }
     }
 
@@ -149,13 +149,13 @@ enum WalletTexts {
         }
     }
 
-    static func form(_ wanted: WordsQuestion.Wanted) -> SecretForm {
+    static func form(_ wanted: WordsQuestion.Wanted) -> TypedSecretForm {
         let count =
             switch wanted {
             case .all(let count): count
             case .positions(let positions): positions.count
             }
-        return SecretForm(name: name(wanted), content: .words(count))
+        return TypedSecretForm(name: name(wanted), content: .words(count))
     }
 }
 

@@ -80,7 +80,7 @@ import WebSocket
     package func connect(to address: RemoteAddress, interface: String?) {
         host = address.description
         socket = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard socket >= 0 else { return end(.failed("socket: \(errno)")) }
+        guard socket >= 0 else { return end(.failed("cannot open a socket: \(errorText())")) }
         configure(.write)
         if let interface { bindToInterface(socket, interface) }
         limit.set(after: times.setUp)
@@ -298,7 +298,7 @@ import WebSocket
                 onEvent(.message(message))
             case .binary: break
             case .ping(let payload):
-                // Pings whose answers nobody reads.
+                // The other side sends pings and does not read the answers.
                 guard unsent.count <= Self.maximumBacklog else { return end(.violation) }
                 send(frame(.pong, payload), tls)
             case .pong:

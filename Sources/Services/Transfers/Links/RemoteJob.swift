@@ -22,7 +22,7 @@ import Text
         let socket: PortSocket
         let kind: PortKind
         /// How many datagrams or connections may be reported.
-        var credit = RemoteMessage.firstCredit
+        var credit = RemoteJobMessage.firstCredit
     }
 
     private struct Connection {
@@ -36,7 +36,7 @@ import Text
         self.onEnd = onEnd
         stream = try JobStream(
             Network.Run(descriptor: socket, process: nil),
-            maximum: { RemoteMessage.maximumCount },
+            maximum: { RemoteJobMessage.maximumCount },
             onMessage: { [weak self] in self?.take($0) ?? false },
             onEnd: { [weak self] _ in self?.onEnd() }
         )
@@ -55,7 +55,7 @@ import Text
         case .close(let number): sockets.removeValue(forKey: number)?.socket.close()
         case .credit(let number, let count):
             guard let credit = sockets[number]?.credit else { break }
-            guard count <= RemoteMessage.maximumCredit - credit else { return false }
+            guard count <= RemoteJobMessage.maximumCredit - credit else { return false }
             sockets[number]?.credit = credit + count
             sockets[number]?.socket.read(true)
         case .join(let number): sockets[number]?.socket.joinAnnouncements()

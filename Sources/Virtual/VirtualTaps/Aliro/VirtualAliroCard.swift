@@ -3,9 +3,9 @@ import Aliro
 import Crypto
 import ISO7816
 import PKOC
-import ReadersVirtual
+package import ReadersVirtual
 import Secrets
-import Text
+package import Text
 
 /// A card or phone with Aliro in software, which is strict where cards differ: it refuses everything that it does not
 /// expect.
@@ -66,10 +66,10 @@ final class VirtualAliroCard: VirtualCardSoftware {
     }
 
     func process(_ command: [UInt8]) -> [UInt8] {
-        answers.process(command) { command throws(Refusal) in try answer(to: command) }
+        answers.process(command) { command throws(RefusedCommand) in try answer(to: command) }
     }
 
-    private func answer(to command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func answer(to command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         if command.ins == 0xA4 { return try select(command) }
         if case .selectedPKOC = state { return try authenticatePKOC(command) }
         guard command.cla == 0x80 else { throw .wrongClass }
@@ -87,7 +87,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
 
     // MARK: Commands
 
-    private func select(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func select(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         state = .idle
         guard command.cla == 0, command.p1 == 0x04, command.p2 == 0 else { throw .noApplication }
         if description.hasPKOC, command.data == PKOCCommand.applicationID {
@@ -106,7 +106,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         )
     }
 
-    private func auth0(_ data: [UInt8]) throws(Refusal) -> [UInt8] {
+    private func auth0(_ data: [UInt8]) throws(RefusedCommand) -> [UInt8] {
         guard case .selected = state else { throw .wrongState }
         guard let opening = AliroOpening(data: data) else { throw .wrongLength }
         guard description.tap.has(version: opening.version),
@@ -142,7 +142,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         return answer
     }
 
-    private func auth1(_ data: [UInt8]) throws(Refusal) -> [UInt8] {
+    private func auth1(_ data: [UInt8]) throws(RefusedCommand) -> [UInt8] {
         guard case .opened(let transcript, let agreed, _) = state else { throw .wrongState }
         guard let objects = try? BERTLV.sequence(data),
             objects.map(\.tag) == [AliroTag.parameters, AliroTag.signature],
@@ -182,7 +182,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         return sealed
     }
 
-    private func exchange(_ data: [UInt8]) throws(Refusal) -> [UInt8] {
+    private func exchange(_ data: [UInt8]) throws(RefusedCommand) -> [UInt8] {
         let channel: AliroChannel
         switch state {
         case .authenticated(let session), .opened(_, _, let session?): channel = session
@@ -201,7 +201,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
     }
 
     /// PKOC, SE V1.
-    private func authenticatePKOC(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func authenticatePKOC(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard command.cla == 0x80, command.ins == PKOCCommand.authenticateInstruction else { throw .wrongInstruction }
         guard let objects = try? BERTLV.sequence(command.data),
             let transaction = objects.first(where: { $0.tag == PKOCTag.transaction })?.value, transaction.count == 16
@@ -220,5 +220,47 @@ final class VirtualAliroCard: VirtualCardSoftware {
 
     private var times: [UInt8] {
         BERTLV(AliroTag.credentialTime, Self.time).encoded + BERTLV(AliroTag.revocationTime, Self.time).encoded
+    }
+}
+
+package typealias VirtualAliroKind = VirtualTapKind<VirtualAliroDescription>
+
+/// What a virtual card with Aliro is made of.
+package struct VirtualAliroDescription: VirtualTapDescription {
+    package static let kind = "aliro"
+    package var tap = VirtualTapOptions()
+    /// The compressed public key of the readers that the card knows; nil: it knows none, and refuses all of them.
+    package var reader: [UInt8]?
+    /// The group of these readers; nil: any.
+    package var group: [UInt8]?
+    /// Whether the card does the fast phase with readers that have read it before.
+    package var isFast = true
+    /// Whether the card has PKOC with the same key, too, as a phone may have.
+    package var hasPKOC = false
+    package var options = VirtualCardOptions()
+
+    package init() {}
+
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
+        switch name {
+        case "reader": reader = try entry.bytes(33)
+        case "group": group = try entry.bytes(16)
+        case "fast": isFast = try entry.bool()
+        case "pkoc": hasPKOC = try entry.bool()
+        default: return false
+        }
+        return true
+    }
+
+    package func makeCard() throws(Malformed) -> VirtualCard {
+        let key = try tap.makeKey(label: "badged: key of virtual Aliro cards")
+        var known: ECPublicKey?
+        if let reader {
+            guard let key = try? ECPublicKey(compressedPoint: reader, on: .secp256r1) else {
+                throw Malformed("card.reader is not a compressed public key of P-256")
+            }
+            known = key
+        }
+        return try VirtualCard(VirtualAliroCard(self, key, known), options)
     }
 }

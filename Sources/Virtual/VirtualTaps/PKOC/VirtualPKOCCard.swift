@@ -2,8 +2,8 @@
 import Crypto
 import ISO7816
 import PKOC
-import ReadersVirtual
-import Text
+package import ReadersVirtual
+package import Text
 
 /// A PKOC card or phone in software, which is strict where cards differ: it refuses everything that it does not expect.
 final class VirtualPKOCCard: VirtualCardSoftware {
@@ -33,10 +33,10 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     }
 
     func process(_ command: [UInt8]) -> [UInt8] {
-        answers.process(command) { command throws(Refusal) in try answer(to: command) }
+        answers.process(command) { command throws(RefusedCommand) in try answer(to: command) }
     }
 
-    private func answer(to command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func answer(to command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         if command.ins == 0xA4 { return try select(command) }
         switch (command.cla, command.ins) {
         case (0x80, PKOCCommand.authenticateInstruction): return try authenticate(command)
@@ -49,7 +49,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         }
     }
 
-    private func select(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func select(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard command.cla == 0, command.p1 == 0x04, command.p2 == 0, command.data == PKOCCommand.applicationID else {
             // A phone forgets what it has done when another application is selected.
             (isSelected, hasSigned) = (false, false)
@@ -59,7 +59,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         return BERTLV(PKOCTag.versions, description.tap.versions).encoded
     }
 
-    private func authenticate(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func authenticate(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard isSelected else { throw .wrongState }
         guard command.p1 == 0, command.p2 == 1 else { throw .wrongParameters }
         guard let objects = try? BERTLV.sequence(command.data), objects.count == 3,
@@ -72,7 +72,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         return BERTLV(PKOCTag.publicKey, key.publicKey.uncompressed).encoded + (try sign(transaction))
     }
 
-    private func getData(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func getData(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard isSelected else { throw .wrongState }
         guard command.data.isEmpty else { throw .wrongLength }
         switch (command.p1, command.p2) {
@@ -82,7 +82,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         }
     }
 
-    private func internalAuthenticate(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func internalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard isSelected else { throw .wrongState }
         guard command.p1 == 0, command.p2 == 0 else { throw .wrongParameters }
         guard command.data.count == PKOCCommand.challengeLength else { throw .wrongLength }
@@ -90,7 +90,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     }
 
     /// The object with the signature of a message. A phone signs once per activation.
-    private func sign(_ message: [UInt8]) throws(Refusal) -> [UInt8] {
+    private func sign(_ message: [UInt8]) throws(RefusedCommand) -> [UInt8] {
         guard !(description.isPhone && hasSigned) else { throw .failure }
         hasSigned = true
         signatures += 1
@@ -105,5 +105,34 @@ final class VirtualPKOCCard: VirtualCardSoftware {
             try ECDSA.sign(signed, with: key, digest: .sha256)
         }
         return BERTLV(PKOCTag.signature, signature).encoded
+    }
+}
+
+package typealias VirtualPKOCKind = VirtualTapKind<VirtualPKOCDescription>
+
+/// What a virtual PKOC card is made of.
+package struct VirtualPKOCDescription: VirtualTapDescription {
+    package static let kind = "pkoc"
+    package var tap = VirtualTapOptions()
+    /// The object 7F21; nil: a card without SE V2.
+    package var certificate: [UInt8]?
+    /// Whether the card signs once per activation, as a phone does.
+    package var isPhone = false
+    package var options = VirtualCardOptions()
+
+    package init() {}
+
+    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
+        switch name {
+        case "certificate": certificate = try entry.bytes()
+        case "phone": isPhone = try entry.bool()
+        default: return false
+        }
+        return true
+    }
+
+    package func makeCard() throws(Malformed) -> VirtualCard {
+        let key = try tap.makeKey(label: "badged: key of virtual PKOC cards")
+        return try VirtualCard(VirtualPKOCCard(self, key), options)
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-import ReadersVirtual
-import Tags
-import Text
+import Readers
+package import ReadersVirtual
+package import Tags
+package import Text
 
 /// A tag in software, with the part of the reader that answers the commands of class FF.
 final class VirtualTag: VirtualCardSoftware {
@@ -50,7 +51,7 @@ final class VirtualTag: VirtualCardSoftware {
     func reset() { (selectedFile, isSelected) = (nil, false) }
 
     func process(_ command: [UInt8]) -> [UInt8] {
-        do throws(Refusal) {
+        do throws(RefusedCommand) {
             guard let command = CommandAPDU(bytes: command) else { throw .wrongLength }
             if command.cla == 0x90, command.ins == 0x60, let version { return version + [0x91, 0xAF] }
             return try answer(to: command) + [0x90, 0x00]
@@ -59,10 +60,10 @@ final class VirtualTag: VirtualCardSoftware {
         }
     }
 
-    private func answer(to command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func answer(to command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         switch (command.cla, command.ins) {
         case (0xFF, 0xCA):
-            guard command.p1 == 0, command.p2 == 0 else { throw Refusal(0x6A81) }
+            guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A81) }
             reads += 1
             return description.uid
         case (0xFF, 0xB0): return try readPages(command)
@@ -91,8 +92,8 @@ final class VirtualTag: VirtualCardSoftware {
     }
 
     /// READ BINARY: four pages. Behind the last page the first one comes again.
-    private func readPages(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
-        guard description.type == .mifareUltralight else { throw Refusal(0x6A81) }
+    private func readPages(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
+        guard description.type == .mifareUltralight else { throw RefusedCommand(0x6A81) }
         let start = Int(command.p2) * Self.pageBytes
         guard command.p1 == 0, start < memory.count else { throw .noApplication }
         return (0..<min(command.le ?? 0, 16)).map { memory[(start + $0) % memory.count] }
@@ -109,7 +110,7 @@ final class VirtualTag: VirtualCardSoftware {
         }
     }
 
-    private func select(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func select(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         if command.p1 == 0x04 {
             isSelected = command.data == [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01] && description.message != nil
             selectedFile = nil
@@ -133,10 +134,65 @@ final class VirtualTag: VirtualCardSoftware {
         return []
     }
 
-    private func readFile(_ command: CommandAPDU) throws(Refusal) -> [UInt8] {
+    private func readFile(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard let file = selectedFile else { throw .wrongState }
         let start = Int(command.p1) << 8 | Int(command.p2)
         guard start < file.count else { throw .wrongParameters }
         return Array(file[start..<min(start + (command.le ?? 0), file.count)])
+    }
+}
+
+/// Tags that are known by their number. docs/protocol/credentials.md, Virtual tag.
+package struct VirtualTagKind: VirtualCardKind {
+    package let name = "tag"
+
+    package init() {}
+
+    package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
+        guard simulator == nil else { throw Malformed("simulator is only for eID cards") }
+        var description = VirtualTagDescription()
+        description.options = try VirtualCardOptions(card: card)
+        for (key, entry) in CardEntry("card", card).members {
+            switch key {
+            case "uid":
+                description.uid = try entry.bytes()
+                guard [4, 7, 8, 10].contains(description.uid.count) else {
+                    throw entry.wrong("is not 4, 7, 8 or 10 bytes")
+                }
+            case "type":
+                guard let type = entry.json?.string.flatMap(TagType.init(rawValue:)) else {
+                    let types = TagType.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw entry.wrong("is not one of \(types)")
+                }
+                description.type = type
+            case "ndef": description.message = try entry.bytes()
+            default: break
+            }
+        }
+        guard let message = description.message else { return description }
+        switch description.type {
+        case .mifareUltralight:
+            guard message.count <= VirtualTag.longestType2Message else {
+                throw Malformed("card.ndef is longer than \(VirtualTag.longestType2Message) bytes")
+            }
+        case .mifareDESFire, .ntag, .iso14443Layer4: break
+        default: throw Malformed("card.ndef is only for mifareUltralight, mifareDESFire, ntag and iso14443-4")
+        }
+        return description
+    }
+}
+
+/// What a virtual tag is made of.
+package struct VirtualTagDescription: VirtualCardDescription {
+    package var uid: [UInt8] = [0x04, 0xA1, 0xB2, 0xC3, 0xD4, 0xE5, 0xF6]
+    package var type = TagType.mifareUltralight
+    /// nil: the tag is not formatted for NDEF.
+    package var message: [UInt8]?
+    package var options = VirtualCardOptions()
+
+    package init() {}
+
+    package func makeCard() throws(Malformed) -> VirtualCard {
+        try VirtualCard(VirtualTag(self), options)
     }
 }

@@ -40,6 +40,16 @@ final class LoginServers: Sendable {
     /// A backend with faults, for one test alone.
     func url(_ faults: String) -> String { "\(url)/fault/\(faults),test\(UUID().uuidString)" }
 
+    /// A backend for one test alone, where the n-th request of a point meets the n-th fault of this point.
+    func url(oneByOne faults: [String]) -> String {
+        var counts: [Substring: Int] = [:]
+        let numbered = faults.map { fault in
+            counts[fault.prefix { $0 != "-" }, default: 0] += 1
+            return "\(fault)@\(counts[fault.prefix { $0 != "-" }, default: 0])"
+        }
+        return url(numbered.joined(separator: ","))
+    }
+
     enum Method: String { case get = "GET", post = "POST" }
 
     /// Sends a request to the double itself.

@@ -29,7 +29,7 @@ import WalletFeature
     let node: AntelopeNodeDouble
     let dapp: CallbackDouble
     let clock = ShiftedClock()
-    let folder = NSTemporaryDirectory() + "badged-operations-" + UUID().uuidString
+    private let folder: TemporaryFolder
 
     /// The account whose permission has the key of the cards.
     static let account = "bobbobbobbob"
@@ -48,6 +48,7 @@ import WalletFeature
         limit: Duration = .seconds(240),
         board: EmulatedPN532? = nil
     ) async throws {
+        folder = try TemporaryFolder()
         node = try AntelopeNodeDouble()
         dapp = try CallbackDouble(isSecure: isSecure)
         let key = KeyText(try Self.key())
@@ -65,16 +66,11 @@ import WalletFeature
         )
         antelope.limits = HTTPLimits(connect: limit, transfer: limit)
         antelope.allowsHTTPCallbacks = allowsHTTP
-        if isSecure {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            try dapp.authority.write(toFile: folder + "/ca.pem", atomically: true, encoding: .utf8)
-            antelope.callbackAuthorities = .file(folder + "/ca.pem")
-        }
+        if isSecure { antelope.callbackAuthorities = .file(try folder.write("ca.pem", dapp.authority.utf8)) }
         var trust = KeycardTrust()
         trust.authorities.insert(try VirtualKeycardDescription.authority().publicKey.compressed)
-        let store = StateStore { [folder] () throws(Failure) in try Store(folder: folder + "/state") }
+        let store = StateStore { [folder] () throws(Failure) in try Store(folder: folder.path + "/state") }
         let (services, cards, now) = (antelope, trust, clock.now)
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         server = try await TestServer(
             readers: board == nil ? 1 : 0,
             backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
@@ -87,7 +83,6 @@ import WalletFeature
     isolated deinit {
         node.release()
         dapp.release()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     /// The key of m/44'/194'/0'/0/0 by our own BIP-32.

@@ -109,7 +109,7 @@ import VirtualKeycard
         let bench = try await OperationBench(isSecure: true)
         let user = try await bench.user(OperationUser.mykey())
         let unbound = try await user.run(OperationBench.transfer())
-        #expect(unbound.resultCode == 10007)
+        #expect(unbound.resultCode == 10007 && user.names == ["WALLET_RESULT"])
 
         let end = try await user.run(OperationBench.authorize(#","callbackUrl":"\#(bench.dapp.url)""#))
         #expect(end.resultCode == 1, "\(end)")
@@ -159,6 +159,7 @@ import VirtualKeycard
                 OperationBench.transfer().replacing(#""from":"bobbobbobbob""#, with: #""from":"alice""#)
             ).resultCode == 10012
         )
+        #expect(other.names == ["WALLET_RESULT"])
         #expect(
             await other.client.ask(#"{"cmd":"WALLET_UNBIND"}"#, "WALLET_UNBOUND")
                 == #"{"msg":"WALLET_UNBOUND","account":"bobbobbobbob"}"#
@@ -363,6 +364,19 @@ import VirtualKeycard
             #expect(!user.names.contains("WALLET_REQUEST"), "\(command.prefix(200))")
         }
         #expect(bench.node.state.pushed.isEmpty)
+    }
+
+    @Test("the text of a bad field says what is wrong with it")
+    func fieldTexts() async throws {
+        let user = try await bench.user()
+        let actions = "actions must be a list of 1 to 64 values, each an object with account, name and the object data"
+        for (command, text) in [
+            (Self.transferWith(#""amount":"99999999999999999999999""#), "amount: the amount is too large"),
+            (Self.transferWith(#""amount":"1e3""#), "amount: '1e3' is not a decimal number"),
+            (Self.contractWith("[{}]"), actions), (Self.contractWith("[]"), actions),
+        ] {
+            #expect(try await user.run(command)["message"]?.string == text)
+        }
     }
 
     @Test("an ABI that is wrong or too large is refused with code 10012")

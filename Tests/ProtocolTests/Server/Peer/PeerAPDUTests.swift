@@ -62,9 +62,7 @@ struct PeerAPDUTests {
             #expect(changed != expected, "the difference '\(difference.name)' does not occur")
             expected = changed
         }
-        let commands = replay.commands.map(\.kind)
-        #expect(commands == expected)
-        print("\(name): \(commands.count) commands of badged, \(replay.transcript.commands.count) of the peer")
+        #expect(replay.commands.map(\.kind) == expected)
     }
 }
 

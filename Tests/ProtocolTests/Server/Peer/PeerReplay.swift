@@ -40,8 +40,8 @@ import Wire
     private let card: VirtualEIDDescription?
 
     private(set) var compared = 0
-    /// The number of exchanges that each difference changed.
-    private(set) var uses: [String: Int] = [:]
+    /// The differences that have changed an exchange.
+    private var used: Set<String> = []
 
     init(
         _ name: String,
@@ -90,7 +90,7 @@ import Wire
             }
         }
         #expect(await client.exchange() == [], "at the end of \(transcript.name)")
-        for difference in differences where uses[difference.name] == nil {
+        for difference in differences where !used.contains(difference.name) {
             Issue.record("the difference '\(difference.name)' does not occur in \(transcript.name)")
         }
     }
@@ -114,7 +114,7 @@ import Wire
                 // A difference that changes nothing is not counted; otherwise obsolete differences would go unnoticed.
                 let isSame = changed.count == 1 && changed[0].received == exchange.received
                 if isSame, changed[0].sent == exchange.sent { return [exchange] }
-                uses[difference.name, default: 0] += 1
+                used.insert(difference.name)
                 return changed
             }
         }

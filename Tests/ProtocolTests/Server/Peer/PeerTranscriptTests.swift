@@ -100,13 +100,13 @@ struct PeerTranscriptTests {
 
     @Test("badged answers like the peer, except for the named differences", arguments: recordings)
     @Loop func replay(_ recording: Recording) async throws {
-        let replay = try await recording.replay()
-        let used = replay.uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
-        print("\(recording.name): \(replay.compared) exchanges compared; differences: \(used.isEmpty ? "none" : used)")
-        #expect(replay.compared > 0)
+        #expect(try await recording.replay().compared > 0)
     }
 
-    @Test("a client at the WebSocket of the browser port receives the same answers", arguments: recordings)
+    /// What the browser port passes on is the same for each recording, so without `FullTables.areWanted` it has some.
+    private static let passedOn = FullTables.areWanted ? recordings : Array(recordings.suffix(6))
+
+    @Test("a client at the WebSocket of the browser port receives the same answers", arguments: passedOn)
     @Loop func replayThroughWebSocket(_ recording: Recording) async throws {
         #expect(try await recording.replay(throughWebSocket: true).compared > 0)
     }

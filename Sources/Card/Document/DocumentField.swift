@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Texts and dates of data groups. ICAO 9303-10 4.7.11.
+package enum DocumentField {
+    /// Reads UTF-8, or Latin-1 as old documents have it. Control characters become spaces.
+    package static func decode(_ bytes: [UInt8]) -> String {
+        let clean = bytes.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
+        if let text = String(validating: clean, as: UTF8.self) { return text }
+        return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
+    }
+
+    /// Splits a text at its fillers: the parts of an address, of a place.
+    package static func parts(_ bytes: [UInt8]) -> [String] {
+        bytes.split(separator: UInt8(ascii: "<")).map { decode(Array($0)) }.filter { !$0.isEmpty }
+    }
+
+    /// A name: two fillers stand between surname and given names, one stands for a space.
+    package static func name(_ bytes: [UInt8]) -> String {
+        var words: [String] = []
+        var rest = decode(bytes)[...]
+        while let range = rest.firstRange(of: "<<") {
+            words.append(spaced(rest[..<range.lowerBound]))
+            rest = rest[range.upperBound...]
+        }
+        words.append(spaced(rest))
+        return words.filter { !$0.isEmpty }.joined(separator: ", ")
+    }
+
+    private static func spaced(_ text: Substring) -> String { text.split(separator: "<").joined(separator: " ") }
+
+    /// A date as YYYY-MM-DD: four bytes of BCD, or eight digits; nil for other bytes. Unknown parts are 00.
+    package static func date(_ bytes: [UInt8]) -> String? {
+        let digits: [UInt8]
+        switch bytes.count {
+        case 4: digits = bytes.flatMap { [$0 >> 4, $0 & 0x0F] }
+        case 8: digits = bytes.map { $0 &- UInt8(ascii: "0") }
+        default: return nil
+        }
+        guard digits.allSatisfy({ $0 < 10 }) else { return nil }
+        let text = String(decoding: digits.map { $0 + UInt8(ascii: "0") }, as: UTF8.self)
+        return "\(text.prefix(4))-\(text.dropFirst(4).prefix(2))-\(text.suffix(2))"
+    }
+}

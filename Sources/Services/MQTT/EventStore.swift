@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Crypto
+import Glibc
+import Host
+import Store
+package import Text
+
+/// The events that the broker has not acknowledged, in a file. A number and its event are committed together, so that
+/// nothing is published that is not on the disk. One thread uses it.
+package final class EventStore {
+    package struct Entry {
+        package let stream: EventStream
+        package let sequence: Int
+        package let payload: [UInt8]
+    }
+
+    /// An event that gets the next number of its stream.
+    package struct Addition {
+        let stream: EventStream
+        let mark: Mark
+        /// Makes the payload from the number and the gaps before it.
+        let content: (Int, [Gap]) -> [UInt8]
+
+        package init(_ stream: EventStream, _ mark: Mark, content: @escaping (Int, [Gap]) -> [UInt8]) {
+            (self.stream, self.mark, self.content) = (stream, mark, content)
+        }
+    }
+
+    /// Where badged was when the last event was stored.
+    package struct Mark: Equatable {
+        /// The start of badged, and the number of its last event.
+        package var run = 0
+        package var number = 0
+        /// Milliseconds since 1970.
+        package var time: Int64 = 0
+    }
+
+    struct State {
+        var last = 0
+        var lost = 0
+        var gaps: [Gap] = []
+        var mark = Mark()
+        /// The numbers of the events in the file, ascending.
+        var waiting: [Int] = []
+        var head = 0
+        var count: Int { waiting.count - head }
+    }
+
+    private let database: Database
+    private let numbers: NumberFile
+    /// How many events of each stream may wait. A smaller number counts from the next event on.
+    package var limit: Int
+    private var states: [EventStream: State]
+    /// Acknowledged events that are still in the file.
+    private var done: [(EventStream, Int)] = []
+    /// 16 hexadecimal digits; new with each file.
+    package let epoch: String
+    /// Whether the last commit has succeeded.
+    package private(set) var isDurable = true
+    /// Whether the last reading has failed.
+    private var cannotRead = false
+    /// Whether an earlier file was damaged, removed or replaced by an older one.
+    package let wasLost: Bool
+    /// The file was damaged while it was open: the program must end, and begin anew.
+    package private(set) var isDamaged = false
+
+    /// Opens the file in a folder, or makes one. A damaged file is moved aside.
+    package init(folder: String, limit: Int) throws(Failure) {
+        self.limit = limit
+        let path = folder + "/queue.db"
+        numbers = NumberFile(folder + "/queue.numbers")
+        let known = numbers.read()
+        var found: QueueFile
+        do throws(Failure) {
+            found = try QueueFile(path, known)
+        } catch {
+            guard error.code == .storeDamaged else { throw error }
+            Log.error("the queue is moved aside: \(error.message)")
+            for suffix in ["", "-wal", "-journal"] { rename(path + suffix, path + suffix + ".damaged") }
+            found = try QueueFile(path, nil)
+            found.isLost = true
+        }
+        (database, epoch, states, wasLost) = (found.database, found.epoch, found.states, found.isLost)
+        if wasLost {
+            for stream in EventStream.allCases { add(Gap(reason: .storeLost, until: Self.now), to: stream) }
+        }
+        try commit { () throws(Failure) in for stream in EventStream.allCases { try store(stream) } }
+        writeNumbers()
+    }
+
+    package static var now: Int64 { Loop.wallClock }
+
+    // MARK: State
+
+    package func last(_ stream: EventStream) -> Int { states[stream]?.last ?? 0 }
+    package func lost(_ stream: EventStream) -> Int { states[stream]?.lost ?? 0 }
+    package func mark(_ stream: EventStream) -> Mark { states[stream]?.mark ?? Mark() }
+    package func waiting(_ stream: EventStream) -> Int { states[stream]?.count ?? 0 }
+    package var waiting: Int { EventStream.allCases.reduce(0) { $0 + waiting($1) } }
+
+    /// When the oldest event that waits has happened, in milliseconds since 1970.
+    package var oldest: Int? {
+        EventStream.allCases.compactMap { stream in
+            events(stream, after: 0, count: 1).first.flatMap { try? JSON($0.payload)["time"]?.int }
+        }.min()
+    }
+
+    /// Tells the next event of a stream what is missing before it. Gaps with the same reason are joined.
+    package func add(_ gap: Gap, to stream: EventStream) { states[stream]?.gaps.join(gap) }
+
+    // MARK: Changes
+
+    /// Stores events in one transaction.
+    /// - Returns: whether they are on the disk. Otherwise they are lost, and the next event says so.
+    @discardableResult
+    package func append(_ events: [Addition]) -> Bool {
+        let before = states
+        do throws(Failure) {
+            try commit { () throws(Failure) in
+                for event in events { try add(event) }
+                for stream in Set(events.map(\.stream)) { try store(stream) }
+            }
+            writeNumbers()
+            return true
+        } catch {
+            states = before
+            for event in events {
+                states[event.stream]?.lost += 1
+                let time = event.mark.time
+                add(Gap(reason: .diskFull, missed: 1, since: time, until: time), to: event.stream)
+                // The number of badged is known, so it is not missed a second time.
+                states[event.stream]?.mark = event.mark
+            }
+            return false
+        }
+    }
+
+    private func add(_ event: Addition) throws(Failure) {
+        guard var state = states[event.stream] else { return }
+        while state.count >= limit {
+            // The oldest event goes, because the last hour of a door is worth more. The next event also tells its gaps.
+            let oldest = state.waiting[state.head]
+            if let payload = try payload(event.stream, oldest) {
+                for gap in [Gap](of: payload) { state.gaps.join(gap) }
+            }
+            state.gaps.join(Gap(reason: .queueFull, from: oldest, to: oldest, missed: 1))
+            try remove(event.stream, oldest)
+            state.head += 1
+            state.lost += 1
+        }
+        let number = state.last + 1
+        let payload = event.content(number, state.gaps)
+        try database.run(
+            "INSERT INTO events VALUES (?, ?, ?)",
+            [.number(event.stream.rawValue), .number(number), .bytes(payload)]
+        )
+        (state.last, state.gaps, state.mark) = (number, [], event.mark)
+        state.waiting.append(number)
+        if state.head > 4096 {
+            state.waiting.removeFirst(state.head)
+            state.head = 0
+        }
+        states[event.stream] = state
+    }
+
+    /// Notes that the broker has an event. The file forgets it with the next commit.
+    package func acknowledged(_ stream: EventStream, _ sequence: Int) {
+        guard let state = states[stream], let index = state.waiting[state.head...].firstIndex(of: sequence) else {
+            return
+        }
+        if index == state.head { states[stream]?.head += 1 } else { states[stream]?.waiting.remove(at: index) }
+        done.append((stream, sequence))
+        if done.count >= 100 { flush() }
+    }
+
+    /// An event that the broker can never take is dropped, and the next event says so.
+    package func refused(_ stream: EventStream, _ sequence: Int) {
+        acknowledged(stream, sequence)
+        states[stream]?.lost += 1
+        add(Gap(reason: .tooLarge, from: sequence, to: sequence, missed: 1), to: stream)
+        flush()
+    }
+
+    package var hasDone: Bool { !done.isEmpty }
+
+    /// Removes the acknowledged events from the file, and stores what the next event will tell.
+    package func flush() {
+        let isStored: Void? = try? commit { () throws(Failure) in
+            for stream in EventStream.allCases { try store(stream) }
+        }
+        // They are sent a second time after a restart, with the same numbers.
+        if isStored == nil, done.count > 100_000 { done = [] }
+    }
+
+    /// Notes that badged was watched up to now.
+    package func note(_ time: Int64, run: Int) {
+        for stream in EventStream.allCases {
+            states[stream]?.mark.time = time
+            if states[stream]?.mark.run == 0 { states[stream]?.mark.run = run }
+        }
+        flush()
+    }
+
+    /// Makes a change and removes acknowledged events, in one transaction.
+    private func commit(_ change: () throws(Failure) -> Void) throws(Failure) {
+        do throws(Failure) {
+            try database.run("BEGIN IMMEDIATE")
+            try change()
+            for (stream, sequence) in done { try remove(stream, sequence) }
+            try database.run("COMMIT")
+        } catch {
+            try? database.run("ROLLBACK")
+            if isDurable { Log.error("the queue cannot store events: \(error.message)") }
+            isDurable = false
+            noteDamage(error)
+            throw error
+        }
+        if !isDurable { Log.notice("the queue stores events again") }
+        (done, isDurable) = ([], true)
+    }
+
+    private func noteDamage(_ error: Failure) {
+        guard error.code == .storeDamaged else { return }
+        if !isDamaged { Log.error("the queue was damaged while it was open: \(error.message)") }
+        isDamaged = true
+    }
+
+    private func remove(_ stream: EventStream, _ sequence: Int) throws(Failure) {
+        try database.run(
+            "DELETE FROM events WHERE stream = ? AND sequence = ?",
+            [.number(stream.rawValue), .number(sequence)]
+        )
+    }
+
+    private func store(_ stream: EventStream) throws(Failure) {
+        guard let state = states[stream] else { return }
+        try database.run(
+            "INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                .number(stream.rawValue), .number(state.last), .number(state.lost), .number(state.mark.run),
+                .number(state.mark.number), .number(Int(state.mark.time)), .bytes(state.gaps.json.bytes),
+            ]
+        )
+    }
+
+    private func writeNumbers() { numbers.write(epoch, EventStream.allCases.map(last)) }
+
+    // MARK: Reading
+
+    /// The oldest events after a number, at most `count`.
+    package func events(_ stream: EventStream, after sequence: Int, count: Int) -> [Entry] {
+        guard let state = states[stream], count > 0 else { return [] }
+        // The numbers ascend.
+        var (low, high) = (state.head, state.waiting.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if state.waiting[middle] <= sequence { low = middle + 1 } else { high = middle }
+        }
+        var entries: [Entry] = []
+        do throws(Failure) {
+            for number in state.waiting[low...].prefix(count) {
+                guard let payload = try payload(stream, number) else {
+                    throw Failure(.storeDamaged, "event \(number) of \(stream.word) is gone")
+                }
+                entries.append(Entry(stream: stream, sequence: number, payload: payload))
+            }
+            cannotRead = false
+        } catch {
+            if !cannotRead { Log.error("the queue cannot be read: \(error.message)") }
+            cannotRead = true
+            noteDamage(error)
+        }
+        return entries
+    }
+
+    private func payload(_ stream: EventStream, _ sequence: Int) throws(Failure) -> [UInt8]? {
+        var payload: [UInt8]?
+        try database.run(
+            "SELECT payload FROM events WHERE stream = ? AND sequence = ?",
+            [.number(stream.rawValue), .number(sequence)]
+        ) { payload = $0.bytes(0) }
+        return payload
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Host
+import TestSupport
+import Testing
+import Text
+
+@testable import MQTT
+
+/// A broker in the test: it takes messages, and acknowledges those that the test wants.
+private final class Broker {
+    struct Message {
+        let id: Int32
+        let topic: String
+        let content: JSON
+    }
+
+    private(set) var messages: [Message] = []
+    private(set) var open: [Message] = []
+    var result: BrokerConnection.Sent?
+
+    func publish(_ topic: String, _ payload: [UInt8], _ retain: Bool, _ expiry: Int?) -> BrokerConnection.Sent {
+        if let result { return result }
+        guard let content = try? JSON(payload) else { return .failed }
+        let message = Message(id: Int32(messages.count + 1), topic: topic, content: content)
+        messages.append(message)
+        open.append(message)
+        return .sent(message.id)
+    }
+
+    /// Answers to everything that was sent.
+    func answer(_ outbox: EventOutbox, at now: Int64, reason: (Message) -> Int32 = { _ in 0 }) {
+        for message in open {
+            open.removeFirst()
+            outbox.acknowledged(message.id, reason(message), at: now)
+        }
+    }
+
+    var sequences: [Int] { messages.compactMap { $0.content["sequence"]?.int } }
+}
+
+@Suite("What badged-mqtt publishes, with a clock of the test", .timeLimit(.minutes(20)))
+struct OutboxTests {
+    private let folder: TemporaryFolder
+    private let broker = Broker()
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func outbox(limit: Int = 100, change: (inout MQTTConfiguration) -> Void = { _ in }) throws -> EventOutbox {
+        var configuration = MQTTConfiguration()
+        (configuration.name, configuration.folder, configuration.limit) = ("door", folder.path, limit)
+        change(&configuration)
+        return EventOutbox(configuration, try EventStore(folder: folder.path, limit: limit))
+    }
+
+    private static func taps(_ numbers: ClosedRange<Int>, at time: Int64 = 1) -> [Input] {
+        numbers.map { number in
+            .event(.credential, number: number, run: 1, time: time, [.init("reader", .string("Desk"))])
+        }
+    }
+
+    @Test("a month of taps with the broker away: queue, file and tables have a bound, and every loss is told")
+    func month() throws {
+        let outbox = try outbox(limit: 1000)
+        // A tap each half minute or every five minutes, and what badged tells besides.
+        let (day, pause): (Int, Int64) = FullTables.areWanted ? (2880, 30_000) : (288, 300_000)
+        var now: Int64 = 0
+        var largest = 0
+        for hour in 0..<24 * 30 {
+            let first = hour * day / 24 + 1
+            var inputs = Self.taps(first...first + day / 24 - 1, at: 1_700_000_000_000 + now)
+            inputs.append(.document(.readers, [.init("readers", .array([.string(String(hour))]))], isUrgent: true))
+            inputs.append(.document(.health, [.init("checks", .array([.string(String(hour))]))], isUrgent: false))
+            outbox.take(inputs, at: now)
+            outbox.tidy(at: now)
+            #expect(outbox.queue.waiting <= 1000)
+            now += pause * Int64(day / 24)
+            for name in ["queue.db", "queue.db-wal"] {
+                let path = folder.path + "/" + name
+                largest = max(largest, try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? .max)
+            }
+        }
+        let all = 30 * day
+        #expect(largest < 3 << 20, "\(largest)")
+        #expect(outbox.queue.last(.credential) == all && outbox.queue.lost(.credential) == all - 1000)
+        // The broker comes back.
+        outbox.begin(session: "s", window: 20, at: now)
+        while outbox.queue.waiting > 0 {
+            outbox.pump(at: now, broker.publish)
+            #expect(broker.open.count <= 20)
+            broker.answer(outbox, at: now)
+            now += 1
+        }
+        #expect(broker.sequences == Array(all - 999...all))
+        let gaps = broker.messages.flatMap { $0.content["gap"]?.array ?? [] }.compactMap(Gap.init)
+        #expect(gaps.compactMap(\.missed).reduce(0, +) == all - 1000)
+        var told = IndexSet()
+        for gap in gaps { told.insert(integersIn: (gap.from ?? 0)...(gap.to ?? 0)) }
+        #expect(told == IndexSet(integersIn: 1...all - 1000))
+        // Of the documents only the newest content was kept.
+        let readers = broker.messages.filter { $0.topic.hasSuffix("/readers") }
+        #expect(readers.map { $0.content["readers"]?.array?.first?.string } == [String(24 * 30 - 1)])
+    }
+
+    @Test("a broker that acknowledges nothing is left after two minutes, and the window comes again in order")
+    func stuck() throws {
+        let outbox = try outbox()
+        outbox.take(Self.taps(1...50), at: 0)
+        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.pump(at: 0, broker.publish)
+        #expect(broker.open.count == 20 && broker.messages.first?.topic == "badged/1/door/state")
+        #expect(outbox.deadline(at: 0) <= 120_001)
+        #expect(!outbox.isStuck(at: 119_000) && outbox.isStuck(at: 120_001))
+        outbox.end()
+        #expect(outbox.deadline(at: 1) == .max)
+        let count = broker.sequences.count
+        outbox.begin(session: "b", window: 1, at: 200_000)
+        broker.answer(outbox, at: 200_000)
+        for now in 200_000..<200_200 {
+            outbox.pump(at: Int64(now), broker.publish)
+            broker.answer(outbox, at: Int64(now))
+        }
+        #expect(Array(broker.sequences.dropFirst(count)) == Array(1...50))
+    }
+
+    @Test("a refused event is held and tried once a second; the ones after it wait")
+    func refused() throws {
+        let outbox = try outbox()
+        outbox.take(Self.taps(1...3), at: 0)
+        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.pump(at: 0, broker.publish)
+        broker.answer(outbox, at: 0) { $0.topic.hasSuffix("credential") ? 0x87 : 0 }
+        #expect(outbox.fault?.contains("refuses events of credential") == true)
+        for now in stride(from: Int64(100), to: 5000, by: 100) {
+            outbox.pump(at: now, broker.publish)
+            broker.answer(outbox, at: now) { $0.topic.hasSuffix("credential") ? 0x87 : 0 }
+        }
+        #expect(broker.sequences == [1, 2, 3, 1, 1, 1, 1])
+        for now in stride(from: Int64(6000), to: 7000, by: 100) {
+            outbox.pump(at: now, broker.publish)
+            broker.answer(outbox, at: now)
+        }
+        #expect(broker.sequences.suffix(3) == [1, 2, 3] && outbox.fault == nil && outbox.queue.waiting == 0)
+    }
+
+    @Test("acknowledged events are kept for as many days as wanted, and found by their number")
+    func kept() throws {
+        let outbox = try outbox { $0.keptDays = 2 }
+        outbox.take(Self.taps(1...5), at: 0)
+        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.pump(at: 0, broker.publish)
+        broker.answer(outbox, at: 0)
+        let journal = EventJournal(folder: folder.path, days: 2)
+        // Twice the same, as after a kill.
+        journal.add("badged/1/door/credential", Array(#"{"epoch":"\#(outbox.queue.epoch)","sequence":5}"#.utf8))
+        var lines: [String] = []
+        journal.lines(from: 4) { lines.append($0) }
+        #expect(lines.count == 2 && lines.allSatisfy { $0.hasPrefix("badged/1/door/credential {") })
+        let kept = folder.path + "/kept"
+        journal.add("t", Array("{}".utf8), now: EventStore.now + 3 * 86_400_000)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
+        EventJournal(folder: folder.path, days: 0).prune()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: kept).isEmpty)
+    }
+
+    @Test("new settings count from the next connection on")
+    func reload() throws {
+        let outbox = try outbox()
+        outbox.take(Self.taps(1...50), at: 0)
+        var new = outbox.configuration
+        (new.name, new.limit, new.folder) = ("gate", 20, "/elsewhere")
+        outbox.reload(new)
+        #expect(outbox.configuration.folder == folder.path)
+        outbox.take(Self.taps(51...51), at: 0)
+        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.pump(at: 0, broker.publish)
+        #expect(broker.messages.allSatisfy { $0.topic.hasPrefix("badged/1/gate/") })
+        let state = try #require(broker.messages.first?.content["queue"])
+        #expect((state["waiting"]?.int, state["limit"]?.int, state["oldest"]?.int) == (20, 20, 1))
+    }
+}
