@@ -70,6 +70,8 @@ package final class RunningProgram: Sendable {
     private final class Status: Sendable {
         private let state = Mutex<(code: Int32?, waiters: [CheckedContinuation<Int32, Never>])>((nil, []))
 
+        var isSet: Bool { state.withLock { $0.code != nil } }
+
         func set(_ code: Int32) {
             state.withLock { state in
                 state.code = code
@@ -168,9 +170,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    deinit {
-        kill(id, SIGKILL)
-    }
+    deinit { if !status.isSet { kill(id, SIGKILL) } }
 
     /// Kills the program when the test is cancelled at its time limit, which ends every wait.
     private func endingWhenCancelled<Result>(_ body: () async -> Result) async -> Result {

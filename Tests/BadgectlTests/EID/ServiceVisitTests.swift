@@ -9,15 +9,15 @@ import Testing
     /// A web server on loopback, without TLS, that answers one request on each connection.
     private final class WebServer: Sendable {
         let port: UInt16
-        private let listener: Int32
+        private let listener: SharedDescriptor
 
         /// `answer` gets the first line and the headers of a request.
         init(_ answer: @escaping @Sendable (String) -> [UInt8]) throws {
             let (descriptor, port) = try LoopbackSocket.listen()
-            (listener, self.port) = (descriptor, port)
-            DispatchQueue(label: "web server").async {
+            (listener, self.port) = (SharedDescriptor(descriptor), port)
+            DispatchQueue(label: "web server").async { [listener] in
                 while true {
-                    let client = accept(descriptor, nil, nil)
+                    let client = accept(listener.number, nil, nil)
                     guard client >= 0 else { return }
                     var request: [UInt8] = []
                     while !request.suffix(4).elementsEqual("\r\n\r\n".utf8),
@@ -31,10 +31,7 @@ import Testing
             }
         }
 
-        deinit {
-            shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
-        }
+        deinit { listener.shutDown() }
     }
 
     private static func answer(_ status: String, _ headers: String, _ body: String) -> [UInt8] {
@@ -59,7 +56,11 @@ import Testing
         let program: RunningProgram
 
         init(_ url: String, isSuccess: Bool = true, _ arguments: String..., path: String = "/usr/bin:/bin") throws {
-            peer = try ServiceVisitTests.peer(url, isSuccess: isSuccess)
+            try self.init(ServiceVisitTests.peer(url, isSuccess: isSuccess), arguments, path: path)
+        }
+
+        init(_ peer: ScriptedPeer, _ arguments: [String], path: String = "/usr/bin:/bin") throws {
+            self.peer = peer
             program = try RunningProgram(
                 "badgectl",
                 ["--socket", peer.path, "auth", "https://a.example/token"] + arguments,
@@ -145,6 +146,25 @@ import Testing
         #expect(await visit.program.exitCode == 130)
         #expect(visit.program.text(.output) == address + "\n")
         gate.open()
+    }
+
+    @Test("Ctrl-C before the result shows the address of a service that has the data, and fetches nothing")
+    func interruptedBefore() async throws {
+        let begun = AsyncStream<Void>.makeStream()
+        let server = try WebServer { _ in Self.answer("200 OK", "Content-Type: text/plain\r\n", "not this") }
+        let address = "http://127.0.0.1:\(server.port)/"
+        let peer = try ScriptedPeer { peer in
+            peer.beginAuth()
+            begun.continuation.yield()
+            peer.command("CANCEL")
+            peer.send("{\"msg\":\"AUTH\",\"result\":{\"major\":\"x#ok\"},\"url\":\"\(address)\"}")
+        }
+        let visit = try Visit(peer, ["--follow"])
+        for await _ in begun.stream { break }
+        visit.program.signal(SIGINT)
+        #expect(await visit.program.exitCode == 130)
+        #expect(visit.program.text(.output) == address + "\n")
+        #expect(visit.program.text(.error).contains("Cancelling.\n"))
     }
 
     @Test("after an error of the authentication --follow shows the page, and the exit code reports the error")

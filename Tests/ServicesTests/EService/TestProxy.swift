@@ -18,7 +18,7 @@ final class TestProxy: Sendable {
     }
 
     let port: UInt16
-    private let socket: Int32
+    private let listener: SharedDescriptor
     private let behaviour: Behaviour
     private let state = Mutex<(requests: [String], descriptors: [Int32])>(([], []))
 
@@ -28,11 +28,11 @@ final class TestProxy: Sendable {
     init(_ behaviour: Behaviour = .opens()) throws {
         self.behaviour = behaviour
         let (socket, port) = try LoopbackSocket.listen()
-        (self.socket, self.port) = (socket, port)
-        Thread.detachNewThread { [behaviour, socket, weak self] in
+        (listener, self.port) = (SharedDescriptor(socket), port)
+        Thread.detachNewThread { [behaviour, listener, weak self] in
             var count = 0
             while true {
-                let client = accept(socket, nil, nil)
+                let client = accept(listener.number, nil, nil)
                 guard client >= 0 else { return }
                 self?.keep(client)
                 count += 1
@@ -43,8 +43,7 @@ final class TestProxy: Sendable {
     }
 
     deinit {
-        shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
+        listener.shutDown()
         state.withLock { for descriptor in $0.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) } }
     }
 

@@ -96,13 +96,19 @@ struct WorkflowRun: Sendable {
 
     /// Runs `body`. A first signal cancels it, a second one ends the program without waiting for badged.
     func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        let task = Task { try await body() }
+        // `body` may set another handler of signals, so it waits for this one.
+        let (isReady, ready) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            for await _ in isReady {}
+            try await body()
+        }
         EndSignals.handle { [user, connection] number in
             if user.interrupt(number) { task.cancel() } else { connection.close() }
         }
         user.whenGivenUp { task.cancel() }
         // The time of --timeout may have ended before.
         if user.ending != nil { task.cancel() }
+        ready.finish()
         do {
             try await task.value
         } catch {

@@ -49,6 +49,11 @@ enum ServiceVisit {
             showAddress()
             Output.quit(.interrupted(number))
         }
+        // A signal may have come when there was nothing left to cancel.
+        if let ending = user.ending {
+            showAddress()
+            throw ending
+        }
         if opens { return try Browser.open(url) }
         let page: ServicePage
         do {
