@@ -60,7 +60,7 @@ package struct ModelReader {
     private var lengths: PKOCMessage.Lengths { information.count == 6 ? .ber : .plain }
 
     package func greeting() throws -> [UInt8] {
-        var values: [(PKOCMessage.Tag, [UInt8])] = [
+        var values: [(PKOCMessage.Element, [UInt8])] = [
             (.protocolInformation, information),
             (.readerEphemeralKey, try Self.key(ephemeral).publicKey.compressedPoint), (.location, location),
         ]

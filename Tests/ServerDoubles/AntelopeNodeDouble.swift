@@ -324,7 +324,7 @@ package final class AntelopeNodeDouble: Sendable {
     }
 
     /// Moves the amount of a transfer; returns the words of the contract if it cannot.
-    private static func move(_ action: Action, _ tokens: inout [String: [String: Token]]) -> String? {
+    private static func move(_ action: AntelopeAction, _ tokens: inout [String: [String: Token]]) -> String? {
         var reader = PackReader(action.data)
         guard let from = try? AccountName(value: reader.number()), let to = try? AccountName(value: reader.number()),
             let amount: Int64 = try? reader.number(), let symbol: UInt64 = try? reader.number(),

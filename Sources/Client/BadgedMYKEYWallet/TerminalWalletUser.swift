@@ -67,7 +67,7 @@ public final class TerminalWalletUser: WalletUser {
     private func say(_ text: String) async -> Bool {
         await withCheckedContinuation { continuation in
             queue.async { [path] in
-                guard let terminal = Terminal(path) else { return continuation.resume(returning: false) }
+                guard let terminal = Console(path) else { return continuation.resume(returning: false) }
                 terminal.write(text + "\n")
                 continuation.resume(returning: true)
             }
@@ -80,7 +80,7 @@ public final class TerminalWalletUser: WalletUser {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 queue.async { [path] in
-                    continuation.resume(returning: Terminal(path)?.ask(question, echoes: echoes, wake: wake))
+                    continuation.resume(returning: Console(path)?.ask(question, echoes: echoes, wake: wake))
                 }
             }
         } onCancel: {
@@ -132,7 +132,7 @@ private final class WakePipe: Sendable {
 }
 
 /// The open terminal.
-private struct Terminal: ~Copyable {
+private struct Console: ~Copyable {
     private let descriptor: Int32
 
     init?(_ path: String) {

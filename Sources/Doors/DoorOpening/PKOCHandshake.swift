@@ -117,7 +117,7 @@ package struct PKOCHandshake: ~Copyable {
         }
         let readerKey = try known.readerKey(certificate, location: location, at: now)
         state = .proof(greeting, readerKey)
-        let values: [(PKOCMessage.Tag, [UInt8])] = [
+        let values: [(PKOCMessage.Element, [UInt8])] = [
             (.deviceEphemeralKey, ephemeral.publicKey.uncompressed), (.protocolInformation, information),
         ]
         return .send(PKOCMessage.encode(values, greeting.lengths))
@@ -160,7 +160,7 @@ package struct PKOCHandshake: ~Copyable {
             throw .key(nil)
         }
         state = .finished
-        let values: [(PKOCMessage.Tag, [UInt8])] = [
+        let values: [(PKOCMessage.Element, [UInt8])] = [
             (.publicKey, chosen.key.publicKey), (.signature, signature),
             (.lastUpdate, chosen.lastUpdate.bigEndianBytes), (.protocolInformation, greeting.information),
         ]

@@ -3,7 +3,7 @@ import PKOC
 
 /// A message of PKOC over Bluetooth: a list of values with a tag of one byte and a length.
 package struct PKOCMessage: Sendable, Equatable {
-    package enum Tag: UInt8, Sendable, CaseIterable {
+    package enum Element: UInt8, Sendable, CaseIterable {
         case publicKey = 0x01
         case readerEphemeralKey = 0x02
         case signature = 0x03
@@ -45,7 +45,7 @@ package struct PKOCMessage: Sendable, Equatable {
     package static let longest = 1024
     private static let mostValues = 24
 
-    private var values: [Tag: [UInt8]] = [:]
+    private var values: [Element: [UInt8]] = [:]
 
     /// Reads a message. Values with unknown tags are skipped.
     ///
@@ -59,16 +59,16 @@ package struct PKOCMessage: Sendable, Equatable {
         self.values = values
     }
 
-    package subscript(tag: Tag) -> [UInt8]? { values[tag] }
+    package subscript(tag: Element) -> [UInt8]? { values[tag] }
 
-    private static func values(_ bytes: [UInt8], _ lengths: Lengths) -> [Tag: [UInt8]]? {
-        var values: [Tag: [UInt8]] = [:]
+    private static func values(_ bytes: [UInt8], _ lengths: Lengths) -> [Element: [UInt8]]? {
+        var values: [Element: [UInt8]] = [:]
         var position = 0
         var number = 0
         while position < bytes.count {
             number += 1
             guard number <= mostValues, bytes.count - position >= 2 else { return nil }
-            let tag = Tag(rawValue: bytes[position])
+            let tag = Element(rawValue: bytes[position])
             position += 1
             guard let count = count(bytes, &position, lengths), count <= bytes.count - position else { return nil }
             let value = Array(bytes[position..<position + count])
@@ -92,7 +92,7 @@ package struct PKOCMessage: Sendable, Equatable {
     }
 
     /// Writes values in this order. No value is longer than 255 bytes.
-    package static func encode(_ values: [(Tag, [UInt8])], _ lengths: Lengths) -> [UInt8] {
+    package static func encode(_ values: [(Element, [UInt8])], _ lengths: Lengths) -> [UInt8] {
         var out: [UInt8] = []
         for (tag, value) in values {
             out.append(tag.rawValue)

@@ -90,15 +90,15 @@ struct StoredUser: Sendable, Equatable {
     /// What the names of all users of one user of the system begin with.
     static func prefix(_ uid: UInt32) -> String { "\(uid)/" }
 
-    mutating func take(_ registration: Registration) {
+    mutating func take(_ registration: MPinRegistration) {
         (id, regOTT, expiration) = (registration.id, registration.regOTT, registration.expiration)
         state = registration.isActive ? .activated : .startedRegistration
     }
 
     /// The registration that has begun.
-    var registration: Registration? {
+    var registration: MPinRegistration? {
         guard let id, let regOTT else { return nil }
-        return Registration(id: id, regOTT: regOTT, isActive: state == .activated, expiration: expiration)
+        return MPinRegistration(id: id, regOTT: regOTT, isActive: state == .activated, expiration: expiration)
     }
 
     // MARK: In the store

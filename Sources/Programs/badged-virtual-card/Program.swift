@@ -19,8 +19,8 @@ import VirtualTaps
         let signals = clinux_signalfd(watched, Int32(watched.count))
         ProcessHardening.apply()
         do throws(StartError) {
-            switch try Options(CommandLine.arguments.dropFirst()) {
-            case .help: Output.line(Options.usage)
+            switch try ProgramOptions(CommandLine.arguments.dropFirst()) {
+            case .help: Output.line(ProgramOptions.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
             case .run(let host, let port, let file, let trustPoint):
                 // A new kind of virtual card is one entry here and one target.

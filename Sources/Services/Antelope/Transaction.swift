@@ -11,7 +11,7 @@ package struct PermissionLevel: Sendable, Hashable {
 }
 
 /// One call of a contract.
-package struct Action: Sendable, Hashable {
+package struct AntelopeAction: Sendable, Hashable {
     package let account: AccountName
     package let name: AccountName
     package let authorization: [PermissionLevel]
@@ -65,14 +65,14 @@ package struct Transaction: Sendable, Hashable {
     /// Seconds since 1970.
     package let expiration: UInt32
     package let reference: BlockReference
-    package let actions: [Action]
+    package let actions: [AntelopeAction]
 
     /// The maximum number of actions.
     package static let maximumActions = 64
     /// The maximum length in bytes.
     package static let maximumCount = 256 * 1024
 
-    package init(expiration: UInt32, reference: BlockReference, actions: [Action]) {
+    package init(expiration: UInt32, reference: BlockReference, actions: [AntelopeAction]) {
         (self.expiration, self.reference, self.actions) = (expiration, reference, actions)
     }
 
@@ -115,7 +115,7 @@ package struct Transaction: Sendable, Hashable {
         guard (1...UInt32(Self.maximumActions)).contains(count) else {
             throw Malformed("the transaction has no actions, or too many actions")
         }
-        var actions: [Action] = []
+        var actions: [AntelopeAction] = []
         for _ in 0..<count {
             let (account, name) = (AccountName(value: try reader.number()), AccountName(value: try reader.number()))
             let levels = try reader.varuint()
@@ -127,7 +127,7 @@ package struct Transaction: Sendable, Hashable {
                 authorization.append(PermissionLevel(actor: actor, permission: permission))
             }
             let data = try reader.counted()
-            actions.append(Action(account: account, name: name, authorization: authorization, data: data))
+            actions.append(AntelopeAction(account: account, name: name, authorization: authorization, data: data))
         }
         guard try reader.varuint() == 0, reader.isAtEnd else {
             throw Malformed("the transaction has extensions, or bytes after its end")

@@ -115,7 +115,7 @@ extension MPinConnection {
 
     /// Fetches the first share of the client secret of a registration.
     package func firstShare(
-        _ registration: Registration,
+        _ registration: MPinRegistration,
         _ keys: IdentityKeys,
         _ settings: ClientSettings
     ) async throws(Failure) -> KeyedShare {

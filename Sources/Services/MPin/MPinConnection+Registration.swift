@@ -4,7 +4,7 @@ package import Secrets
 package import Text
 
 /// A registration as the login server has begun it.
-package struct Registration: Sendable, Equatable {
+package struct MPinRegistration: Sendable, Equatable {
     package let id: MPinID
     /// The one-time token with which the client fetches its secret.
     package let regOTT: String
@@ -50,9 +50,9 @@ extension MPinConnection {
     /// Begins a registration, or repeats one whose answer is `earlier`.
     package func register(
         _ request: RegistrationRequest,
-        repeating earlier: Registration?,
+        repeating earlier: MPinRegistration?,
         _ settings: ClientSettings
-    ) async throws(Failure) -> Registration {
+    ) async throws(Failure) -> MPinRegistration {
         let body = JSONWriter.bytes { object in
             object.member("userId", request.userID)
             object.member("mobile", 1)
@@ -67,7 +67,7 @@ extension MPinConnection {
     /// Fetches the first share of the client secret. The server sends it only once. `push` is an identifier for push
     /// messages, which is passed on; it may be empty.
     package func firstShare(
-        _ registration: Registration,
+        _ registration: MPinRegistration,
         push: String,
         _ settings: ClientSettings
     ) async throws(Failure) -> FirstShare {

@@ -69,7 +69,7 @@ package enum ServerReply {
 
     // MARK: Registration
 
-    package static func registration(_ body: [UInt8], _ flavour: Flavour) throws(Failure) -> Registration {
+    package static func registration(_ body: [UInt8], _ flavour: Flavour) throws(Failure) -> MPinRegistration {
         let answer = try ServerAnswer(body)
         let id = try id(answer)
         let regOTT = try answer.string("regOTT", limit: 256)
@@ -80,7 +80,7 @@ package enum ServerReply {
         let isPrintable = !expiration.isEmpty && expiration.utf8.allSatisfy { (0x20...0x7E).contains($0) }
         // The service of MIRACL confirms an identity before it begins the registration, and does not send `active`.
         let isActive = flavour == .mfa && !answer.has("active") ? true : try answer.bool("active")
-        return Registration(id: id, regOTT: regOTT, isActive: isActive, expiration: isPrintable ? expiration : nil)
+        return MPinRegistration(id: id, regOTT: regOTT, isActive: isActive, expiration: isPrintable ? expiration : nil)
     }
 
     private static func id(_ answer: borrowing ServerAnswer) throws(Failure) -> MPinID {

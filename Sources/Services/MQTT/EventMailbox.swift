@@ -6,7 +6,7 @@ import Synchronization
 package import Text
 
 /// An input of the thread that talks to the broker.
-package enum Input: Sendable {
+package enum MailboxInput: Sendable {
     /// An event of badged: its number there, the start of badged, and its members.
     case event(EventStream, number: Int, run: Int, time: Int64, [JSON.Member])
     /// Events may be missing before the next one.
@@ -30,7 +30,7 @@ package enum Document: String, Sendable, CaseIterable {
 /// Inputs that wait for the thread of the broker. It is woken by a descriptor.
 package final class EventMailbox: Sendable {
     private struct State {
-        var inputs: [Input] = []
+        var inputs: [MailboxInput] = []
         var events = 0
     }
 
@@ -51,7 +51,7 @@ package final class EventMailbox: Sendable {
 
     deinit { close(descriptor) }
 
-    package func post(_ input: Input) {
+    package func post(_ input: MailboxInput) {
         state.withLock { state in
             if case .document(let document, _, let isUrgent) = input {
                 var isUrgent = isUrgent
@@ -75,7 +75,7 @@ package final class EventMailbox: Sendable {
         _ = write(descriptor, &one, 8)
     }
 
-    package func take() -> [Input] {
+    package func take() -> [MailboxInput] {
         var count: UInt64 = 0
         _ = read(descriptor, &count, 8)
         return state.withLock { state in

@@ -54,7 +54,7 @@ package final class Publisher {
 
     private static var now: Int64 { Loop.clock / 1000 }
 
-    /// Runs until `Input.stop`.
+    /// Runs until `MailboxInput.stop`.
     package func run() -> End {
         writeStatus()
         while true {

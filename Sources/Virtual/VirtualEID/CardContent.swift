@@ -10,7 +10,7 @@ struct CardContent {
     private(set) var files = CardFileSystem()
     private(set) var keys: [Int: CardKey] = [:]
     let algorithms: CardAlgorithms
-    let trustPoint: Authority
+    let trustPoint: CertificateHolder
 
     /// Checks the description and makes the content.
     /// - Throws: `Malformed`, which names the entry.
@@ -30,7 +30,7 @@ struct CardContent {
         algorithms = CardAlgorithms(files)
         trustPoint = try Malformed.at("the trust point is not a self-signed CV certificate") { () throws(Malformed) in
             guard let given = description.trustPoint else { return try Self.defaultTrustPoint.get() }
-            return try Authority(trustPoint: given)
+            return try CertificateHolder(trustPoint: given)
         }
         try Self.check(description)
     }
@@ -62,8 +62,8 @@ struct CardContent {
     }()
 
     /// The trust point of the default card. Its signature is verified once.
-    private static let defaultTrustPoint = Result<Authority, Malformed> { () throws(Malformed) in
-        try Authority(trustPoint: Hex.decode(DefaultCard.cvca) ?? [])
+    private static let defaultTrustPoint = Result<CertificateHolder, Malformed> { () throws(Malformed) in
+        try CertificateHolder(trustPoint: Hex.decode(DefaultCard.cvca) ?? [])
     }
 
     /// The keys of the default card. Parsing a key takes as long as using it.

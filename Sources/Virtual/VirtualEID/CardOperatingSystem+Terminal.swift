@@ -30,7 +30,7 @@ extension CardOperatingSystem {
         session.issuer = nil
         guard let certificate = try? CVCertificate(commandData: command.data),
             let isGenuine = try? certificate.isSigned(by: issuer.key, issuer.digest),
-            let holder = try? Authority(certificate, issuedBy: issuer)
+            let holder = try? CertificateHolder(certificate, issuedBy: issuer)
         else { throw RefusedCommand(0x6A80) }
         guard isGenuine, certificate.authorityReference == issuer.certificate.holderReference,
             isAcceptable(certificate, from: issuer.certificate)
@@ -49,7 +49,7 @@ extension CardOperatingSystem {
             && (role == .cvca ? certificate.publicKey.curve != nil : certificate.expirationDate >= currentDate)
     }
 
-    private func addTrustPoint(_ new: Authority) {
+    private func addTrustPoint(_ new: CertificateHolder) {
         let reference = new.certificate.holderReference
         guard !trustPoints.contains(where: { $0.certificate.holderReference == reference }) else { return }
         trustPoints = [new] + trustPoints.prefix(1)

@@ -18,7 +18,7 @@ final class CardOperatingSystem: VirtualCardSoftware {
     let keys: [Int: CardKey]
     let algorithms: CardAlgorithms
     /// The newest first, at most two. TR-03110-3 2.5.
-    var trustPoints: [Authority]
+    var trustPoints: [CertificateHolder]
     /// The latest effective date of the trusted certificates that the card has accepted. TR-03110-2 2.3.2.
     var currentDate: CVDate
     var random: CardRandom

@@ -14,9 +14,9 @@ struct CardSession {
     var idPICC: [UInt8] = []
 
     /// The authority whose key verifies the next certificate.
-    var issuer: Authority?
+    var issuer: CertificateHolder?
     /// The holder of the certificate that was accepted last.
-    var imported: Authority?
+    var imported: CertificateHolder?
     var challenge: [UInt8]?
     /// From MSE:Set AT, until the signature of the terminal comes.
     var announced: Announcement?
@@ -28,7 +28,7 @@ struct CardSession {
 
     /// The data of MSE:Set AT for terminal authentication.
     struct Announcement {
-        var terminal: Authority
+        var terminal: CertificateHolder
         /// Comp() of the terminal's ephemeral key.
         var ephemeralKey: [UInt8]
         var auxiliaryData: AuxiliaryData?
@@ -36,7 +36,7 @@ struct CardSession {
 
     /// A terminal that has proved that it has its private key.
     struct Terminal {
-        var authority: Authority
+        var authority: CertificateHolder
         /// The requested rights that every certificate of its chain grants.
         var rights: AccessRights
         var ephemeralKey: [UInt8]
@@ -56,7 +56,7 @@ struct CardSession {
 }
 
 /// The holder of an accepted CV certificate.
-struct Authority {
+struct CertificateHolder {
     let certificate: CVCertificate
     let key: ECPublicKey
     /// The hash function of the signatures of the holder.
@@ -83,7 +83,7 @@ struct Authority {
     }
 
     /// Makes the holder of a certificate whose signature by `issuer` is verified.
-    init(_ certificate: CVCertificate, issuedBy issuer: Authority) throws(Malformed) {
+    init(_ certificate: CVCertificate, issuedBy issuer: CertificateHolder) throws(Malformed) {
         guard let digest = certificate.digest else { throw .unsupported }
         self.certificate = certificate
         key = try certificate.publicKey.key(inheriting: issuer.key.curve)

@@ -63,7 +63,7 @@ struct NodeTests {
             )
             let level = PermissionLevel(actor: try AccountName(NodeTests.bob), permission: try AccountName("active"))
             let transfer = try AccountName("transfer")
-            let action = Action(
+            let action = AntelopeAction(
                 account: try AccountName("eosio.token"),
                 name: transfer,
                 authorization: [level],

@@ -53,7 +53,7 @@ struct OutboxTests {
         return EventOutbox(configuration, try EventStore(folder: folder.path, limit: limit))
     }
 
-    private static func taps(_ numbers: ClosedRange<Int>, at time: Int64 = 1) -> [Input] {
+    private static func taps(_ numbers: ClosedRange<Int>, at time: Int64 = 1) -> [MailboxInput] {
         numbers.map { number in
             .event(.credential, number: number, run: 1, time: time, [.init("reader", .string("Desk"))])
         }

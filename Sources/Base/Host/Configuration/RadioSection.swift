@@ -2,7 +2,7 @@
 
 /// The section `[ble]` of badged.conf(5): settings of the scan for door readers.
 package struct RadioConfiguration: Sendable, Equatable {
-    package enum Backend: String, Sendable, CaseIterable {
+    package enum ScannerChoice: String, Sendable, CaseIterable {
         /// The best backend that works.
         case auto
         /// The management socket of the kernel.
@@ -24,7 +24,7 @@ package struct RadioConfiguration: Sendable, Equatable {
     }
 
     package var isEnabled = true
-    package var backend = Backend.auto
+    package var backend = ScannerChoice.auto
     /// The capture file of `backend = replay`.
     package var replay: String?
     package var sensitivity = Sensitivity.normal

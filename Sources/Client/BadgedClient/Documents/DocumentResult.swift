@@ -26,7 +26,7 @@ public struct DocumentResult: Sendable, Equatable {
     }
 
     /// A data group that the document has.
-    public struct Group: Sendable, Equatable {
+    public struct DataGroup: Sendable, Equatable {
         public var number: Int
         /// `read`, `locked`, `notAsked`, `refused`, `malformed` or `notSigned`.
         public var state: String
@@ -67,7 +67,7 @@ public struct DocumentResult: Sendable, Equatable {
     public var issuance: [Field] = []
     public var portrait: Image?
     public var signature: Image?
-    public var groups: [Group] = []
+    public var groups: [DataGroup] = []
     public var checks: [Check] = []
 }
 
@@ -80,7 +80,7 @@ extension DocumentResult {
         document = Self.fields(json["document"])
         (person, issuance) = (Self.fields(json["person"]), Self.fields(json["issuance"]))
         (portrait, signature) = (json["portrait"].flatMap(Image.init), json["signature"].flatMap(Image.init))
-        groups = (json["groups"]?.array ?? []).compactMap(Group.init)
+        groups = (json["groups"]?.array ?? []).compactMap(DataGroup.init)
         checks = Self.sorted(json["checks"]?.members ?? []).compactMap { Check($0.key, $0.value) }
     }
 
@@ -135,7 +135,7 @@ extension DocumentResult.Check {
     }
 }
 
-extension DocumentResult.Group {
+extension DocumentResult.DataGroup {
     init?(_ json: JSON) {
         guard let number = json["group"]?.int, let state = json["state"]?.string else { return nil }
         self.number = number

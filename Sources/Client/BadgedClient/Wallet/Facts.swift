@@ -2,7 +2,7 @@
 import Text
 
 /// One line of what a program shows its user before a signature.
-public struct Fact: Sendable, Equatable {
+public struct WalletFact: Sendable, Equatable {
     /// Such as `account`. Members of an action begin with two spaces.
     public var name: String
     /// The value, as badged has decoded it or as the app has given it. It may hold any characters: a program for a
@@ -14,10 +14,10 @@ public struct Fact: Sendable, Equatable {
 
 extension WalletRequest {
     /// What the user must see before agreeing, in the order in which people look at it.
-    public var facts: [Fact] {
-        var facts = [Fact("app", dappName)]
+    public var facts: [WalletFact] {
+        var facts = [WalletFact("app", dappName)]
         func add(_ name: String, _ text: String?) {
-            if let text, !text.isEmpty { facts.append(Fact(name, text)) }
+            if let text, !text.isEmpty { facts.append(WalletFact(name, text)) }
         }
         add("says", info)
         add("user", userName)
@@ -33,36 +33,36 @@ extension WalletRequest {
         add("expires", expiration.map { $0.replacing("T", with: " ") + " UTC" })
         add("sent to", callback)
         add("chain", chainID)
-        facts.append(Fact("digest", digest))
+        facts.append(WalletFact("digest", digest))
         return facts
     }
 }
 
 extension DataToVerify {
     /// What the user must see before agreeing, in the order in which people look at it.
-    public var facts: [Fact] {
-        var facts = [Fact("purpose", context.workflowType.lowercased().replacing("_", with: " "))]
-        facts.append(Fact(entity.type, ""))
+    public var facts: [WalletFact] {
+        var facts = [WalletFact("purpose", context.workflowType.lowercased().replacing("_", with: " "))]
+        facts.append(WalletFact(entity.type, ""))
         facts += entity.members.facts(indentation: "  ")
         guard let signing else { return facts }
-        facts.append(Fact("standard", signing.standard))
+        facts.append(WalletFact("standard", signing.standard))
         switch signing.content {
-        case .message(let text): facts.append(Fact("text", text))
+        case .message(let text): facts.append(WalletFact("text", text))
         case .typedData(let data):
-            facts.append(Fact("data", ""))
+            facts.append(WalletFact("data", ""))
             facts += data.facts(indentation: "  ")
-        case .preimage(let bytes): facts.append(Fact("bytes", bytes))
+        case .preimage(let bytes): facts.append(WalletFact("bytes", bytes))
         }
-        facts.append(Fact("digest", signing.digest))
+        facts.append(WalletFact("digest", signing.digest))
         return facts
     }
 }
 
 extension JSON {
     /// The members of an object: strings as they are, other values as JSON.
-    fileprivate func facts(indentation: String) -> [Fact] {
-        guard let members else { return [Fact(indentation + "data", shown)] }
-        return members.map { Fact(indentation + $0.key, $0.value.shown) }
+    fileprivate func facts(indentation: String) -> [WalletFact] {
+        guard let members else { return [WalletFact(indentation + "data", shown)] }
+        return members.map { WalletFact(indentation + $0.key, $0.value.shown) }
     }
 
     private var shown: String { string ?? String(decoding: bytes, as: UTF8.self) }

@@ -68,7 +68,7 @@ struct WalletResultMessage: Message {
 struct ShownRequest: Sendable {
     /// An action, decoded from its packed bytes.
     struct ShownAction: Sendable {
-        let action: Action
+        let action: AntelopeAction
         let data: JSON
         let info: String?
     }

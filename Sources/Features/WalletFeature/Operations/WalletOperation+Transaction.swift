@@ -79,7 +79,7 @@ extension WalletOperation {
             // The packed data are compared with the wanted ones.
             let data = try valid("data") { () throws(Malformed) in try abi.pack(wanted.data, as: type) }
             let level = PermissionLevel(actor: account, permission: permission)
-            let action = Action(account: wanted.account, name: wanted.name, authorization: [level], data: data)
+            let action = AntelopeAction(account: wanted.account, name: wanted.name, authorization: [level], data: data)
             // The user sees what is in the bytes, not what the dapp has sent.
             let decoded = try valid("data") { () throws(Malformed) in try abi.unpack(data, as: type) }
             try await check(decoded, of: action, account, node)
@@ -146,7 +146,7 @@ extension WalletOperation {
     /// Checks a transfer of a token: its decimals, the memo, and the balance of the account.
     private func check(
         _ data: JSON,
-        of action: Action,
+        of action: AntelopeAction,
         _ account: AccountName,
         _ node: AntelopeNode
     ) async throws(Failure) {

@@ -37,7 +37,7 @@ enum AgentCommand {
                 EndSignals.handle(nil)
                 if let ending = workflow.user.ending { throw ending }
                 guard workflow.connection.hasEnded else { throw error }
-                await Terminal.finish()
+                await Console.finish()
                 if !workflow.user.isIdle {
                     workflow.user.say("The authentication has ended: \(workflow.user.notDone).")
                 }
@@ -64,7 +64,7 @@ enum AgentCommand {
                 let hint = failure.hint.map { "\nhint: \($0)" } ?? ""
                 user.announce(failure.text + hint)
             }
-            await Terminal.finish()
+            await Console.finish()
             if let automatic = user.automatic, automatic.isOver, let ending = user.ending { throw ending }
             if Task.isCancelled, let ending = user.ending { throw ending }
         }

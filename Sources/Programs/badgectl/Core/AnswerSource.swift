@@ -76,7 +76,7 @@ enum TypedAnswer {
 
 /// Asks the user, or reads a script's answers. Cancelling the task cancels the question.
 protocol AnswerSource: Sendable {
-    /// Begins a dialogue, which ends with the program or with `Terminal.end`.
+    /// Begins a dialogue, which ends with the program or with `Console.end`.
     func begin()
     func ask(_ form: TypedSecretForm) async -> TypedAnswer
     /// Waits until the user presses Return.
@@ -109,19 +109,19 @@ final class TerminalSource: AnswerSource {
     }
 
     /// Begins a dialogue: from now on the terminal shows nothing of what is typed.
-    func begin() { Terminal.begin(on: descriptor, input) }
+    func begin() { Console.begin(on: descriptor, input) }
 
     private func line(_ prompt: String, echoes: Bool = false) async -> LineSource.Line {
         begin()
         return await input.next { isWanted in
-            Terminal.ask(prompt, echoes: echoes, isOpen: isWanted)
+            Console.ask(prompt, echoes: echoes, isOpen: isWanted)
         } end: { hasLine in
-            Terminal.answered(hasLine: hasLine)
+            Console.answered(hasLine: hasLine)
         }
     }
 
     /// Writes a text of the dialogue.
-    func say(_ text: String) { Terminal.say(Layout.wrapped(text, for: descriptor), on: descriptor) }
+    func say(_ text: String) { Console.say(Layout.wrapped(text, for: descriptor), on: descriptor) }
 
     /// Asks until the value has the right form.
     private func value(_ prompt: String, _ form: TypedSecretForm) async -> TypedAnswer {
@@ -168,7 +168,7 @@ final class TerminalSource: AnswerSource {
         if Layout.isPlain {
             say("Clear the screen and the scrollback of the terminal now.")
         } else {
-            Terminal.clear()
+            Console.clear()
             say("badgectl has cleared the screen. Close this window if it still shows what was above.")
         }
         return reply
@@ -195,7 +195,7 @@ actor StreamSource: AnswerSource {
         guard let input = LineSource(STDIN_FILENO) else { return nil }
         (self.input, self.terminal) = (input, terminal)
         // If standard input is a terminal, the user types the values there.
-        if isatty(STDIN_FILENO) == 1 { Terminal.begin(on: STDIN_FILENO, input) }
+        if isatty(STDIN_FILENO) == 1 { Console.begin(on: STDIN_FILENO, input) }
     }
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {

@@ -113,7 +113,7 @@ final class CommandLineUser: WorkflowUser {
             return (state.ending == nil, state.isIdle)
         }
         if isFirst, !isIdle {
-            Terminal.dropQuestion()
+            Console.dropQuestion()
             say("Cancelling.")
         }
         return isFirst
@@ -190,7 +190,7 @@ final class CommandLineUser: WorkflowUser {
 
     /// Shows what happens now, on a terminal in a line that the next text replaces.
     private func showStep(_ text: String) {
-        guard Terminal.show(step: text) else { return say(text, isPassing: true) }
+        guard Console.show(step: text) else { return say(text, isPassing: true) }
         state.withLock { $0.shown += 1 }
     }
 

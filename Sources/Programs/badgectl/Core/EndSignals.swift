@@ -37,11 +37,11 @@ enum EndSignals {
             guard sigwait(&set, &number) == 0 else { continue }
             if number == SIGTSTP {
                 // Ctrl-Z: the shell needs a terminal with echo.
-                Terminal.suspend()
+                Console.suspend()
                 kill(getpid(), SIGSTOP)
             } else if number == SIGCONT {
                 // The shell may have changed the terminal, also after SIGSTOP.
-                Terminal.resume()
+                Console.resume()
             } else {
                 handler.withLock { body in
                     guard let body else { Output.quit(.interrupted(number)) }

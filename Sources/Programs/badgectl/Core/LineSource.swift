@@ -95,9 +95,9 @@ final class LineSource: Sendable {
             await withCheckedContinuation { continuation in
                 // After the read that was cancelled just now.
                 queue.async {
-                    Terminal.showUnfinishedLine()
+                    Console.showUnfinishedLine()
                     if self.isUnfinished() {
-                        Terminal.say("Press Return: badgectl discards what you have typed.", on: self.descriptor)
+                        Console.say("Press Return: badgectl discards what you have typed.", on: self.descriptor)
                         while !self.isCancelled(number), self.readTyped(timeout: -1) == .unfinished {}
                     }
                     continuation.resume()

@@ -10,7 +10,7 @@ enum Output {
 
     /// Writes a line for programs to standard output, unchanged: a message of badged, a script.
     static func message(_ text: String) {
-        Terminal.removeStep()
+        Console.removeStep()
         guard write(text + "\n", to: STDOUT_FILENO) else {
             // The reader of the pipe has ended, as in `badgectl readers --watch | head`. That is no error.
             quit(.failed)
@@ -30,7 +30,7 @@ enum Output {
     /// Writes a line for the user to standard error.
     static func note(_ text: String) {
         // A question may be open on the same terminal.
-        Terminal.say(Layout.wrapped(text, for: STDERR_FILENO), on: STDERR_FILENO)
+        Console.say(Layout.wrapped(text, for: STDERR_FILENO), on: STDERR_FILENO)
     }
 
     /// Writes all of the text. Returns false when the other side has closed.
@@ -51,7 +51,7 @@ enum Output {
 
     /// Ends the program with the terminal in its original state.
     static func quit(_ status: ExitStatus) -> Never {
-        Terminal.end(forever: true)
+        Console.end(forever: true)
         exit(status.code)
     }
 }

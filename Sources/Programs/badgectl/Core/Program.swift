@@ -29,7 +29,7 @@ import Host
                     status = Self.status(error)
                 }
                 EndSignals.handle { [status] _ in Output.quit(status) }
-                if !status.isInterruption { await Terminal.finish() }
+                if !status.isInterruption { await Console.finish() }
                 Output.quit(status)
             }
             EndSignals.serve(signals)

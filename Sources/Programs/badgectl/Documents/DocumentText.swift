@@ -27,7 +27,7 @@ enum DocumentText {
         name.map { $0.isUppercase ? " " + $0.lowercased() : String($0) }.joined()
     }
 
-    private static func text(_ group: DocumentResult.Group) -> String {
+    private static func text(_ group: DocumentResult.DataGroup) -> String {
         group.length.map { "\(group.state), \($0) bytes" } ?? words(group.state)
     }
 

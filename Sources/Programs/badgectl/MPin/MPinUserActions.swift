@@ -39,13 +39,13 @@ enum MPinUserActions {
     @Sendable static func register(_ invocation: Invocation) async throws {
         let notDone = "the user is not registered"
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
-            try await Registration(dialogue).run(invocation.argument)
+            try await RegistrationDialogue(dialogue).run(invocation.argument)
         }
     }
 }
 
 /// A registration. One that waits until the identity is confirmed is continued by the next `badgectl mpin register`.
-private struct Registration {
+private struct RegistrationDialogue {
     private let dialogue: MPinDialogue
     private let workflow: WorkflowRun
     private let invocation: Invocation

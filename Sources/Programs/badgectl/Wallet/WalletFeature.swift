@@ -137,7 +137,7 @@ enum WalletTexts {
     }
 
     /// What the user must see before a signature.
-    static func table(_ facts: [Fact]) -> String { Help.columns(facts.map { ($0.name, $0.text) }) }
+    static func table(_ facts: [WalletFact]) -> String { Help.columns(facts.map { ($0.name, $0.text) }) }
 
     /// Such as `words 3, 7 and 11`.
     static func name(_ wanted: WordsQuestion.Wanted) -> String {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The terminal during a dialogue. From `begin` to `end` it does not show what is typed, except the answer to a
 /// question that is no secret. What was typed while no question was open is discarded.
-enum Terminal {
+enum Console {
     private struct Question {
         var prompt: String
         /// Whether the terminal shows what is typed.

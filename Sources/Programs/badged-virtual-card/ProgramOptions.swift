@@ -3,7 +3,7 @@ import Host
 import Text
 
 /// The command line of badged-virtual-card.
-enum Options: Equatable {
+enum ProgramOptions: Equatable {
     case run(host: String, port: String, cardFile: String?, trustPointFile: String?)
     case help
     case version
