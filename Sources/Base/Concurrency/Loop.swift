@@ -18,7 +18,7 @@ package actor Loop {
     /// - Throws: `SystemError` if no descriptors are left, or no thread can be started.
     package static func start() throws(SystemError) {
         if let failure = shared.executor.failure { throw failure }
-        try Pool.takeGlobalJobs()
+        try Pool.redirectGlobalJobs()
     }
 
     /// Blocks the calling thread for ever, at the end of `main`.

@@ -21,7 +21,7 @@ package final class Pool: Sendable {
     ///
     /// `Task.sleep` still uses the pool of the runtime; use `Loop.sleep` in the daemon.
     /// - Throws: `SystemError` if no thread can be started, or if the runtime does not hand over its jobs.
-    static func takeGlobalJobs() throws(SystemError) {
+    static func redirectGlobalJobs() throws(SystemError) {
         // The first thread starts here, since a job cannot be refused later.
         guard shared.startOne() else { throw SystemError("pthread_create", EAGAIN) }
         shared.counts.withLock { $0.threads = 1 }

@@ -27,7 +27,7 @@ package struct AssuanReply: ~Copyable {
     package init() {}
 
     /// Takes the next line. Returns the result when the line ends the answer.
-    package mutating func take(_ line: UnsafeRawBufferPointer) throws(Malformed) -> Result? {
+    package mutating func receive(_ line: UnsafeRawBufferPointer) throws(Malformed) -> Result? {
         lines += 1
         guard lines <= Self.maximumLines, line.count <= Self.longestLine else { throw Self.tooLong }
         let end = line.firstIndex(of: UInt8(ascii: " ")) ?? line.count

@@ -109,7 +109,7 @@ package struct MessageReader {
         return Array(bytes)
     }
 
-    fileprivate mutating func take(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
+    fileprivate mutating func read(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
         guard bytes.count >= count else { throw Malformed("the length of a message") }
         defer { bytes = bytes.dropFirst(count) }
         return bytes.prefix(count)
@@ -127,7 +127,7 @@ package protocol MessageField {
 extension MessageField where Self: FixedWidthInteger {
     package func write(to writer: inout MessageWriter) { writer.append(self) }
     package init(from reader: inout MessageReader) throws(Malformed) {
-        self = try reader.take(Self.bitWidth / 8).reduce(0) { $0 << 8 | Self($1) }
+        self = try reader.read(Self.bitWidth / 8).reduce(0) { $0 << 8 | Self($1) }
     }
 }
 
@@ -162,7 +162,7 @@ extension String: MessageField {
     package init(from reader: inout MessageReader) throws(Malformed) {
         let length = try reader.read(UInt16.self)
         guard length <= MessageWriter.maximumText else { throw Malformed("a text of a message") }
-        self = try String(validating: try reader.take(Int(length)), as: UTF8.self).field()
+        self = try String(validating: try reader.read(Int(length)), as: UTF8.self).field()
     }
 }
 
@@ -179,7 +179,7 @@ extension String?: MessageField {
 extension [UInt8]: MessageField {
     package func write(to writer: inout MessageWriter) { writer.append(block: self) }
     package init(from reader: inout MessageReader) throws(Malformed) {
-        self = Array(try reader.take(Int(try reader.read(UInt32.self))))
+        self = Array(try reader.read(Int(try reader.read(UInt32.self))))
     }
 }
 

@@ -63,7 +63,7 @@ package struct WebSocketParser: Sendable {
             let count = min(frame?.remaining ?? 0, bytes.count - start)
             let part = UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + count])
             start += count
-            try take(part, handle)
+            try add(part, handle)
         }
     }
 
@@ -91,7 +91,7 @@ package struct WebSocketParser: Sendable {
     }
 
     /// Takes payload bytes of the frame, up to its end.
-    private mutating func take(
+    private mutating func add(
         _ part: UnsafeMutableRawBufferPointer,
         _ handle: (Part) -> Void
     ) throws(WebSocketError) {

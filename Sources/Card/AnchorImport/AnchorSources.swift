@@ -97,7 +97,7 @@ package struct AnchorSources: Sendable {
 
     private mutating func read(descriptor: Int32, _ place: String, _ depth: Int) {
         switch PlainFile.read(descriptor, limit: min(limits.fileBytes, bytesLeft)) {
-        case .bytes(let bytes): take(bytes, place, depth)
+        case .bytes(let bytes): add(bytes, place, depth)
         case .tooLong: complain(place, "is too long")
         case .missing: break
         case .failed(let reason): complain(place, reason)
@@ -106,10 +106,10 @@ package struct AnchorSources: Sendable {
 
     // MARK: Content
 
-    private mutating func take(_ bytes: [UInt8], _ place: String, _ depth: Int) {
+    private mutating func add(_ bytes: [UInt8], _ place: String, _ depth: Int) {
         bytesLeft -= bytes.count
         filesLeft -= 1
-        if ZipArchive.looksLike(bytes) { return takeArchive(bytes, place, depth) }
+        if ZipArchive.looksLike(bytes) { return addArchive(bytes, place, depth) }
         let search = CertificateSearch(bytes)
         for certificate in search.certificates where seen.insert(certificate.encoded).inserted {
             guard found.count < CertificateSearch.maximumCount else {
@@ -120,7 +120,7 @@ package struct AnchorSources: Sendable {
         if search.certificates.isEmpty, let fault = search.firstFault { complain(place, fault) }
     }
 
-    private mutating func takeArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
+    private mutating func addArchive(_ bytes: [UInt8], _ place: String, _ depth: Int) {
         guard depth < limits.depth else { return complain(place, "is nested in too many archives") }
         do throws(Malformed) {
             let archive = try ZipArchive(bytes)
@@ -128,7 +128,7 @@ package struct AnchorSources: Sendable {
                 guard filesLeft > 0, bytesLeft > 0 else { return complain(place, "has more content than can be read") }
                 do throws(Malformed) {
                     let content = try archive.content(of: entry, limit: min(limits.fileBytes, bytesLeft))
-                    take(content, "\(place)/\(entry.name)", depth + 1)
+                    add(content, "\(place)/\(entry.name)", depth + 1)
                 } catch {
                     complain("\(place)/\(entry.name)", error.text)
                     // A damaged entry counts too, because reading it took time.

@@ -65,7 +65,7 @@ package struct DocumentAnchorImport: Sendable {
         // Each round may bring the authority of another list.
         while count != waiting.count {
             count = waiting.count
-            for entry in waiting.splitting() where !take(entry.file, entry.content) { waiting.append(entry) }
+            for entry in waiting.splitting() where !add(entry.file, entry.content) { waiting.append(entry) }
         }
         questions = waiting.compactMap { question($0.place, $0.file) }
     }
@@ -105,10 +105,10 @@ package struct DocumentAnchorImport: Sendable {
     // MARK: Files
 
     /// Takes a file that is trusted; false for another one.
-    private mutating func take(_ file: DocumentAnchorFile, _ content: [UInt8]) -> Bool {
+    private mutating func add(_ file: DocumentAnchorFile, _ content: [UInt8]) -> Bool {
         do throws(Malformed) {
             switch file {
-            case .certificate(let certificate): return try take(certificate)
+            case .certificate(let certificate): return try add(certificate)
             case .masterList(let list):
                 _ = try anchors.add(list, at: time)
                 keep(list)
@@ -126,7 +126,7 @@ package struct DocumentAnchorImport: Sendable {
         }
     }
 
-    private mutating func take(_ certificate: DocumentCertificate) throws(Malformed) -> Bool {
+    private mutating func add(_ certificate: DocumentCertificate) throws(Malformed) -> Bool {
         if anchors.role(of: certificate) == .authority {
             keep(certificate.bytes, certificate.subject.country, "cer")
             return true

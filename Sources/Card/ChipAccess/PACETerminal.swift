@@ -42,7 +42,7 @@ extension PACE {
 
         /// Takes the encrypted nonce (object 80) and returns the mapping key or our nonce (81).
         package mutating func receiveNonce(_ data: [UInt8]) throws(ChipError) -> [UInt8] {
-            try take(.nonce)
+            try advance(.nonce)
             let encrypted = try only(0x80, in: data)
             guard isNonceLength(encrypted.count, parameters.cipher) else { throw .pace("nonce of a wrong length") }
             try cryptoStep { () throws(CryptoError) in
@@ -71,7 +71,7 @@ extension PACE {
 
         /// Takes the chip's mapping key (82), which is empty in the integrated mapping, and returns the ephemeral key (83).
         package mutating func receiveMapping(_ data: [UInt8]) throws(ChipError) -> [UInt8] {
-            try take(.mapping)
+            try advance(.mapping)
             let group = try map(data)
             try cryptoStep { () throws(CryptoError) in
                 let key = try makeKey(for: .ephemeral, fixedKeys, on: group)
@@ -119,7 +119,7 @@ extension PACE {
 
         /// Takes the chip's ephemeral key (84) and returns the token (85).
         package mutating func receiveEphemeral(_ data: [UInt8]) throws(ChipError) -> [UInt8] {
-            try take(.agreement)
+            try advance(.agreement)
             let peer = try point(0x84, in: data, differentFrom: ownKey, in: parameters.domain)
             guard let own = agreementKey.take() else { throw .outOfOrder }
             return try cryptoStep { () throws(CryptoError) in
@@ -136,7 +136,7 @@ extension PACE {
         /// Takes the chip's token (86), the names of its trust points (87, 88) and its proof in the chip authentication
         /// mapping (8A), and returns the result.
         package mutating func receiveToken(_ data: [UInt8]) throws(ChipError) -> Outcome {
-            try take(.token)
+            try advance(.token)
             let objects = try unwrap(data)
             guard let first = objects.first, first.tag == 0x86 else { throw .pace("no token") }
             var authorities = CertificationAuthorities()
@@ -189,7 +189,7 @@ extension PACE {
         }
 
         /// Checks that this step is due. The run is over until the step sets the next one.
-        private mutating func take(_ due: Step) throws(ChipError) {
+        private mutating func advance(_ due: Step) throws(ChipError) {
             let isDue = step == due
             step = .over
             guard isDue else { throw .outOfOrder }

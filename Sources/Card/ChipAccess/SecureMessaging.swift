@@ -64,7 +64,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         _ header: CommandAPDU,
         data: borrowing Secret
     ) throws(ChipError) -> CommandAPDU {
-        try take(.command)
+        try advance(.command)
         guard header.cla & 0x0C == 0 else { throw .malformedMessage }
         let secured = header.cla | 0x0C
         isOddInstruction = header.ins & 1 != 0
@@ -90,7 +90,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
 
     /// Checks and decrypts a protected answer.
     package mutating func unwrap(_ answer: ResponseAPDU) throws(ChipError) -> ResponseAPDU {
-        try take(.answer)
+        try advance(.answer)
         increment()
         var objects = try objects(of: answer.data)
         let data = pop(dataTag, from: &objects)
@@ -108,7 +108,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
 
     /// Checks and decrypts a protected command. The bits of secure messaging in its class are removed.
     package mutating func unwrap(_ command: CommandAPDU) throws(ChipError) -> CommandAPDU {
-        try take(.command)
+        try advance(.command)
         guard command.cla & 0x0C == 0x0C else { throw .missingObject }
         isOddInstruction = command.ins & 1 != 0
         increment()
@@ -129,7 +129,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
 
     /// Encrypts the data of an answer and authenticates it.
     package mutating func wrap(_ answer: ResponseAPDU) throws(ChipError) -> ResponseAPDU {
-        try take(.answer)
+        try advance(.answer)
         increment()
         var objects: [BERTLV] = []
         if !answer.data.isEmpty { objects.append(try encrypt(Secret(answer.data))) }
@@ -142,7 +142,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     // MARK: Parts
 
     /// Checks the turn. The channel is dead until the step sets the next turn.
-    private mutating func take(_ due: Turn) throws(ChipError) {
+    private mutating func advance(_ due: Turn) throws(ChipError) {
         let isDue = turn == due
         turn = .dead
         guard isDue else { throw .dead }

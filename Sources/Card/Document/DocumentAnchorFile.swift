@@ -98,14 +98,14 @@ extension DocumentAnchors {
         }
         // Authorities first, since the other files need their signatures; then lists, which may bring more authorities.
         for step in Step.allCases {
-            for (name, file) in read where !Task.isCancelled { take(file, step, name, time, &summary) }
+            for (name, file) in read where !Task.isCancelled { add(file, step, name, time, &summary) }
         }
         return summary
     }
 
     private enum Step: CaseIterable { case authorities, links, lists, others }
 
-    private mutating func take(
+    private mutating func add(
         _ file: DocumentAnchorFile,
         _ step: Step,
         _ name: String,
@@ -131,7 +131,7 @@ extension DocumentAnchors {
             case (.directory(let files, let malformed), _):
                 // A directory is not written by the administrator: it brings no authority of its own.
                 guard step != .authorities else { return }
-                for entry in files { take(entry, step, name, time, &summary) }
+                for entry in files { add(entry, step, name, time, &summary) }
                 if step == .others, malformed > 0 { summary.warnings.append("\(name): \(malformed) malformed entries") }
             case (.certificate, _), (.masterList, _), (.revocationList, _), (.defectList, _):
                 return

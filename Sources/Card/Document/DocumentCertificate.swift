@@ -88,14 +88,14 @@ package struct DocumentCertificate: Sendable, Hashable {
             else { throw .invalidTag }
             // A repeated extension would let two readers see different rights.
             guard seen.insert(fields[0].value).inserted else { throw .invalidTag }
-            let isKnown = try take(fields[0].value, content.value)
+            let isKnown = try parseExtension(fields[0].value, content.value)
             let isCritical = fields.count == 3 && fields[1].tag == 0x01 && fields[1].value != [0]
             if isCritical, !isKnown { hasUnknownRule = true }
         }
     }
 
     /// - Returns: whether the extension is known.
-    private mutating func take(_ identifier: [UInt8], _ content: [UInt8]) throws(Malformed) -> Bool {
+    private mutating func parseExtension(_ identifier: [UInt8], _ content: [UInt8]) throws(Malformed) -> Bool {
         switch identifier {
         case Self.authorityKey:
             authorityKeyID = try BERTLV(content).children.first { $0.tag == 0x80 }?.value

@@ -69,19 +69,19 @@ package struct FaceImages: Sendable, Equatable {
     /// ISO/IEC 19794-5:2005 5.3 to 5.7.
     private static func record(_ bytes: [UInt8]) throws(Malformed) -> [DocumentImage] {
         var cursor = Cursor(bytes[...])
-        guard cursor.take(4).map(Array.init) == Array("FAC\0".utf8) else {
+        guard cursor.read(4).map(Array.init) == Array("FAC\0".utf8) else {
             // Not a record of this standard: a picture alone, if it is one.
             let image = DocumentImage(bytes)
             guard image.format != .unknown else { throw .invalidTag }
             return [image]
         }
-        guard cursor.take(4) != nil, cursor.number(4) != nil, let count = cursor.number(2) else { throw .truncated }
+        guard cursor.read(4) != nil, cursor.number(4) != nil, let count = cursor.number(2) else { throw .truncated }
         var images: [DocumentImage] = []
         for index in 0..<min(max(count, 1), maximumCount) {
             let start = cursor
-            guard let length = cursor.number(4), let points = cursor.number(2), cursor.take(14) != nil,
-                cursor.take(8 * points) != nil, cursor.take(2) != nil, let width = cursor.number(2),
-                let height = cursor.number(2), cursor.take(6) != nil
+            guard let length = cursor.number(4), let points = cursor.number(2), cursor.read(14) != nil,
+                cursor.read(8 * points) != nil, cursor.read(2) != nil, let width = cursor.number(2),
+                let height = cursor.number(2), cursor.read(6) != nil
             else {
                 guard index > 0 else { throw .truncated }
                 break
@@ -92,7 +92,7 @@ package struct FaceImages: Sendable, Equatable {
             let rest = cursor.remaining
             let announced = length - used
             let size = announced > 0 && announced <= rest && !(isLast && announced < rest) ? announced : rest
-            guard size > 0, let data = cursor.take(size) else {
+            guard size > 0, let data = cursor.read(size) else {
                 guard index > 0 else { throw .truncated }
                 break
             }
@@ -139,11 +139,11 @@ private struct Cursor {
 
     var remaining: Int { bytes.endIndex - position }
 
-    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+    mutating func read(_ count: Int) -> ArraySlice<UInt8>? {
         guard count >= 0, count <= remaining else { return nil }
         defer { position += count }
         return bytes[position..<position + count]
     }
 
-    mutating func number(_ count: Int) -> Int? { take(count)?.reduce(0) { $0 << 8 | Int($1) } }
+    mutating func number(_ count: Int) -> Int? { read(count)?.reduce(0) { $0 << 8 | Int($1) } }
 }

@@ -34,11 +34,11 @@ package struct NDEFMessage: Sendable, Equatable {
     /// - Throws: `Malformed`; then no record counts.
     package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         guard bytes.count <= Self.maximumBytes else { throw Self.tooLong }
-        try take(Array(bytes)[...], isPoster: false)
+        try parse(Array(bytes)[...], isPoster: false)
     }
 
     /// Adds the records of a message. A smart poster in a smart poster is not read.
-    private mutating func take(_ bytes: ArraySlice<UInt8>, isPoster: Bool) throws(Malformed) {
+    private mutating func parse(_ bytes: ArraySlice<UInt8>, isPoster: Bool) throws(Malformed) {
         var rest = bytes
         var isFirst = true
         var isOver = rest.isEmpty
@@ -94,7 +94,7 @@ package struct NDEFMessage: Sendable, Equatable {
             records.append(.uri(uri))
         case .wellKnown where typeText == "T": records.append(try Self.text(payload))
         case .wellKnown where typeText == "U": records.append(try Self.uri(payload))
-        case .wellKnown where typeText == "Sp" && !isPoster: try take(payload, isPoster: true)
+        case .wellKnown where typeText == "Sp" && !isPoster: try parse(payload, isPoster: true)
         // The parts of a smart poster that name an action are not reported.
         case .wellKnown where isPoster: break
         case .media where isPoster: break

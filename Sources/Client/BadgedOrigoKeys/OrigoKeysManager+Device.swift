@@ -63,7 +63,7 @@ extension OrigoKeysManager {
     /// Sets up the endpoint. A target in a wallet of a phone ends with the error `secureElement`.
     public func setupEndpoint(_ invitationCode: String, target: OrigoKeysTarget) {
         guard target == .OrigoSDK else {
-            return tell {
+            return notify {
                 $0.origoKeysDidFail(toSetupEndpoint: NSError(.secureElement, Self.noWallet.description))
             }
         }

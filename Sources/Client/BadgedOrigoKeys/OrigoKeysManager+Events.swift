@@ -23,7 +23,7 @@ extension OrigoKeysManager {
         guard state.withLock({ $0.scan != nil }) else { return }
         if let uuid = reader.beaconUUID { return received(beacon: reader, uuid) }
         state.withLock { $0.readers[reader.id] = reader }
-        tell { [weak self] delegate in
+        notify { [weak self] delegate in
             guard let self, delegate.origoKeysShouldInteract(withScannedReader: reader) else { return }
             if state.withLock({ $0.shown.insert(reader.id).inserted }) {
                 delegate.origoKeysReaderAppeared(reader)
@@ -39,7 +39,7 @@ extension OrigoKeysManager {
             defer { state.beacons[beacon.id] = beacon }
             return state.beacons.isEmpty
         }
-        if isFirst { tell { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidEnterReaderRegion(uuid) } }
+        if isFirst { notify { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidEnterReaderRegion(uuid) } }
     }
 
     /// Forgets an iBeacon, or all of them, and tells the app if it was the last one.
@@ -50,13 +50,13 @@ extension OrigoKeysManager {
             return hadSome && state.beacons.isEmpty
         }
         guard isLast, let region else { return }
-        tell { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidExitReaderRegion(region) }
+        notify { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidExitReaderRegion(region) }
     }
 
     private func lose(_ id: String) {
         leaveRegion(id)
         guard let reader = state.withLock({ $0.readers.removeValue(forKey: id) }) else { return }
-        tell { [weak self] delegate in
+        notify { [weak self] delegate in
             if self?.state.withLock({ $0.shown.remove(id) }) != nil { delegate.origoKeysReaderDisappeared(reader) }
         }
     }
@@ -66,7 +66,7 @@ extension OrigoKeysManager {
     private func ask(_ question: DoorOpeningQuestion, _ connection: DaemonConnection) {
         guard let reader = state.withLock({ $0.readers[question.readerID] }) else { return }
         let type = OrigoKeysOpeningType(name: question.openingType)
-        tell { [weak self] delegate in
+        notify { [weak self] delegate in
             guard let self else { return }
             let isAllowed =
                 delegate.origoKeysShouldInteract(withScannedReader: reader)
@@ -97,7 +97,7 @@ extension OrigoKeysManager {
             state.openings[message.readerID]?.isConnected = true
             return state.openings[message.readerID]
         }
-        if let opening { tell { $0.origoKeysDidConnect(to: opening.reader, openingType: opening.type) } }
+        if let opening { notify { $0.origoKeysDidConnect(to: opening.reader, openingType: opening.type) } }
     }
 
     /// Ends all openings, because the connection to badged has ended. The next connection reports its readers again.
@@ -121,7 +121,7 @@ extension OrigoKeysManager {
     private func ended(_ opening: Opening, _ result: OrigoKeysOpeningResult) {
         if opening.isCall { end() }
         let (reader, type) = (opening.reader, opening.type)
-        tell { delegate in
+        notify { delegate in
             if opening.isConnected {
                 delegate.origoKeysDidDisconnect(from: reader, openingType: type, openingResult: result)
             } else {

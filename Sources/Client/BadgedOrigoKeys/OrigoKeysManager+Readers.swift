@@ -157,7 +157,7 @@ extension OrigoKeysManager {
 
     /// An addition of badged for programs without the sensors of a phone: opens the closest reader by `motion`.
     public func unlockGesture() {
-        tell { $0.origoKeysUserDidUnlockGesture() }
+        notify { $0.origoKeysUserDidUnlockGesture() }
         guard let reader = closestReader(withinRangeOf: .motion) else { return }
         connect(to: reader, openingType: .motion, error: nil)
     }

@@ -91,7 +91,7 @@ public final class OrigoKeysManager: NSObject, Sendable {
 
     typealias Callback = @Sendable (any OrigoKeysManagerDelegate) -> Void
 
-    func tell(_ callback: @escaping Callback) {
+    func notify(_ callback: @escaping Callback) {
         queue.async { [reference] in
             if let delegate = reference.delegate { callback(delegate) }
         }
@@ -146,7 +146,7 @@ public final class OrigoKeysManager: NSObject, Sendable {
         _ failed: @escaping @Sendable (any OrigoKeysManagerDelegate, NSError) -> Void,
         _ body: @escaping @Sendable (OrigoKeysManager) async throws -> Callback
     ) {
-        guard begin() else { return tell { failed($0, Self.busy) } }
+        guard begin() else { return notify { failed($0, Self.busy) } }
         calls.start { [self] in
             let callback: Callback
             do {
@@ -155,7 +155,7 @@ public final class OrigoKeysManager: NSObject, Sendable {
                 callback = { failed($0, NSError.of(error)) }
             }
             end()
-            tell(callback)
+            notify(callback)
         }
     }
 

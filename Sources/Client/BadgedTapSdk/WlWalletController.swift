@@ -82,7 +82,7 @@ public final class WlWalletController: Sendable {
             let id = try await connection.send("WALLET_SAVE", members)
             for await event in connection.events {
                 switch event.name {
-                case "WALLET_PENDING": tell { $0.wlWalletControllerProvisioningPending($1) }
+                case "WALLET_PENDING": notify { $0.wlWalletControllerProvisioningPending($1) }
                 case "WALLET_SAVED": return { $0.wlWalletControllerProvisioningSuccess($1) }
                 case "WALLET_ERROR": return Self.error(event.json["reason"]?.string ?? "")
                 default: if event.answers(id) { return Self.error("") }
@@ -101,7 +101,7 @@ public final class WlWalletController: Sendable {
         return { $0.wlWalletController($1, onError: result) }
     }
 
-    private func tell(_ callback: @escaping Callback) {
+    private func notify(_ callback: @escaping Callback) {
         let reference = reference.withLock(\.self)
         queue.async { [self] in
             if let delegate = reference.delegate { callback(delegate, self) }
@@ -114,9 +114,9 @@ public final class WlWalletController: Sendable {
             do throws(ClientError) {
                 let connection = try await DaemonConnection.connect(to: socketPath ?? SocketPath.standard)
                 defer { connection.close() }
-                tell(try await body(connection))
+                notify(try await body(connection))
             } catch {
-                tell(Self.error(""))
+                notify(Self.error(""))
             }
         }
     }

@@ -44,7 +44,7 @@ import Wire
         let id = ObjectIdentifier(session)
         clients[id] = Client(session: session)
         guard session.permissions.contains(.readers) else { return }
-        for reader in registry.readers { tell(id, reader.name) }
+        for reader in registry.readers { report(id, reader.name) }
     }
 
     package func permissionsChanged(_ session: Session, from old: Permissions) {
@@ -52,7 +52,7 @@ import Wire
         guard session.permissions.contains(.readers) != old.contains(.readers) else { return }
         clients[id]?.told = [:]
         guard session.permissions.contains(.readers) else { return }
-        for reader in registry.readers { tell(id, reader.name) }
+        for reader in registry.readers { report(id, reader.name) }
     }
 
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
@@ -63,7 +63,7 @@ import Wire
     }
 
     package func workflowEnded(_ workflow: Workflow) async {
-        await registry.takeCardsBack(of: ObjectIdentifier(workflow))
+        await registry.reclaimCards(of: ObjectIdentifier(workflow))
     }
 
     package func health() async -> [HealthCheck] { await registry.currentHealth() }
@@ -85,13 +85,13 @@ import Wire
 
     private func readerChanged(_ name: String) {
         for (id, client) in clients {
-            if client.session.permissions.contains(.readers) { tell(id, name) }
+            if client.session.permissions.contains(.readers) { report(id, name) }
             client.session.workflow?.checkPrompt()
         }
     }
 
     /// Sends READER if the client's view of the reader has changed.
-    private func tell(_ id: ObjectIdentifier, _ name: String) {
+    private func report(_ id: ObjectIdentifier, _ name: String) {
         guard let client = clients[id] else { return }
         let state = registry.state(name, for: client.session).shown(at: client.session.level)
         guard client.told[name] ?? ReaderState(name: name, attached: nil) != state else { return }

@@ -351,7 +351,7 @@ package import Text
     }
 
     /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
-    package func takeCardsBack(of supplier: ObjectIdentifier) async {
+    package func reclaimCards(of supplier: ObjectIdentifier) async {
         for reader in readers where reader.supplier == supplier && !reader.isLent {
             if let insertion = reader.insertion {
                 await removeVirtualCard(from: reader, insertion)

@@ -26,7 +26,7 @@ extension ReaderFeature {
             return .none
         }
         // At the end of the workflow the card is taken out, used or not.
-        if workflow.isOver { await registry.takeCardsBack(of: ObjectIdentifier(workflow)) }
+        if workflow.isOver { await registry.reclaimCards(of: ObjectIdentifier(workflow)) }
         return .none
     }
 

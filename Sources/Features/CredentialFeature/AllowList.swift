@@ -97,7 +97,7 @@ package struct AllowList: Sendable {
                         hint: "list fewer credentials"
                     )
                 }
-                if let fault = take(buffer[start..<stop], hasSiteKey) {
+                if let fault = parse(buffer[start..<stop], hasSiteKey) {
                     throw Self.fault("\(path), line \(number)", fault, hint: Self.form)
                 }
                 start = stop + 1
@@ -122,7 +122,7 @@ package struct AllowList: Sendable {
 
     /// Takes a line.
     /// - Returns: why it is wrong.
-    private mutating func take(_ line: ArraySlice<UInt8>, _ hasSiteKey: Bool) -> String? {
+    private mutating func parse(_ line: ArraySlice<UInt8>, _ hasSiteKey: Bool) -> String? {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
         var line = line
         while let first = line.first, isBlank(first) { line.removeFirst() }

@@ -22,7 +22,7 @@ import Text
 
     /// Notes that the card gets an automatic PIN. `triesLeft` is what the card has said since it was connected.
     /// - Throws: why the card does not get the PIN.
-    func take(_ lease: CardLease, triesLeft: Int) throws(Failure) {
+    func use(_ lease: CardLease, triesLeft: Int) throws(Failure) {
         // After a wrong PIN two tries must be left.
         guard triesLeft == PINStatus.initialRetryCounter else {
             throw refused(

@@ -57,11 +57,11 @@ import Text
 
     /// Notes that the next password is a PIN that a program gives without a person.
     /// - Throws: why the card does not get it.
-    func takeAutomaticPIN() throws(Failure) {
+    func useAutomaticPIN() throws(Failure) {
         guard let automaticPINs else {
             throw Failure(.wrongArgument, "No automatic PIN, because this dialogue takes none")
         }
-        try automaticPINs.take(lease, triesLeft: status.retryCounter)
+        try automaticPINs.use(lease, triesLeft: status.retryCounter)
         isAutomatic = true
     }
 

@@ -64,7 +64,7 @@ struct PasswordPrompt: CardPrompt {
         guard call.name == kind.command else { throw .badState }
         guard card.lease.reader.description.hasKeypad else {
             let secret = try call.secret(.digits(digits), takesAutomatic: takesAutomatic)
-            if try call.isAutomatic { try takeAutomatic(call.session) }
+            if try call.isAutomatic { try submitAutomatic(call.session) }
             return secret
         }
         // The SDK refuses null, too.
@@ -74,9 +74,9 @@ struct PasswordPrompt: CardPrompt {
         }
     }
 
-    @Loop private func takeAutomatic(_ session: Session) throws(Failure) {
+    @Loop private func submitAutomatic(_ session: Session) throws(Failure) {
         do throws(Failure) {
-            try card.takeAutomaticPIN()
+            try card.useAutomaticPIN()
         } catch {
             session.log(.notice, "\(session.name): \(error.text)")
             throw error

@@ -90,7 +90,7 @@ extension MPinFeature {
                 repeating: isRepeated ? user.registration : nil,
                 dialogue.settings
             )
-            user.take(registration)
+            user.apply(registration)
             try await users.change(user, dialogue.name)
             pending[dialogue.name] = nil
             return .user(user)

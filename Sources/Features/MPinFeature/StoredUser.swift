@@ -90,7 +90,7 @@ struct StoredUser: Sendable, Equatable {
     /// What the names of all users of one user of the system begin with.
     static func prefix(_ uid: UInt32) -> String { "\(uid)/" }
 
-    mutating func take(_ registration: MPinRegistration) {
+    mutating func apply(_ registration: MPinRegistration) {
         (id, regOTT, expiration) = (registration.id, registration.regOTT, registration.expiration)
         state = registration.isActive ? .activated : .startedRegistration
     }

@@ -17,25 +17,25 @@ import Wire
     private let lenders: RemoteLenders?
     private let sharing: RemoteSharing?
     private var sessions: [ObjectIdentifier: Session] = [:]
-    private var told: RemoteStateMessage?
+    private var reported: RemoteStateMessage?
     private static let maximumTries = 3
     /// A flood of announcements causes no more messages than this pause allows.
-    private let tellPause: Int64
-    private var nextTell = Int64.min
-    private lazy var tellAlarm = Loop.Alarm { [weak self] in self?.tell() }
+    private let reportPause: Int64
+    private var nextReport = Int64.min
+    private lazy var reportAlarm = Loop.Alarm { [weak self] in self?.report() }
 
     /// - Parameters:
     ///   - store: the own key and the pairings; nil where the feature is off.
     ///   - lenders: nil unless `[remote] enabled = yes`.
     ///   - sharing: nil unless `[remote] share = yes`.
-    ///   - tellPause: milliseconds between two REMOTE messages that were not asked for.
+    ///   - reportPause: milliseconds between two REMOTE messages that were not asked for.
     package init(
         _ store: RemoteStore? = nil,
         _ lenders: RemoteLenders? = nil,
         _ sharing: RemoteSharing? = nil,
-        tellPause: Int64 = 500
+        reportPause: Int64 = 500
     ) {
-        (self.store, self.lenders, self.sharing, self.tellPause) = (store, lenders, sharing, tellPause)
+        (self.store, self.lenders, self.sharing, self.reportPause) = (store, lenders, sharing, reportPause)
         lenders?.observer = { [weak self] in self?.changed() }
         sharing?.observer = { [weak self] in self?.changed() }
     }
@@ -161,13 +161,13 @@ import Wire
 
     /// Sends REMOTE after a change: at once, or the newest state when the pause between two messages is over.
     private func changed() {
-        if Loop.now >= nextTell { tell() } else { tellAlarm.set(after: nextTell - Loop.now) }
+        if Loop.now >= nextReport { report() } else { reportAlarm.set(after: nextReport - Loop.now) }
     }
 
-    private func tell() {
+    private func report() {
         let state = state
-        guard told != state else { return }
-        (told, nextTell) = (state, Loop.now + tellPause)
+        guard reported != state else { return }
+        (reported, nextReport) = (state, Loop.now + reportPause)
         for session in sessions.values where session.permissions.contains(.readers) && session.level >= .two {
             session.push(state, coalescing: "REMOTE")
         }

@@ -29,7 +29,7 @@ import Threads
     private(set) var isClosed = false
     private var limit: Loop.Alarm?
     /// Ends the use of cards by a device that says nothing.
-    private lazy var idle = Loop.Alarm { [weak self] in self?.takeCardsBack() }
+    private lazy var idle = Loop.Alarm { [weak self] in self?.reclaimCards() }
     /// The question at a keypad, and the card that it is about.
     private var question: (handle: String, task: Task<KeypadAnswer, Never>)?
 
@@ -144,14 +144,14 @@ import Threads
         }
         watcher = Task { @Loop [weak self, registry = sharing.registry] in
             while !Task.isCancelled {
-                self?.tellChanges()
+                self?.reportChanges()
                 await registry.nextChange()
             }
         }
     }
 
     /// Releases cards that were removed, and reports changed readers to the device.
-    private func tellChanges() {
+    private func reportChanges() {
         let now = sharing.statuses(for: self)
         for (handle, lease) in leases where !lease.isCurrent {
             // The handle is invalid at once; the card is released in another task.
@@ -176,7 +176,7 @@ import Threads
 
     private func perform(_ message: IFDMessage) async {
         switch message {
-        case .getStatus(let slot): tellStatus(slot)
+        case .getStatus(let slot): sendStatus(slot)
         case .connect(let slot): await connect(slot)
         case .disconnect(let handle):
             guard leases[handle] != nil else {
@@ -205,7 +205,7 @@ import Threads
         }
     }
 
-    private func tellStatus(_ slot: String) {
+    private func sendStatus(_ slot: String) {
         let statuses = sharing.statuses(for: self).filter { slot.isEmpty || $0.slot == slot }
         // AusweisApp answers an unknown name in this way.
         if statuses.isEmpty, !slot.isEmpty { return send(.connectResponse(handle: slot, .failed(.unknownSlot))) }
@@ -243,7 +243,7 @@ import Threads
     }
 
     /// Releases the cards of a device that has them and says nothing, as if they had left their readers.
-    private func takeCardsBack() {
+    private func reclaimCards() {
         for (handle, lease) in leases {
             leases[handle] = nil
             let reader = lease.reader.name
@@ -288,12 +288,12 @@ import Threads
     /// Runs PACE on the keypad of the shared reader. Without a keypad this host cannot ask for a password.
     private func establishPACE(_ handle: String, _ input: [UInt8]) async {
         guard let lease = leases[handle], lease.isCurrent else {
-            return tell(handle, KeypadPACEResult(outcome: .noCard), .failed(.invalidSlotHandle))
+            return reply(handle, KeypadPACEResult(outcome: .noCard), .failed(.invalidSlotHandle))
         }
         // CAN, PIN and PUK only.
         guard let keypad = lease.connection as? any KeypadConnection, let request = PACEChannel.request(input),
             (2...4).contains(request.passwordID)
-        else { return tell(handle, KeypadPACEResult(outcome: .failed(0xD000_0002)), .failed(.unknownError)) }
+        else { return reply(handle, KeypadPACEResult(outcome: .failed(0xD000_0002)), .failed(.unknownError)) }
         // A card that leaves ends the question.
         let task = Task { @Loop () -> KeypadAnswer in
             await Result { () async throws(CardError) in try await keypad.establishPACE(request) }
@@ -305,20 +305,20 @@ import Threads
             guard lease.isCurrent else { throw .removed }
             let result = try answer.get()
             switch result.outcome {
-            case .established, .wrongPassword: tell(handle, result, .ok)
-            case .cancelled: tell(handle, result, .failed(.cancelled))
-            case .timeout: tell(handle, result, .failed(.timeout))
-            case .noCard: tell(handle, result, .failed(.noCard))
-            case .failed: tell(handle, result, .failed(.unknownError))
+            case .established, .wrongPassword: reply(handle, result, .ok)
+            case .cancelled: reply(handle, result, .failed(.cancelled))
+            case .timeout: reply(handle, result, .failed(.timeout))
+            case .noCard: reply(handle, result, .failed(.noCard))
+            case .failed: reply(handle, result, .failed(.unknownError))
             }
         } catch {
             let isGone = error == .removed
             let outcome: KeypadPACEResult.Outcome = isGone ? .noCard : .failed(0xF010_0001)
-            tell(handle, KeypadPACEResult(outcome: outcome), .failed(isGone ? .noCard : .unknownError))
+            reply(handle, KeypadPACEResult(outcome: outcome), .failed(isGone ? .noCard : .unknownError))
         }
     }
 
-    private func tell(_ handle: String, _ result: KeypadPACEResult, _ minor: IFDResult) {
+    private func reply(_ handle: String, _ result: KeypadPACEResult, _ minor: IFDResult) {
         let (code, output) = (PACEChannel.code(result.outcome), PACEChannel.output(result))
         send(.establishPACEResponse(handle: handle, code: code, output: output, minor))
     }

@@ -69,7 +69,7 @@ import Threads
             return programEnded("the program is missing or cannot be started")
         }
         do throws(SystemError) {
-            let registration = try Loop.watch(pair[0], .read) { [weak self] _ in self?.takeClients() }
+            let registration = try Loop.watch(pair[0], .read) { [weak self] _ in self?.acceptClients() }
             program = (pair[0], registration, clinux_open_process(id))
         } catch {
             close(pair[0])
@@ -77,7 +77,7 @@ import Threads
         }
     }
 
-    private func takeClients() {
+    private func acceptClients() {
         while let program {
             var note = [UInt8](repeating: 0, count: 64)
             var count: Int32 = 0

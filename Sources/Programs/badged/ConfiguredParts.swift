@@ -43,23 +43,23 @@ extension ConfiguredParts {
         let anchors = configuration.trustAnchors
         let state = systemEnvironment("STATE_DIRECTORY") ?? ""
         for folder in [anchors, anchors + "/test", configuration.documentAnchors, state] {
-            take(&errors) { () throws(StartError) in try PlainFile.checkFolder(folder) }
+            attempt(&errors) { () throws(StartError) in try PlainFile.checkFolder(folder) }
         }
         for (file, name) in [
             (configuration.node.authorityFile, "[wallet] node_ca"),
             (configuration.keys.authorityFile, "[keys] issuer_ca"),
         ] {
             guard let file else { continue }
-            take(&errors) { () throws(StartError) in try PlainFile.check(file, of: name) }
+            attempt(&errors) { () throws(StartError) in try PlainFile.check(file, of: name) }
         }
-        let trustPoint = take(&errors) { () throws(StartError) in try configuration.readVirtualTrustPoint() }
-        let network = take(&errors) { () throws(StartError) in try Network.read(configuration) } ?? Network()
-        let antelope = take(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, network) }
-        let mpin = take(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, network) }
-        let site = take(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
-        let aliro = take(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
-        let issuer = take(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, network) }
-        let siteKey = take(&errors) { () throws(StartError) in try SiteKey.read(configuration) }
+        let trustPoint = attempt(&errors) { () throws(StartError) in try configuration.readVirtualTrustPoint() }
+        let network = attempt(&errors) { () throws(StartError) in try Network.read(configuration) } ?? Network()
+        let antelope = attempt(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, network) }
+        let mpin = attempt(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, network) }
+        let site = attempt(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
+        let aliro = attempt(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
+        let issuer = attempt(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, network) }
+        let siteKey = attempt(&errors) { () throws(StartError) in try SiteKey.read(configuration) }
         guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey
         else {
             return nil
@@ -78,12 +78,12 @@ extension ConfiguredParts {
     }
 
     @discardableResult
-    private static func take<Part>(
+    private static func attempt<Part>(
         _ errors: inout [StartError],
-        _ read: () throws(StartError) -> Part
+        _ body: () throws(StartError) -> Part
     ) -> Part? {
         do throws(StartError) {
-            return try read()
+            return try body()
         } catch {
             errors.append(error)
             return nil

@@ -30,17 +30,17 @@ import Wire
 
     func linkHasBytes(_ link: DaemonLink) {
         while !isOver, let progress = link.withLine({ Self.progress(of: $0) }) {
-            if let progress { tell(progress) }
+            if let progress { handle(progress) }
         }
     }
 
     func linkIsDrained(_ link: DaemonLink) {}
 
     func linkEnded(_ link: DaemonLink) {
-        if !isOver { tell(.ended(.failed)) }
+        if !isOver { handle(.ended(.failed)) }
     }
 
-    private func tell(_ progress: ActivationProgress) {
+    private func handle(_ progress: ActivationProgress) {
         if case .ended = progress { close() }
         report(progress)
     }

@@ -65,7 +65,7 @@ package struct CommandSpec: Sendable {
     package init(answering name: String, permission: Permissions = .cards) {
         self.init(name, permission: permission) { call throws(Failure) in
             guard let prompt = call.session.workflow?.openPrompt else { throw .badState }
-            try prompt.take(call)
+            try prompt.receive(call)
             return .none
         }
     }

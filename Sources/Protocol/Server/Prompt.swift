@@ -91,7 +91,7 @@ extension Failure {
         call.command.value("question").map { $0.int == number } ?? true
     }
 
-    func take(_ call: Call) throws(Failure) {
+    func receive(_ call: Call) throws(Failure) {
         guard isMeant(by: call) else { throw .badState }
         do throws(Failure) {
             answer(try prompt.answer(in: call))
@@ -114,7 +114,7 @@ extension Failure {
     var name: String { get }
     var isCurrent: Bool { get }
     func interrupt(_ failure: Failure)
-    func take(_ call: Call) throws(Failure)
+    func receive(_ call: Call) throws(Failure)
 }
 
 extension OpenPrompt: AnyOpenPrompt {

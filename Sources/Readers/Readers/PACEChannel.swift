@@ -118,17 +118,17 @@ package enum PACEChannel {
 
         /// Reads a little-endian number; nil at the end.
         mutating func number(_ count: Int) -> UInt32? {
-            guard !rest.isEmpty, let bytes = take(count) else { return nil }
+            guard !rest.isEmpty, let bytes = read(count) else { return nil }
             return bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }
         }
 
         /// Reads a length and as many bytes; empty at the end.
         mutating func variable(lengthBytes: Int) -> [UInt8] {
             guard let length = number(lengthBytes) else { return [] }
-            return take(Int(length)).map { Array($0) } ?? []
+            return read(Int(length)).map { Array($0) } ?? []
         }
 
-        private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        private mutating func read(_ count: Int) -> ArraySlice<UInt8>? {
             guard !isCut, rest.count >= count else {
                 isCut = true
                 rest = []

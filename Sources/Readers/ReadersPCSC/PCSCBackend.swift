@@ -132,9 +132,9 @@ final class TransactionWait: Sendable {
     /// Begins to measure the wait.
     @Loop func measure() {
         let alarm = Loop.Alarm { [self] in
-            if isWaiting { return tell() }
+            if isWaiting { return reportFault() }
             // A card that has to be powered up is slow as well. Asking for other programs blocks.
-            _ = startThread("pcsc-held") { [self] in if isInUse() { tell() } }
+            _ = startThread("pcsc-held") { [self] in if isInUse() { reportFault() } }
         }
         let isOver = state.withLock { state in
             if !state.isOver { state.alarm = alarm }
@@ -144,7 +144,7 @@ final class TransactionWait: Sendable {
     }
 
     /// Reports that another program holds the card.
-    private func tell() {
+    private func reportFault() {
         state.withLock { state in
             guard !state.isOver else { return }
             state.isReported = true

@@ -145,14 +145,14 @@ struct WatchThread: Sendable {
         let answer = Answer()
         let isStarted = startThread("pcsc-probe") {
             let result = Self.probe(name)
-            guard answer.give(result) == .late else { return }
+            guard answer.deliver(result) == .late else { return }
             switch result {
             case .success(let features): publish { $0.table.update(name, features: features) }
             case .failure: watch.note(held: name)
             }
         }
         guard isStarted else { return .success(nil) }
-        switch answer.take(within: Self.featureTimeout) {
+        switch answer.receive(within: Self.featureTimeout) {
         case .success(let features): return .success(features)
         case .failure(let code): return .failure(code)
         case nil: return .success(nil)
@@ -188,7 +188,7 @@ struct WatchThread: Sendable {
         private let state = Mutex<(result: Result<ReaderFeatures, PCSCCode>?, isGivenUp: Bool)>((nil, false))
         private let arrived = DispatchSemaphore(value: 0)
 
-        func give(_ result: Result<ReaderFeatures, PCSCCode>) -> Arrival {
+        func deliver(_ result: Result<ReaderFeatures, PCSCCode>) -> Arrival {
             let isGivenUp = state.withLock { state in
                 state.result = result
                 return state.isGivenUp
@@ -197,7 +197,7 @@ struct WatchThread: Sendable {
             return isGivenUp ? .late : .inTime
         }
 
-        func take(within limit: DispatchTimeInterval) -> Result<ReaderFeatures, PCSCCode>? {
+        func receive(within limit: DispatchTimeInterval) -> Result<ReaderFeatures, PCSCCode>? {
             _ = arrived.wait(timeout: .now() + limit)
             return state.withLock { state in
                 state.isGivenUp = state.result == nil

@@ -161,7 +161,7 @@ import Threads
         for socket in sockets { socket.close() }
         (sockets, seen, rejections, wasOpen) = ([], [:], [:], false)
         for link in Array(links.values) + connecting.values.map(\.link) { link.close() }
-        tellHealth()
+        reportHealth()
         observer()
     }
 
@@ -195,11 +195,11 @@ import Threads
         case .datagram(let bytes, let sender): return read(bytes, sender, socket.interface)
         case .connection: return
         }
-        tellHealth()
+        reportHealth()
         observer()
     }
 
-    private func tellHealth() { events?.yield(.health([portCheck] + storeChecks + rejectionChecks)) }
+    private func reportHealth() { events?.yield(.health([portCheck] + storeChecks + rejectionChecks)) }
 
     /// The port of announcements; 0 while it is closed.
     package var port: UInt16 { sockets.first?.port ?? 0 }
@@ -394,7 +394,7 @@ import Threads
         pauses[attempt] = nil
         links[attempt.fingerprint] = lender
         lastHosts[attempt.fingerprint] = attempt.address.host
-        if rejections.removeValue(forKey: attempt.fingerprint) != nil { tellHealth() }
+        if rejections.removeValue(forKey: attempt.fingerprint) != nil { reportHealth() }
         observer()
         return true
     }
@@ -408,7 +408,7 @@ import Threads
         guard ending == .rejected, paired[attempt.fingerprint] != nil else { return }
         rejections[attempt.fingerprint, default: 0] += 1
         guard rejections[attempt.fingerprint] == Self.reportedRefusals else { return }
-        tellHealth()
+        reportHealth()
         observer()
     }
 
@@ -421,7 +421,7 @@ import Threads
     func startAgain(_ fingerprint: String) {
         pauses = pauses.filter { $0.key.fingerprint != fingerprint }
         (rejections[fingerprint], lastHosts[fingerprint]) = (nil, nil)
-        tellHealth()
+        reportHealth()
         observer()
     }
 

@@ -115,7 +115,7 @@ import Text
                 guard count > 0 else { return end(.closed) }
                 total += count
                 keep(buffer.prefix(count))
-                takeMessages()
+                parseMessages()
             }
         }
     }
@@ -135,7 +135,7 @@ import Text
         received = new
     }
 
-    private func takeMessages() {
+    private func parseMessages() {
         var start = 0
         while registration != nil, received.count - start >= 4 {
             let length = received[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }

@@ -170,7 +170,7 @@ package struct Network: Sendable {
     private static let maximumPerUser = 64
     private static var running: [UInt32?: Int] = [:]
 
-    static func take(for user: UInt32?) -> Bool {
+    static func acquire(for user: UInt32?) -> Bool {
         let own = running[user, default: 0]
         let others = running.reduce(0) { $1.key == 0 ? $0 : $0 + $1.value }
         let hasRoom = user == 0 ? own < maximum : others < maximum && (user == nil || own < maximumPerUser)
@@ -178,7 +178,7 @@ package struct Network: Sendable {
         return hasRoom
     }
 
-    static func giveBack(for user: UInt32?) {
+    static func release(for user: UInt32?) {
         let rest = running[user, default: 1] - 1
         running[user] = rest > 0 ? rest : nil
     }

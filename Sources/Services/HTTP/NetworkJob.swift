@@ -48,7 +48,7 @@ import Threads
         guard let stream else { return }
         self.stream = nil
         stream.close()
-        NetworkSlots.giveBack(for: user)
+        NetworkSlots.release(for: user)
         // The answer to the client comes first.
         if let spare = network.spare { Task { [network] in spare.prepare(network) } }
     }
@@ -106,7 +106,7 @@ import Threads
     private func start() throws(HTTPFault) {
         if let end { throw end }
         guard stream == nil else { return }
-        guard NetworkSlots.take(for: user) else {
+        guard NetworkSlots.acquire(for: user) else {
             throw .unavailable("too many connections to servers are open: try again when one of them has ended")
         }
         do throws(HTTPFault) {
@@ -115,11 +115,11 @@ import Threads
             stream = try JobStream(
                 run,
                 maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
-                onMessage: { [weak self] in self?.take($0) ?? false },
+                onMessage: { [weak self] in self?.handle($0) ?? false },
                 onEnd: { [weak self] in self?.ended($0) }
             )
         } catch {
-            NetworkSlots.giveBack(for: user)
+            NetworkSlots.release(for: user)
             throw error
         }
     }
@@ -133,7 +133,7 @@ import Threads
 
     /// Takes a report.
     /// - Returns: false if it is malformed, or belongs to no transfer.
-    private func take(_ bytes: [UInt8]) -> Bool {
+    private func handle(_ bytes: [UInt8]) -> Bool {
         guard let report = NetworkReport(bytes: bytes), let transfer = waiting.removeValue(forKey: report.number)
         else {
             return false

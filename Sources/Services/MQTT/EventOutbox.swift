@@ -87,7 +87,7 @@ package final class EventOutbox {
     // MARK: Inputs
 
     /// Takes messages of badged, and stores their events.
-    package func take(_ inputs: [MailboxInput], at now: Int64) {
+    package func process(_ inputs: [MailboxInput], at now: Int64) {
         var batch: [EventStore.Addition] = []
         var marks: [EventStream: EventStore.Mark] = [:]
         func commit() {

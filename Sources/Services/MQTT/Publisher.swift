@@ -59,7 +59,7 @@ package final class Publisher {
         writeStatus()
         while true {
             let inputs = mailbox.take()
-            outbox.take(inputs, at: Self.now)
+            outbox.process(inputs, at: Self.now)
             for input in inputs {
                 switch input {
                 case .connected(let reason): attemptEnded(reason)

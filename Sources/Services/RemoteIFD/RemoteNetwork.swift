@@ -48,7 +48,7 @@ import Text
         let socket = NetworkSocket(number, interface, self, kind == .datagrams ? 32 : 1, events)
         sockets[number] = socket
         if start() {
-            tell(.open(socket: number, kind: kind, port: port, interface: interface))
+            send(.open(socket: number, kind: kind, port: port, interface: interface))
             expect(number, within: grace)
         }
         return socket
@@ -56,13 +56,13 @@ import Text
 
     /// Sends a datagram to each address.
     package func announce(_ bytes: [UInt8], on interface: String, to addresses: [RemoteAddress]) {
-        tell(.announce(bytes, interface: interface, addresses))
+        send(.announce(bytes, interface: interface, addresses))
     }
 
     func closed(_ socket: UInt32) {
         guard sockets.removeValue(forKey: socket) != nil else { return }
         limits[socket] = nil
-        tell(.close(socket: socket))
+        send(.close(socket: socket))
         endIfIdle()
     }
 
@@ -99,7 +99,7 @@ import Text
 
     func drop(_ connection: UInt32) {
         connections[connection] = nil
-        tell(.drop(connection: connection))
+        send(.drop(connection: connection))
     }
 
     private func link(
@@ -112,14 +112,14 @@ import Text
         let link = RemoteLink { [weak self] order in
             guard let self, links[number] != nil else { return }
             switch order {
-            case .message(let bytes): tell(.message(link: number, bytes))
-            case .close(let code): tell(.closeLink(number, code: code))
+            case .message(let bytes): send(.message(link: number, bytes))
+            case .close(let code): send(.closeLink(number, code: code))
             }
         }
         links[number] = (link, security)
         if start() {
             introduce(identity)
-            tell(request(number))
+            send(request(number))
             // The connection has this time, and then the handshakes.
             expect(number, within: 2 * times.setUp + grace)
         }
@@ -130,7 +130,7 @@ import Text
     private func introduce(_ identity: RemoteIdentity) {
         guard self.identity !== identity, let key = try? identity.encodedKey() else { return }
         self.identity = identity
-        tell(.identity(key: SecretBox(key), certificate: identity.encodedCertificate))
+        send(.identity(key: SecretBox(key), certificate: identity.encodedCertificate))
     }
 
     // MARK: The run
@@ -141,7 +141,7 @@ import Text
     }
 
     /// Sends a message to the run, if there is one. Without a run there is nothing that the message could be about.
-    fileprivate func tell(_ request: RemoteRequest) { stream?.send(request.bytes) }
+    fileprivate func send(_ request: RemoteRequest) { stream?.send(request.bytes) }
 
     /// Ends the run if it says nothing about a socket or a link.
     private func expect(_ number: UInt32, within milliseconds: Int64) {
@@ -163,7 +163,7 @@ import Text
             stream = try JobStream(
                 network.start(),
                 maximum: { RemoteJobMessage.maximumCount },
-                onMessage: { [weak self] in self?.take($0) ?? false },
+                onMessage: { [weak self] in self?.handle($0) ?? false },
                 onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
             )
             return true
@@ -181,30 +181,30 @@ import Text
         stream = nil
         for (link, _) in oldLinks.values { link.finish(.failed(reason)) }
         for connection in oldConnections.values { connection(true) }
-        for socket in oldSockets.values { socket.tell(.failed(reason)) }
+        for socket in oldSockets.values { socket.deliver(.failed(reason)) }
     }
 
     /// - Returns: false if a report is not allowed. Reports about what this side has ended meanwhile are ignored.
-    private func take(_ bytes: [UInt8]) -> Bool {
+    private func handle(_ bytes: [UInt8]) -> Bool {
         guard let report = RemoteReport(bytes: bytes) else { return false }
         switch report {
         case .opened(let number, let port):
             limits[number] = nil
-            sockets[number]?.tell(.opened(port: port))
+            sockets[number]?.deliver(.opened(port: port))
         case .failed(let number, let text):
             limits[number] = nil
-            sockets.removeValue(forKey: number)?.tell(.failed(text))
+            sockets.removeValue(forKey: number)?.deliver(.failed(text))
         case .datagram(let number, let bytes, let sender):
             guard let socket = sockets[number] else { break }
             guard socket.useCredit() else { return false }
-            socket.tell(.datagram(bytes, sender))
+            socket.deliver(.datagram(bytes, sender))
         case .connection(let number, let connection, let sender):
             guard let socket = sockets[number] else {
                 drop(connection)
                 break
             }
             guard socket.useCredit(), connections[connection] == nil else { return false }
-            socket.tell(.connection(connection, sender))
+            socket.deliver(.connection(connection, sender))
         case .spoke(let connection): connections[connection]?(false)
         case .gone(let connection): connections.removeValue(forKey: connection)?(true)
         case .event(let number, let event):
@@ -215,7 +215,7 @@ import Text
             if !link.yield(event) {
                 links[number] = nil
                 link.finish(.violation)
-                tell(.closeLink(number, code: 1011))
+                send(.closeLink(number, code: 1011))
             }
             endIfIdle()
         }
@@ -281,12 +281,12 @@ package struct BackOff {
     }
 
     /// Joins the multicast group of announcements, also on interfaces that were added since the last call.
-    package func joinAnnouncements() { network?.tell(.join(socket: number)) }
+    package func joinAnnouncements() { network?.send(.join(socket: number)) }
 
     /// Pauses or resumes the reports, of which some may be under way.
     package func read(_ isOn: Bool) {
         isReading = isOn
-        giveCredit()
+        grantCredit()
     }
 
     /// Counts a datagram or a connection.
@@ -297,7 +297,7 @@ package struct BackOff {
         return true
     }
 
-    fileprivate func tell(_ event: Event) {
+    fileprivate func deliver(_ event: Event) {
         guard network != nil else { return }
         switch event {
         case .opened(let port): self.port = port
@@ -305,12 +305,12 @@ package struct BackOff {
         case .datagram, .connection: taken += 1
         }
         events(self, event)
-        giveCredit()
+        grantCredit()
     }
 
-    private func giveCredit() {
+    private func grantCredit() {
         guard isReading, taken >= step, let network else { return }
-        network.tell(.credit(socket: number, taken))
+        network.send(.credit(socket: number, taken))
         (credit, taken) = (credit + taken, 0)
     }
 }

@@ -109,8 +109,8 @@ final class CurlSession {
                     prepare_tls: { CurlSession.of($0).tls?.prepare(OpaquePointer($1)) ?? true },
                     may_connect: { CurlSession.of($0).mayConnect(String(cString: $1)) },
                     connected: { CurlSession.of($0).maySend() },
-                    header: { CurlSession.of($0).takeHeader($1, $2) },
-                    received: { CurlSession.of($0).takeBody($1, $2) }
+                    header: { CurlSession.of($0).receiveHeader($1, $2) },
+                    received: { CurlSession.of($0).receiveBody($1, $2) }
                 )
                 return ccurl_run(session, &call)
             }
@@ -156,7 +156,7 @@ final class CurlSession {
         }
     }
 
-    private func takeHeader(_ bytes: UnsafePointer<CChar>, _ count: Int) -> Bool {
+    private func receiveHeader(_ bytes: UnsafePointer<CChar>, _ count: Int) -> Bool {
         headerBytes += count
         guard headerBytes <= Self.maximumHeaders, lines.count < NetworkMessage.maximumHeaders else {
             isTooLarge = true
@@ -169,7 +169,7 @@ final class CurlSession {
         return true
     }
 
-    private func takeBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
+    private func receiveBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
         guard count <= maximumLength - body.count else {
             isTooLarge = true
             return false

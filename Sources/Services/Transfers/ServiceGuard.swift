@@ -48,7 +48,7 @@ final class ServiceGuard {
         if preSharedKey != nil {
             SSL_CTX_set_psk_client_callback(context) { connection, _, identity, identityCount, key, keyCount in
                 guard let connection, let identity, let key else { return 0 }
-                return ServiceGuard.of(connection)?.giveKey(identity, identityCount, key, keyCount) ?? 0
+                return ServiceGuard.of(connection)?.providePreSharedKey(identity, identityCount, key, keyCount) ?? 0
             }
         }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
@@ -71,7 +71,7 @@ final class ServiceGuard {
         tls_owner(connection).map { Unmanaged<ServiceGuard>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    private func giveKey(
+    private func providePreSharedKey(
         _ identity: UnsafeMutablePointer<CChar>,
         _ identityCount: UInt32,
         _ key: UnsafeMutablePointer<UInt8>,

@@ -46,7 +46,7 @@ package final class TransferJob {
             listen(port)
             return false
         case .askOwner(let port):
-            tell(LoopbackSockets.askOwnerToShowItself(port: port) ?? "")
+            reply(LoopbackSockets.askOwnerToShowItself(port: port) ?? "")
             return false
         case .stop:
             // Its arrival has ended the transfer.
@@ -87,12 +87,12 @@ package final class TransferJob {
                 _ = clinux_pass_descriptor(socket, descriptor, [1], 1)
             }
         } catch {
-            tell(error.message)
+            reply(error.message)
         }
     }
 
     /// Sends a text without its length, as the end of a job.
-    private func tell(_ text: String) { _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL)) }
+    private func reply(_ text: String) { _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL)) }
 
     // MARK: Messages
 

@@ -26,7 +26,7 @@ package struct VirtualTapOptions: Sendable {
     package init() {}
 
     /// Parses an entry if it is one of these; ignores other entries.
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) {
+    package mutating func set(_ name: String, _ entry: CardEntry) throws(Malformed) {
         switch name {
         case "key": key = SecretBox(Secret(try entry.bytes(32)))
         case "versions":
@@ -68,7 +68,7 @@ package protocol VirtualTapDescription: VirtualCardDescription {
     init()
 
     /// Parses an entry that only this kind has; false for other entries.
-    mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool
+    mutating func set(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool
 }
 
 /// A kind of virtual cards for door readers. docs/protocol/credentials.md.
@@ -81,8 +81,8 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
         guard simulator == nil else { throw Malformed("simulator is only for eID cards") }
         var description = Description()
         description.options = try VirtualCardOptions(card: card)
-        for (key, entry) in CardEntry("card", card).members where try !description.take(key, entry) {
-            try description.tap.take(key, entry)
+        for (key, entry) in CardEntry("card", card).members where try !description.set(key, entry) {
+            try description.tap.set(key, entry)
         }
         return description
     }

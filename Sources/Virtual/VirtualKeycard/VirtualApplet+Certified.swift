@@ -45,7 +45,7 @@ extension VirtualApplet {
         let (ins, p1, p2) = (header[1], header[2], header[3])
         guard secrets != nil else {
             switch ins {
-            case KeycardInstruction.initialize: try takeSecrets(data, extra: 0)
+            case KeycardInstruction.initialize: try setSecrets(data, extra: 0)
             // Before INIT, 4.0 answers 9000 without data to every other command.
             default: break
             }

@@ -34,7 +34,7 @@ extension VirtualApplet {
             )
         }
         guard let plain else { throw RefusedCommand(0x6F00) }
-        try takeSecrets(plain, extra: KeycardParameters.secretCount)
+        try setSecrets(plain, extra: KeycardParameters.secretCount)
         if let secret = plain.part(18..<18 + KeycardParameters.secretCount) { pairingKeys.setSecret(secret) }
         self.agreementKey = try crypto { () throws(CryptoError) in try sources.agreementKey() }
         return []

@@ -213,7 +213,7 @@ package final class VirtualApplet: VirtualCardSoftware {
     // MARK: INIT and FACTORY RESET
 
     /// Takes the secrets of INIT. `extra` is the number of bytes of the pairing secret, 32 or 0.
-    func takeSecrets(_ plain: borrowing Secret, extra: Int) throws(RefusedCommand) {
+    func setSecrets(_ plain: borrowing Secret, extra: Int) throws(RefusedCommand) {
         let short = KeycardParameters.pinCount + KeycardParameters.pukCount + extra
         let counts = version == .v3_0 ? [short] : [short, short + 2, short + 8]
         guard counts.contains(plain.count), let pin = plain.part(0..<6),

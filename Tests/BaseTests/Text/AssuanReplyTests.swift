@@ -10,7 +10,7 @@ import Text
         do throws(Malformed) {
             for line in lines {
                 let result = try Secret(line.utf8).withBytes { bytes throws(Malformed) in
-                    try reply.take(bytes)
+                    try reply.receive(bytes)
                 }
                 switch result {
                 case .done(let box):

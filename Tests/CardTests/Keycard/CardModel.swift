@@ -73,7 +73,7 @@ final class VirtualInside: CardInside {
     func initializeWithoutDuressPIN() {
         let plain = Secret((Known.pin + Known.pin + Known.pin).utf8)
         let extra = applet.version == .v3_1 ? Known.pairingSecret : []
-        try? applet.takeSecrets(plain.appending(extra), extra: extra.count)
+        try? applet.setSecrets(plain.appending(extra), extra: extra.count)
         applet.pairingKeys.setSecret(Secret(Known.pairingSecret))
     }
 

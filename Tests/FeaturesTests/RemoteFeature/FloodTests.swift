@@ -111,7 +111,7 @@ import VirtualEID
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         (settings.port, settings.sightingTime) = (0, 600_000)
         let lenders = RemoteLenders(store, settings, RemoteNetwork(Network()))
-        let feature = RemoteFeature(store, lenders, nil, tellPause: 600_000)
+        let feature = RemoteFeature(store, lenders, nil, reportPause: 600_000)
         let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in [feature] }
         let client = try server.connect()
         let changes = Changes()

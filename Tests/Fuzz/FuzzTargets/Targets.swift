@@ -188,7 +188,7 @@ package func require(_ condition: Bool, _ text: StaticString) {
     var read = 0
     for line in input.split(separator: 0x0A, omittingEmptySubsequences: false) {
         read += line.count
-        guard let result = try? reply.take(UnsafeRawBufferPointer(rebasing: line)) else { continue }
+        guard let result = try? reply.receive(UnsafeRawBufferPointer(rebasing: line)) else { continue }
         switch result {
         case .error(let code): require((0...0xFFFF).contains(code), "an error code out of its range")
         case .done(let box):

@@ -71,7 +71,7 @@ struct OutboxTests {
             var inputs = Self.taps(first...first + day / 24 - 1, at: 1_700_000_000_000 + now)
             inputs.append(.document(.readers, [.init("readers", .array([.string(String(hour))]))], isUrgent: true))
             inputs.append(.document(.health, [.init("checks", .array([.string(String(hour))]))], isUrgent: false))
-            outbox.take(inputs, at: now)
+            outbox.process(inputs, at: now)
             outbox.tidy(at: now)
             #expect(outbox.queue.waiting <= 1000)
             now += pause * Int64(day / 24)
@@ -105,7 +105,7 @@ struct OutboxTests {
     @Test("a broker that acknowledges nothing is left after two minutes, and the window comes again in order")
     func stuck() throws {
         let outbox = try outbox()
-        outbox.take(Self.taps(1...50), at: 0)
+        outbox.process(Self.taps(1...50), at: 0)
         outbox.begin(session: "a", window: 20, at: 0)
         outbox.pump(at: 0, broker.publish)
         #expect(broker.open.count == 20 && broker.messages.first?.topic == "badged/1/door/state")
@@ -126,7 +126,7 @@ struct OutboxTests {
     @Test("a refused event is held and tried once a second; the ones after it wait")
     func refused() throws {
         let outbox = try outbox()
-        outbox.take(Self.taps(1...3), at: 0)
+        outbox.process(Self.taps(1...3), at: 0)
         outbox.begin(session: "a", window: 20, at: 0)
         outbox.pump(at: 0, broker.publish)
         broker.answer(outbox, at: 0) { $0.topic.hasSuffix("credential") ? 0x87 : 0 }
@@ -146,7 +146,7 @@ struct OutboxTests {
     @Test("acknowledged events are kept for as many days as wanted, and found by their number")
     func kept() throws {
         let outbox = try outbox { $0.keptDays = 2 }
-        outbox.take(Self.taps(1...5), at: 0)
+        outbox.process(Self.taps(1...5), at: 0)
         outbox.begin(session: "a", window: 20, at: 0)
         outbox.pump(at: 0, broker.publish)
         broker.answer(outbox, at: 0)
@@ -166,12 +166,12 @@ struct OutboxTests {
     @Test("new settings count from the next connection on")
     func reload() throws {
         let outbox = try outbox()
-        outbox.take(Self.taps(1...50), at: 0)
+        outbox.process(Self.taps(1...50), at: 0)
         var new = outbox.configuration
         (new.name, new.limit, new.folder) = ("gate", 20, "/elsewhere")
         outbox.reload(new)
         #expect(outbox.configuration.folder == folder.path)
-        outbox.take(Self.taps(51...51), at: 0)
+        outbox.process(Self.taps(51...51), at: 0)
         outbox.begin(session: "a", window: 20, at: 0)
         outbox.pump(at: 0, broker.publish)
         #expect(broker.messages.allSatisfy { $0.topic.hasPrefix("badged/1/gate/") })

@@ -53,7 +53,7 @@ struct EventQueue {
     }
 
     /// Adds the entries of another queue that are not copied, in the order of arrival.
-    mutating func take(_ other: EventQueue) {
+    mutating func append(_ other: EventQueue) {
         let missing = other.entries[other.first...].filter { !$0.isCopied }
         guard !missing.isEmpty else { return }
         let all = (entries[first...] + missing).sorted { $0.number < $1.number }

@@ -215,7 +215,7 @@ final class Inbox: Sendable {
     func endWorkflow() {
         let hasRoomAgain = state.withLock { state in
             guard let rest = state.workflow.take() else { return false }
-            if limit > 0 { state.events.take(rest) }
+            if limit > 0 { state.events.append(rest) }
             return makesRoom(&state)
         }
         if hasRoomAgain { onRoom.withLock { $0 }?() }

@@ -169,14 +169,14 @@ final class Link: Sendable {
                     let isRefusal = isFirst && !event.isAnswer && event.name == "INTERNAL_ERROR"
                     refusal = isRefusal ? event.json["error"]?.string : nil
                     isFirst = false
-                    take(event)
+                    receive(event)
                 case .tooLong: throw .malformed("a line is longer than \(LineBuffer.maximumLine) bytes")
                 }
             }
         }
     }
 
-    private func take(_ event: Event) {
+    private func receive(_ event: Event) {
         let isPing = state.withLock { state in
             let isPing = event.answers(Self.ping)
             if isPing || state.lastCommand.map(event.answers) ?? false {

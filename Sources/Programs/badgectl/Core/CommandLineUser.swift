@@ -147,7 +147,7 @@ final class CommandLineUser: WorkflowUser {
 
     /// Writes a result to standard output. With `--json` standard output has the messages alone, so the user gets a
     /// text.
-    func tell(result: String) {
+    func show(result: String) {
         if invocation.wantsJSON { say(result) } else { Output.line(result) }
     }
 

@@ -36,13 +36,13 @@ enum Help {
         )
         // A line that continues a summary belongs to the row before it.
         var lines = rows.split(separator: "\n", omittingEmptySubsequences: false)[...]
-        func takeRow() -> String {
+        func endRow() -> String {
             let row = [lines.removeFirst()] + lines.prefix { $0.hasPrefix("    ") }
             lines = lines.dropFirst(row.count - 1)
             return row.joined(separator: "\n")
         }
         return CommandGroup.allCases.map { group in
-            "\(group.rawValue):\n" + CommandTable.commands(of: group).map { _ in takeRow() }.joined(separator: "\n")
+            "\(group.rawValue):\n" + CommandTable.commands(of: group).map { _ in endRow() }.joined(separator: "\n")
         }.joined(separator: "\n\n")
     }
 

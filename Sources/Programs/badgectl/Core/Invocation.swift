@@ -29,7 +29,7 @@ struct Invocation: Sendable {
     var wantsJSON: Bool { has("--json") }
 
     /// Writes a line for people, unless `--json` writes the messages.
-    func tell(_ line: String) { if !wantsJSON { Output.line(line.printable) } }
+    func show(_ line: String) { if !wantsJSON { Output.line(line.printable) } }
 
     /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the
     /// same as `--option VALUE`.

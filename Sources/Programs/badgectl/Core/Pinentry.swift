@@ -108,7 +108,7 @@ final class Pinentry: Sendable {
             switch lines.next() {
             case .text(let line):
                 do throws(Malformed) {
-                    if let result = try reply.take(line) { return result }
+                    if let result = try reply.receive(line) { return result }
                 } catch {
                     return nil
                 }

@@ -11,7 +11,7 @@ final class PinentrySource: AnswerSource {
 
     func note(_ text: String) { said.withLock { $0.append(text) } }
 
-    private func takeNotes() -> String {
+    private func removeNotes() -> String {
         said.withLock { said in
             defer { said = [] }
             return said.joined(separator: "\n")
@@ -19,7 +19,7 @@ final class PinentrySource: AnswerSource {
     }
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
-        let notes = takeNotes()
+        let notes = removeNotes()
         let need = notes.isEmpty ? "The card needs the \(form.name)." : notes
         let description = form.service.map { "\(need)\n\n\($0)" } ?? need
         var error: String?
@@ -44,7 +44,7 @@ final class PinentrySource: AnswerSource {
     }
 
     func askToContinue() async -> TypedAnswer {
-        let settings = [Pinentry.Setting("SETDESC", takeNotes()), Pinentry.Setting("SETOK", "Continue")]
+        let settings = [Pinentry.Setting("SETDESC", removeNotes()), Pinentry.Setting("SETOK", "Continue")]
         switch await answer(settings, "CONFIRM") {
         case .yes: return .confirmed
         case .other, .cancelled: return .ended
@@ -65,7 +65,7 @@ final class PinentrySource: AnswerSource {
     }
 
     func choose(_ choice: Choice) async -> Choice.Answer? {
-        _ = takeNotes()
+        _ = removeNotes()
         let pages = Pinentry.pages(choice.text)
         for (number, page) in pages.enumerated() {
             let isLast = number == pages.count - 1

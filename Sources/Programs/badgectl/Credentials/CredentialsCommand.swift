@@ -45,7 +45,7 @@ enum CredentialsCommand {
         Output.note("Waiting for a card or phone. Put it on a reader; Ctrl-C ends.")
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
-            invocation.tell(line(credential))
+            invocation.show(line(credential))
             if isWatching { continue }
             if credential.key == nil { throw ExitStatus.failed }
             return

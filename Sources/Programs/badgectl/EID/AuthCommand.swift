@@ -104,7 +104,7 @@ enum AuthCommand {
             user.announce(isRead ? "The service has received the data." : "The service has read no data from the card.")
         }
         if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
-            ServiceVisit.tell(url, user, isSuccess: result.isSuccess)
+            ServiceVisit.showAddress(url, user, isSuccess: result.isSuccess)
         }
         if !result.isSuccess { throw user.ending ?? ConsentText.failure(result, user.notDone) }
     }

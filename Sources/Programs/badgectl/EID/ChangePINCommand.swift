@@ -47,7 +47,7 @@ enum ChangePINCommand {
     /// Says how a PIN change ended, and throws its failure.
     private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws {
         // Other servers of the protocol report success together with a reason.
-        if result.success, result.reason == nil { return user.tell(result: "The PIN has been changed.") }
+        if result.success, result.reason == nil { return user.show(result: "The PIN has been changed.") }
         var failure = failure(reason: result.reason)
         if let ending = user.ending {
             // After a signal the user still needs the failure that says that the PIN is uncertain.

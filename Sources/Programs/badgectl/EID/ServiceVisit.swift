@@ -18,11 +18,11 @@ enum ServiceVisit {
     }
 
     /// Shows the address for the browser. On a terminal a line before it says what it is.
-    static func tell(_ url: String, _ user: CommandLineUser, isSuccess: Bool) {
+    static func showAddress(_ url: String, _ user: CommandLineUser, isSuccess: Bool) {
         if isatty(STDOUT_FILENO) == 1 {
             user.say(isSuccess ? "Continue in the browser at:" : "Return to the service at:")
         }
-        user.tell(result: url)
+        user.show(result: url)
     }
 
     static func run(
@@ -35,7 +35,7 @@ enum ServiceVisit {
         let opens = invocation.has("--open")
         guard opens || shows else { return }
         // --open comes after the address. With --follow the page takes its place, but only if there is a page.
-        let showAddress: @Sendable () -> Void = { if !opens { tell(url, user, isSuccess: isSuccess) } }
+        let showAddress: @Sendable () -> Void = { if !opens { Self.showAddress(url, user, isSuccess: isSuccess) } }
         // badged only passes on such addresses; xdg-open would also start other programs.
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
             showAddress()
@@ -63,7 +63,7 @@ enum ServiceVisit {
             throw error
         }
         user.say("The service answers:")
-        user.tell(result: page.text)
+        user.show(result: page.text)
         guard (200...299).contains(page.status) else {
             throw CommandFailure(
                 "the service answered with HTTP \(page.status)",

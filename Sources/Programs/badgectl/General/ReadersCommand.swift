@@ -75,9 +75,9 @@ enum ReadersCommand {
         guard before != reader else { return }
         shown[reader.name] = reader
         if invocation.has("--names") {
-            if reader.isAttached, before?.isAttached != true { invocation.tell(reader.name) }
+            if reader.isAttached, before?.isAttached != true { invocation.show(reader.name) }
             return
         }
-        invocation.tell("\(reader.name): \(reader.summary)")
+        invocation.show("\(reader.name): \(reader.summary)")
     }
 }

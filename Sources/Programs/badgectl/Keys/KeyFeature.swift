@@ -143,7 +143,7 @@ enum KeysCommand {
         } else {
             key = try await calls.ask("NEW_KEY", members)
         }
-        invocation.tell(key["id"]?.string ?? "")
+        invocation.show(key["id"]?.string ?? "")
     }
 
     private static func readSecret() async throws -> SecretBox {
@@ -195,7 +195,7 @@ enum KeysCommand {
             members.append(.init("key", .string(try await calls.key(invocation.argument).id)))
         }
         let site = try await calls.ask("IMPORT_SITE", members)
-        invocation.tell("fingerprint \(site["fingerprint"]?.string ?? "")")
+        invocation.show("fingerprint \(site["fingerprint"]?.string ?? "")")
     }
 }
 
@@ -227,13 +227,13 @@ enum EndpointCommand {
         let text = invocation.others.isEmpty ? nil : Invocation.textOrFile(invocation.argument)
         let members = text.map { [JSON.Member("invitation", .string($0))] } ?? []
         let answer = try await KeyCalls(invocation).ask("SETUP_ENDPOINT", members)
-        invocation.tell(answer["key"]?["id"]?.string ?? answer["id"]?.string ?? "")
+        invocation.show(answer["key"]?["id"]?.string ?? answer["id"]?.string ?? "")
     }
 
     @Sendable private static func update(_ invocation: Invocation) async throws {
         let answer = try await KeyCalls(invocation).ask("UPDATE_ENDPOINT")
         let counts = ["issued", "updated", "revoked"].map { "\(answer[$0]?.int ?? 0) \($0)" }
-        invocation.tell(counts.joined(separator: ", "))
+        invocation.show(counts.joined(separator: ", "))
     }
 
     @Sendable private static func remove(_ invocation: Invocation) async throws {
@@ -273,7 +273,7 @@ enum CodeCommand {
             let calls = try await KeyCalls(invocation)
             let key = try await calls.key(invocation.operand)
             let answer = try await calls.ask("GET_OTP", [.init("key", .string(key.id))])
-            invocation.tell(answer["otp"]?.string ?? "")
+            invocation.show(answer["otp"]?.string ?? "")
             return
         }
     )
@@ -286,7 +286,7 @@ enum PassCommand {
         try await calls.ask("SETUP_ENDPOINT")
         let label = invocation.value(of: "--label").map { [JSON.Member("label", .string($0))] } ?? []
         let answer = try await calls.ask("WALLET_PREPARE", label)
-        invocation.tell(answer["blob"]?.string ?? "")
+        invocation.show(answer["blob"]?.string ?? "")
     }
 
     @Sendable static func save(_ invocation: Invocation) async throws {
@@ -297,6 +297,6 @@ enum PassCommand {
             members.append(.init("display", .object([.init("displayName", .string(label))])))
         }
         let answer = try await calls.ask("WALLET_SAVE", members)
-        invocation.tell(answer["key"]?["id"]?.string ?? "")
+        invocation.show(answer["key"]?["id"]?.string ?? "")
     }
 }

@@ -254,8 +254,8 @@ struct MPinDialogue: Sendable {
     }
 
     /// Writes names and values to standard output, without empty values.
-    func tell(_ rows: [(String, String)]) {
-        workflow.user.tell(result: Help.columns(rows.filter { !$0.1.isEmpty }, indentation: ""))
+    func show(_ rows: [(String, String)]) {
+        workflow.user.show(result: Help.columns(rows.filter { !$0.1.isEmpty }, indentation: ""))
     }
 }
 

@@ -23,7 +23,7 @@ enum MPinDocuments {
                 try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
             }
             try dialogue.check(status)
-            dialogue.workflow.user.tell(result: "\(name) can sign documents.".printable)
+            dialogue.workflow.user.show(result: "\(name) can sign documents.".printable)
         }
     }
 
@@ -51,7 +51,7 @@ enum MPinDocuments {
             }
             try await dialogue.check(answer.status, of: user, .mfa(mfa))
             let signature = try dialogue.checked(answer.status, answer.signature)
-            dialogue.workflow.user.tell(result: json(signature))
+            dialogue.workflow.user.show(result: json(signature))
         }
     }
 
@@ -63,7 +63,7 @@ enum MPinDocuments {
         guard try Self.hash(of: path) == hash else {
             throw CommandFailure("\(path) has another hash", hint: "the service means another document")
         }
-        invocation.tell("The document has this hash.")
+        invocation.show("The document has this hash.")
     }
 
     private static func hash(of path: String) throws -> [UInt8] {

@@ -28,7 +28,7 @@ enum MPinLogins {
                 try await mpin.finishAuthentication(user, pin: pin)
             }
             try await dialogue.check(result.status, of: user, .mpin(mpin))
-            return workflow.user.tell(result: result.authResultData.printable)
+            return workflow.user.show(result: result.authResultData.printable)
         }
         try dialogue.check(await mpin.checkAccessNumber(number))
         let factors = try await dialogue.askForFactors(.mpin(mpin))
@@ -36,7 +36,7 @@ enum MPinLogins {
             try await mpin.finishAuthenticationAN(user, pin: pin, accessNumber: number)
         }
         try await dialogue.check(status, of: user, .mpin(mpin))
-        workflow.user.tell(result: "The browser is logged in.")
+        workflow.user.show(result: "The browser is logged in.")
         workflow.user.say("To end its session: badgectl mpin logout \(user.identity)")
     }
 
@@ -51,7 +51,7 @@ enum MPinLogins {
             try await mfa.finishAuthentication(user, pin0: pin, pin1: second, accessCode: code)
         }
         try await dialogue.check(result.status, of: user, .mfa(mfa))
-        dialogue.workflow.user.tell(result: result.authzCode.printable)
+        dialogue.workflow.user.show(result: result.authzCode.printable)
     }
 
     @Sendable static func code(_ invocation: Invocation) async throws {
@@ -71,7 +71,7 @@ enum MPinLogins {
                 }
             }
             try await dialogue.check(otp.status, of: user, service)
-            tell(dialogue, otp.otp, otp.ttlSeconds)
+            show(dialogue, otp.otp, otp.ttlSeconds)
         }
     }
 
@@ -84,12 +84,12 @@ enum MPinLogins {
                 try await mfa.finishAuthenticationRegCode(user, pin0: pin, pin1: second)
             }
             try await dialogue.check(code.status, of: user, .mfa(mfa))
-            tell(dialogue, code.otp, code.ttlSeconds)
+            show(dialogue, code.otp, code.ttlSeconds)
         }
     }
 
-    private static func tell(_ dialogue: MPinDialogue, _ code: String, _ seconds: Int) {
-        dialogue.workflow.user.tell(result: code.printable)
+    private static func show(_ dialogue: MPinDialogue, _ code: String, _ seconds: Int) {
+        dialogue.workflow.user.show(result: code.printable)
         dialogue.workflow.user.say("It is valid for \(seconds) s.")
     }
 
@@ -103,7 +103,7 @@ enum MPinLogins {
                 )
             }
             _ = try await mpin.logout(user)
-            dialogue.workflow.user.tell(result: "The browser is logged out.")
+            dialogue.workflow.user.show(result: "The browser is logged out.")
         }
     }
 }

@@ -11,7 +11,7 @@ enum MPinSessions {
             let mfa = try await dialogue.beginMFA()
             let answer = try await mfa.getServiceDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
-            dialogue.tell([
+            dialogue.show([
                 ("name", details.name), ("backend", details.backendUrl), ("prefix", details.rpsPrefix),
                 ("logo", details.logoUrl),
             ])
@@ -23,7 +23,7 @@ enum MPinSessions {
             let mfa = try await dialogue.beginMFA()
             let answer = try await mfa.getAccessCode(invocation.argument)
             try dialogue.check(answer.status)
-            dialogue.workflow.user.tell(result: answer.accessCode.printable)
+            dialogue.workflow.user.show(result: answer.accessCode.printable)
         }
     }
 
@@ -33,7 +33,7 @@ enum MPinSessions {
             try await dialogue.chooseBackend(.mfa(mfa))
             let answer = try await mfa.getSessionDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
-            dialogue.tell([
+            dialogue.show([
                 ("user", details.prerollId), ("app", details.appName), ("app icon", details.appIconUrl),
                 ("customer", details.customerName), ("customer id", details.customerId),
                 ("customer icon", details.customerIconUrl),
@@ -46,7 +46,7 @@ enum MPinSessions {
             let mfa = try await dialogue.beginMFA()
             try await dialogue.chooseBackend(.mfa(mfa))
             try dialogue.check(await mfa.abortSession(invocation.argument))
-            dialogue.workflow.user.tell(result: "The session is ended.")
+            dialogue.workflow.user.show(result: "The session is ended.")
         }
     }
 }

@@ -32,7 +32,7 @@ enum MPinUserActions {
                 "This deletes \(name) at \(user.backend.url), with the token. To log in again, register again."
             )
             try dialogue.check(await service.sdk.deleteUser(user))
-            dialogue.workflow.user.tell(result: "\(name) is deleted.".printable)
+            dialogue.workflow.user.show(result: "\(name) is deleted.".printable)
         }
     }
 
@@ -80,7 +80,7 @@ private struct RegistrationDialogue {
             }
         }
         try dialogue.check(status)
-        workflow.user.tell(result: "\(name) is registered.".printable)
+        workflow.user.show(result: "\(name) is registered.".printable)
     }
 
     /// The user of this name at the backend, or a new one.

@@ -20,7 +20,7 @@ enum RemotePairing {
             }
             try check(result, workflow.user)
             let name = result.name ?? device.name
-            workflow.user.tell(result: "Paired with \(name), \(device.fingerprint).".printable)
+            workflow.user.show(result: "Paired with \(name), \(device.fingerprint).".printable)
         }
     }
 
@@ -108,7 +108,7 @@ enum RemotePairing {
                     Type this code at the other device within \(code.seconds) s:
                     """
                 )
-                user.tell(result: code.code.printable)
+                user.show(result: code.code.printable)
             }
             try check(result, user)
             user.say("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").".printable)

@@ -60,7 +60,7 @@ final class SendCommand: Sendable {
         for await input in inputs {
             switch input {
             case .event(let event, let done):
-                if !progress.take(event) { Output.message(event.text) }
+                if !progress.receive(event) { Output.message(event.text) }
                 done.resume()
             case .inputEnded:
                 // badged answers in order, so the answer to this command is the last one.

@@ -24,7 +24,7 @@ struct SendProgress {
     mutating func timeOut() { isOutOfTime = true }
 
     /// Notes a message. Returns true for the answer to badgectl's own command, which is not shown.
-    mutating func take(_ event: Event) -> Bool {
+    mutating func receive(_ event: Event) -> Bool {
         if let last, event.answers(last) {
             isAllAnswered = true
             if let status = event.message as? WorkflowStatus {

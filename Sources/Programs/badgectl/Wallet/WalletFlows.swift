@@ -9,7 +9,7 @@ enum WalletFlows {
         try await run(flow, invocation, notDone: "the card was not set up") { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
             user.say(isNew ? "The card is ready." : "The card has keys already, and keeps them.")
-            user.tell(result: device(entity))
+            user.show(result: device(entity))
         }
     }
 
@@ -22,31 +22,31 @@ enum WalletFlows {
         try await run(flow, invocation, notDone: "the card was not restored") { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
             user.say(isNew ? "The card has the keys of these words." : "The card had the keys of these words already.")
-            user.tell(result: device(entity))
+            user.show(result: device(entity))
         }
     }
 
     @Sendable static func changePIN(_ invocation: Invocation) async throws {
         try await run(.resetPIN(), invocation, notDone: "the PIN was not changed") { _, user in
-            user.tell(result: "The PIN has been changed.")
+            user.show(result: "The PIN has been changed.")
         }
     }
 
     @Sendable static func unblock(_ invocation: Invocation) async throws {
         try await run(.resetPIN(withPUK: true), invocation, notDone: "the PIN was not unblocked") { _, user in
-            user.tell(result: "The PIN is unblocked, and the card has the new PIN.")
+            user.show(result: "The PIN is unblocked, and the card has the new PIN.")
         }
     }
 
     @Sendable static func pair(_ invocation: Invocation) async throws {
         try await run(.pair, invocation, notDone: "the card was not paired") { _, user in
-            user.tell(result: "This computer is paired with the card.")
+            user.show(result: "This computer is paired with the card.")
         }
     }
 
     @Sendable static func unpair(_ invocation: Invocation) async throws {
         try await run(.unpair, invocation, notDone: "the pairing was not given back") { _, user in
-            user.tell(result: "This computer is no longer paired with the card.")
+            user.show(result: "This computer is no longer paired with the card.")
         }
     }
 
@@ -58,7 +58,7 @@ enum WalletFlows {
         try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user in
             try await confirm(keyUID, user, notDone)
         } show: { _, user in
-            user.tell(result: "The card is in its factory state: PIN, PUK and keys are destroyed.")
+            user.show(result: "The card is in its factory state: PIN, PUK and keys are destroyed.")
         }
     }
 

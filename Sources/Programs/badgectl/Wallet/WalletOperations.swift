@@ -7,7 +7,7 @@ enum WalletOperations {
     @Sendable static func sign(_ invocation: Invocation) async throws {
         let operation = WalletOperation.sign(invocation.others[0], account: invocation.value(of: "--account"))
         try await run(operation, invocation, notDone: "nothing was signed") { result, user in
-            user.tell(result: [result.signature, result.publicKey].compactMap { $0 }.joined(separator: "\n"))
+            user.show(result: [result.signature, result.publicKey].compactMap { $0 }.joined(separator: "\n"))
         }
     }
 
@@ -53,7 +53,7 @@ enum WalletOperations {
     }
 
     @Sendable private static func showTransaction(_ result: WalletResult, _ user: CommandLineUser) {
-        user.tell(result: result.transactionID ?? "")
+        user.show(result: result.transactionID ?? "")
     }
 
     // MARK: One operation

@@ -129,7 +129,7 @@ package struct BlockTransmission: Sendable {
         case (.commanding(isChained: false), .information(let content, let isChained, number)),
             (.answering, .information(let content, let isChained, number)):
             toggle()
-            return take(content, isChained: isChained)
+            return receive(content, isChained: isChained)
         default:
             return receiveNothing()
         }
@@ -168,7 +168,7 @@ package struct BlockTransmission: Sendable {
         return send(currentBlock)
     }
 
-    private mutating func take(_ content: ArraySlice<UInt8>, isChained: Bool) -> Step {
+    private mutating func receive(_ content: ArraySlice<UInt8>, isChained: Bool) -> Step {
         answerBlocks += 1
         retries = 0
         guard answerBlocks <= Self.maximumAnswerBlocks, answer.count + content.count <= Self.maximumAnswer else {

@@ -210,7 +210,7 @@ import WebSocket
         ping.set(after: times.ping)
         onEvent(.opened(device: tls.device))
         reader.append(rest)
-        takeFrames()
+        parseFrames()
         sendMessages()
     }
 
@@ -264,7 +264,7 @@ import WebSocket
             case .open(let tls):
                 guard let bytes = receive(tls) else { return }
                 reader.append(bytes)
-                takeFrames()
+                parseFrames()
             default: return
             }
         }
@@ -290,7 +290,7 @@ import WebSocket
 
     // MARK: Frames
 
-    private func takeFrames() {
+    private func parseFrames() {
         while case .open(let tls) = phase, let event = reader.next() {
             switch event {
             case .text(let message):

@@ -37,14 +37,14 @@ import Text
         stream = try JobStream(
             Network.Run(descriptor: socket, process: nil),
             maximum: { RemoteJobMessage.maximumCount },
-            onMessage: { [weak self] in self?.take($0) ?? false },
+            onMessage: { [weak self] in self?.handle($0) ?? false },
             onEnd: { [weak self] _ in self?.onEnd() }
         )
     }
 
     private func report(_ report: RemoteReport) { stream?.send(report.bytes) }
 
-    private func take(_ bytes: [UInt8]) -> Bool {
+    private func handle(_ bytes: [UInt8]) -> Bool {
         guard let request = RemoteRequest(bytes: bytes) else { return false }
         switch request {
         case .identity(let key, let certificate):

@@ -241,7 +241,7 @@ package struct VirtualAliroDescription: VirtualTapDescription {
 
     package init() {}
 
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
+    package mutating func set(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
         switch name {
         case "reader": reader = try entry.bytes(33)
         case "group": group = try entry.bytes(16)

@@ -122,7 +122,7 @@ package struct VirtualPKOCDescription: VirtualTapDescription {
 
     package init() {}
 
-    package mutating func take(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
+    package mutating func set(_ name: String, _ entry: CardEntry) throws(Malformed) -> Bool {
         switch name {
         case "certificate": certificate = try entry.bytes()
         case "phone": isPhone = try entry.bool()
