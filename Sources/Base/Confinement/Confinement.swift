@@ -6,7 +6,7 @@ package import Host
 
 /// The rights that a program of badged keeps when it reads untrusted input.
 ///
-/// The program gives up all other rights before it reads the first untrusted byte, which needs no privilege. An
+/// The program drops all other rights before it reads the first untrusted byte, which needs no privilege. An
 /// attacker who takes over the program cannot connect to a socket, start a program, or signal or trace another process.
 /// The program can open only files that are named here. seccomp(2), landlock(7)
 package struct Confinement: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Secrets
 
-/// A public key: a point that lies on its curve and is not the point at infinity.
+/// A public key: a point on its curve and is not the point at infinity.
 package struct ECPublicKey: Sendable, Equatable {
     package let curve: Curve
     /// The uncompressed encoding: 04, x, y, both coordinates at full field length. TR-03111 3.2.1.

@@ -16,7 +16,7 @@ package enum ChildProcess {
         refuse(program, hint: hint)
     }
 
-    /// Ends this process with exit code 2, because badged has not started it. `hint` tells the user what to do instead.
+    /// Ends this process with exit code 2, because badged has not started it. `hint` says what to do instead.
     package static func refuse(_ program: String, hint: String) -> Never {
         Log.report(StartError("\(program) is started by badged only", hint: hint))
         exit(2)

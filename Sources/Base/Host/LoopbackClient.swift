@@ -27,7 +27,7 @@ package struct LoopbackClient: Sendable, Equatable {
 
     /// Returns the user whose process has this end of a connection to `server`, a port on 127.0.0.1 or ::1.
     ///
-    /// Nil if the process has closed the connection, or if the kernel cannot tell. The C function is `clinux_tcp_owner`.
+    /// Nil if the process has closed the connection, or if the kernel does not know. The C function is `clinux_tcp_owner`.
     package func user(connectedTo server: UInt16) -> UInt32? {
         let isIPv6 = address.count == 16
         let local = isIPv6 ? [UInt8](repeating: 0, count: 15) + [1] : [127, 0, 0, 1]

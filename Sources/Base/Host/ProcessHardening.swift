@@ -28,7 +28,7 @@ package enum ProcessHardening {
     }
 }
 
-/// Landlock, with which a process gives up its rights to files. landlock(7)
+/// Landlock, with which a process drops its rights to files. landlock(7)
 package enum Landlock {
     /// Whether the kernel has Landlock, and lets this process use it.
     package static var isSupported: Bool { clinux_landlock_version() > 0 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why something has failed, as the person at the client is told. It never has a secret.
+/// Why something has failed, as the person at the client reads it. It never has a secret.
 ///
 /// This is the only error type above Card. Card, Text and Wire have typed errors of their own, whose callers switch over
 /// every case.

@@ -76,7 +76,7 @@ package struct JSONScanner {
         return false
     }
 
-    /// Consumes and returns the next structural character. Any other character, also consumed, and the end give 0.
+    /// Consumes and returns the next structural character. Any other character, also consumed, and the end return 0.
     private mutating func token() -> UInt8 {
         guard skipSpace(), let next = byte else { return 0 }
         position += 1

@@ -126,7 +126,7 @@ package struct ZipArchive: Sendable {
         return nil
     }
 
-    /// Reads a little-endian number; the caller has checked that it lies within the bytes.
+    /// Reads a little-endian number; the caller has checked that it is within the bytes.
     private static func number(_ bytes: [UInt8], _ position: Int, _ count: Int) -> Int {
         bytes[position..<(position + count)].reversed().reduce(0) { $0 << 8 | Int($1) }
     }

@@ -9,7 +9,7 @@ package import Secrets
 /// field that the other side sent (the object 7C) and returns the data field to send next.
 ///
 /// libeac (OpenPACE) is not used: it generates every ephemeral key itself, so that the worked example of ICAO 9303-11
-/// could not be tested. Its Comp() drops leading zero bytes, and its keys lie in memory that is not wiped. The tests
+/// could not be tested. Its Comp() drops leading zero bytes, and its keys are in memory that is not wiped. The tests
 /// use libeac as the other side of both roles.
 package enum PACE {
     /// Fixed private keys for the worked examples.

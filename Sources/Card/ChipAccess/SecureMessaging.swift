@@ -59,7 +59,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         try wrap(command, data: Secret(command.data))
     }
 
-    /// Encrypts and authenticates data that must not lie in ordinary memory; `header.data` is ignored.
+    /// Encrypts and authenticates data that must not be in ordinary memory; `header.data` is ignored.
     package mutating func wrap(
         _ header: CommandAPDU,
         data: borrowing Secret

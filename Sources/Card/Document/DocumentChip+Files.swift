@@ -7,7 +7,7 @@ import ISO7816
 package struct ReadAbilities: Sendable, Equatable {
     /// The lengths with which some chips stop: 160 bytes is the least. Issue trackers name them.
     private static let short = [231, 223, 160, 112]
-    /// The answer of one extended command. Chips give between 1000 and 65 535 bytes.
+    /// The answer of one extended command. Chips return between 1000 and 65 535 bytes.
     private static let extended = 4096
 
     private var steps: ArraySlice<Int>
@@ -53,7 +53,7 @@ extension DocumentChip {
     ///   - file: in the current application; `.cardSecurity` is in the master file.
     ///   - known: a length that the file has at least; the first command asks for as much.
     ///   - progress: gets the bytes that are read and the length of the file.
-    /// - Returns: the content without what lies behind it in the file.
+    /// - Returns: the content without what follows it in the file.
     /// - Throws: `.refused`, `.malformed` for a content that does not fit its length, and as `open`.
     package func read(
         _ file: DocumentFile,

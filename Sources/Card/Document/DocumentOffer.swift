@@ -2,7 +2,7 @@
 import ChipAccess
 package import ISO7816
 
-/// How a document can be opened, as it tells without a password. Nothing in it is about the holder.
+/// How a document can be opened, as it shows without a password. Nothing in it is about the holder.
 package struct DocumentOffer: Sendable, Equatable {
     /// A variant of PACE that is supported.
     package var hasPACE = false

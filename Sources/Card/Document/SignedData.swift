@@ -70,7 +70,7 @@ package struct SignedData: Sendable, Equatable {
         self.signers = signers
     }
 
-    /// Cuts what lies behind the first object, if its length is definite.
+    /// Cuts what follows the first object, if its length is definite.
     private static func withoutFiller(_ bytes: [UInt8]) -> [UInt8] {
         var reader = BERReader(bytes)
         guard (try? reader.next()) != nil else { return bytes }

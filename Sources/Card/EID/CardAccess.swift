@@ -6,7 +6,7 @@ package import Text
 
 /// EF.CardAccess: the protocols of a card, readable without a password. TR-03110-3 A.1.2.
 package struct CardAccess: Sendable, Equatable {
-    /// The structure as the card sent it, without what lies behind it in the file.
+    /// The structure as the card sent it, without what follows it in the file.
     package let bytes: [UInt8]
     package let securityInfos: SecurityInfos
     /// The first supported PACE variant, since the order is the preference of the card.

@@ -27,7 +27,7 @@ package struct BERTLV: Sendable, Equatable {
         guard reader.isAtEnd else { throw .leftOver }
     }
 
-    /// Reads the object at the start of a file. What lies behind it is ignored, because a file may be longer than its
+    /// Reads the object at the start of a file. What follows it is ignored, because a file may be longer than its
     /// content. ISO 7816-4, 7.2.
     /// - Throws: `Malformed`; `.truncated` for a file that is shorter than the length of its object.
     package init(startOf file: some Collection<UInt8>) throws(Malformed) {
@@ -35,7 +35,7 @@ package struct BERTLV: Sendable, Equatable {
         self = try reader.next()
     }
 
-    /// Reads all objects; no bytes give an empty array.
+    /// Reads all objects; no bytes are an empty array.
     package static func sequence(_ bytes: some Collection<UInt8>) throws(Malformed) -> [BERTLV] {
         var reader = BERReader(bytes)
         var objects: [BERTLV] = []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Text
 
-/// Completes answers that a card gives in parts: status words 61xx and 6Cxx. ISO 7816-4, 5.3.4 and 5.6.
+/// Completes answers that a card returns in parts: status words 61xx and 6Cxx. ISO 7816-4, 5.3.4 and 5.6.
 ///
 /// Cards with the protocol T=0 answer in this way. Every applet uses this channel, so applets do not handle these
 /// status words.

@@ -105,7 +105,7 @@ package actor KeycardApplet {
         }
     }
 
-    /// Finds out the version of a new card. SELECT of a new 3.x card does not tell it, but only 3.1 has IDENTIFY CARD.
+    /// Finds out the version of a new card. SELECT of a new 3.x card does not report it, but only 3.1 has IDENTIFY CARD.
     /// - Throws: `.unsupported` for a version that badged does not support.
     @discardableResult
     package func findVersion() async throws(KeycardError) -> KeycardVersion {

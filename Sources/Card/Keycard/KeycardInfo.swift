@@ -23,7 +23,7 @@ package enum KeycardVersion: UInt16, Sendable, CaseIterable, CustomStringConvert
 package struct KeycardInfo: Sendable, Equatable {
     /// The two kinds of channel.
     package enum Generation: Sendable, Equatable {
-        /// 3.x: pairing, AES-CBC. Before INIT, SELECT does not tell the version.
+        /// 3.x: pairing, AES-CBC. Before INIT, SELECT does not report the version.
         case pairing
         /// 4.0: certificate, AES-CCM.
         case certificate

@@ -15,7 +15,7 @@ package struct Tag: Sendable, Equatable {
 /// What a reader says of a tag. The words are those of CREDENTIAL.
 package enum TagType: String, Sendable, CaseIterable {
     case mifareClassic1K, mifareClassic4K, mifareMini, mifarePlus
-    /// MIFARE Ultralight in all versions, and NTAG 2xx, which readers do not tell apart.
+    /// MIFARE Ultralight in all versions, and NTAG 2xx, which readers do not distinguish.
     case mifareUltralight
     case mifareDESFire
     /// NTAG 4xx.

@@ -19,7 +19,7 @@ package struct TagReader: Sendable {
     private init(_ channel: CompletingChannel, _ tag: Tag) { (self.channel, self.tag) = (channel, tag) }
 
     /// Asks the reader for the number of a card.
-    /// - Returns: nil if the answer to reset is not of a contactless card, or if the reader tells no number.
+    /// - Returns: nil if the answer to reset is not of a contactless card, or if the reader reports no number.
     package static func identify(
         on channel: any CardChannel,
         answerToReset: [UInt8]
@@ -30,7 +30,7 @@ package struct TagReader: Sendable {
         return TagReader(CompletingChannel(channel), Tag(uid: answer.data, type: type))
     }
 
-    /// The tag with the type that the card itself tells.
+    /// The tag with the type that the card itself reports.
     package func named() async throws(CardError) -> Tag {
         guard tag.type == .iso14443Layer4 else { return tag }
         let answer = try await channel.transmit(Self.getVersion)

@@ -42,7 +42,7 @@ extension OrigoKeysManager {
         if isFirst { notify { ($0 as? any OrigoKeysManagerExtendedDelegate)?.origoKeysUserDidEnterReaderRegion(uuid) } }
     }
 
-    /// Forgets an iBeacon, or all of them, and tells the app if it was the last one.
+    /// Forgets an iBeacon, or all of them, and notifies the app if it was the last one.
     func leaveRegion(_ id: String? = nil) {
         let isLast = state.withLock { state in
             let hadSome = !state.beacons.isEmpty

@@ -3,7 +3,7 @@
 /// Receives the results of a `WlWalletController`, on its callback queue.
 public protocol WlWalletControllerDelegate: AnyObject {
     func wlWalletController(_ controller: WlWalletController, onEligibilityResult isEligible: Bool)
-    /// The app gives the blob to its backend, which answers with a reference.
+    /// The app sends the blob to its backend, which answers with a reference.
     func wlWalletController(_ controller: WlWalletController, onProvisioningReady provisioningBlob: String)
     func wlWalletController(_ controller: WlWalletController, onError reason: WlPassResult)
     func wlWalletControllerProvisioningPending(_ controller: WlWalletController)

@@ -14,7 +14,7 @@ package enum BTSnoop {
     private static let longestPacket = 65_536
 
     package enum DataLink: UInt32, Sendable {
-        /// HCI packets without a type byte; the flags give the type.
+        /// HCI packets without a type byte; the flags have the type.
         case hci = 1001
         /// HCI packets with the type byte of the UART transport.
         case uart = 1002

@@ -15,7 +15,7 @@ import Threads
     /// The unique bus name of bluetoothd. Only its signals count.
     private var owner = ""
     private var gatt = BlueZGATT()
-    /// Whether `disconnect` must tell bluetoothd to disconnect.
+    /// Whether `disconnect` must ask bluetoothd to disconnect.
     private var mayBeConnected = false
     private var isConnected = false
     private var isResolved = false

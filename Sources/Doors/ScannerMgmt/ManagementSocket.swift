@@ -3,7 +3,7 @@ import CLinux
 import Glibc
 
 /// The management socket of the kernel's Bluetooth. The kernel checks CAP_NET_ADMIN when the socket is opened, so
-/// another process can open it, or this one before it gives up the capability.
+/// another process can open it, or this one before it drops the capability.
 package final class ManagementSocket: Sendable {
     /// Longer than every packet of the kernel, in bytes.
     static let longestPacket = 4096

@@ -5,7 +5,7 @@ import Text
 
 /// The key of a site, from which the pseudonyms of its credentials are made: 32 random bytes, the same on all hosts.
 ///
-/// A pseudonym tells nothing to those who do not hold the key. A plain hash would: whoever knows the public key of a card
+/// A pseudonym reveals nothing to those who do not hold the key. A plain hash would: whoever knows the public key of a card
 /// could find its holder.
 package final class SiteKey: Sendable {
     package static let count = 32

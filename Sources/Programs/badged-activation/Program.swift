@@ -8,7 +8,7 @@ import Host
 import Wire
 
 /// The browser port as a process of its own. It parses requests that any web page can send. So it shares no memory with
-/// the daemon, and gives up all rights that it does not need. badged starts it with the first connection, and passes it
+/// the daemon, and drops all rights that it does not need. badged starts it with the first connection, and passes it
 /// one socket of its own and the listening sockets.
 @main struct Program {
     private static let program = "badged-activation"

@@ -5,7 +5,7 @@ import Host
 import MQTT
 import Text
 
-/// Watches badged as a client of its socket, and posts what it tells. It sends only GET_, START_ and STOP_ commands.
+/// Watches badged as a client of its socket, and posts what it reports. It sends only GET_, START_ and STOP_ commands.
 @Loop final class DaemonWatch {
     private var configuration: MQTTConfiguration
     private var content: EventContent
@@ -105,7 +105,7 @@ import Text
         askForHealth()
     }
 
-    /// Uses new settings. badged is left only for settings that it must be told.
+    /// Uses new settings. badged is left only for settings that it must receive.
     func reload(_ new: MQTTConfiguration, _ content: EventContent) {
         let old = configuration
         (configuration, self.content, refusedReload) = (new, content, nil)
@@ -125,7 +125,7 @@ import Text
         postHealth()
     }
 
-    /// A refusal is told, and the rest works.
+    /// A refusal is reported, and the rest works.
     private func refused(_ command: String, _ error: ClientError) throws(ClientError) {
         switch error {
         case .accessDenied, .refused, .unknownCommand, .badState: break
@@ -278,7 +278,7 @@ import Text
 }
 
 extension DaemonConnection {
-    /// When badged was started, in milliseconds since 1970: it tells one life of badged from another.
+    /// When badged was started, in milliseconds since 1970: it distinguishes one run of badged from another.
     fileprivate func startTime() async throws(ClientError) -> Int {
         let family = try await metrics().first { $0.name == "badged_start_time_seconds" }
         guard case .number(let text) = family?.samples.first?.value, let number = Double(text) else { return 0 }

@@ -4,12 +4,12 @@ import Credentials
 import MQTT
 import Text
 
-/// What the broker is told of an event and of a reader: nothing that is not named here.
+/// What the broker receives of an event and of a reader: nothing that is not named here.
 struct EventContent: Sendable {
     let credentials: MQTTConfiguration.Credentials
     let siteKey: SiteKey?
 
-    /// The members of a tap; nil: taps are not told.
+    /// The members of a tap; nil: taps are not published.
     func members(of tap: Credential) -> [JSON.Member]? {
         guard credentials != .no else { return nil }
         var members: [JSON.Member] = [
@@ -65,7 +65,7 @@ struct EventContent: Sendable {
         return .object(members)
     }
 
-    /// The members of an opening. The key is a pseudonym, and no user is told.
+    /// The members of an opening. The key is a pseudonym, and no user is named.
     func members(of opening: DoorOpeningReport) -> [JSON.Member] {
         var members: [JSON.Member] = [
             .init("reader", .string(Self.short(opening.readerID))),

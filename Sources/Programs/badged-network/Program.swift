@@ -7,7 +7,7 @@ import RemoteIFD
 import Transfers
 
 /// Everything that meets strangers on a network: names, TLS, HTTP, XML. It shares no memory with badged, which has PINs
-/// and keys, and gives up all rights but those that a connection needs. systemd starts one for each dialogue, or badged
+/// and keys, and drops all rights but those that a connection needs. systemd starts one for each dialogue, or badged
 /// does. Remote readers share one. It ends when badged closes the socket.
 @main struct Program {
     private static let name = "badged-network"

@@ -8,7 +8,7 @@ import Synchronization
 import Text
 
 /// The driver of libnfc as a process of its own, so that faults of libnfc cannot reach the memory of the daemon, which
-/// has PINs. It gives up all rights but those to devices, because libnfc reads bytes from untrusted devices and cards.
+/// has PINs. It drops all rights but those to devices, because libnfc reads bytes from untrusted devices and cards.
 /// badged starts it with a socket, and it ends when badged closes the socket.
 @main struct Program {
     private static let socket = ChildProcess.firstDescriptor

@@ -283,7 +283,7 @@ import Wire
         }
     }
 
-    /// Cancels the workflows, tells their clients and releases the cards. A card that does not answer delays the end by
+    /// Cancels the workflows, notifies their clients and releases the cards. A card that does not answer delays the end by
     /// 0.9 s at most.
     private func end() async {
         service.stopping()

@@ -69,7 +69,7 @@ import Text
     }
 }
 
-/// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can give up their rights.
+/// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can drop their rights.
 @Loop final class ConfinementFeature: Feature {
     let commands: [CommandSpec] = []
     private let hasPrograms: Bool

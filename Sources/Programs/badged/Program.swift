@@ -89,7 +89,7 @@ import ScannerMgmt
     /// Returns the management socket of the kernel's Bluetooth; nil if it is not wanted or not allowed.
     ///
     /// systemd passes the one that badged-bluetooth has opened. A badged that is started with CAP_NET_ADMIN opens it
-    /// itself and gives up the capability, which only this needs.
+    /// itself and drops the capability, which only this needs.
     private static func managementSocket(_ radio: RadioConfiguration) -> ManagementSocket? {
         let isWanted = radio.isEnabled && (radio.backend == .auto || radio.backend == .mgmt)
         var socket: ManagementSocket?

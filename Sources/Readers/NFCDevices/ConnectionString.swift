@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-/// The name that libnfc gives a device: `pn532_uart:/dev/ttyUSB0:115200`, `pn53x_usb:001:005`, `acr122_usb`.
+/// The name that libnfc assigns to a device: `pn532_uart:/dev/ttyUSB0:115200`, `pn53x_usb:001:005`, `acr122_usb`.
 package struct ConnectionString: Sendable, Hashable {
     package enum Place: Sendable, Hashable {
         /// A serial line, I²C or SPI bus: its device file, and the speed of a serial line in baud. nil is 115 200 baud.

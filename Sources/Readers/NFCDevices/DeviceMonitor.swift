@@ -269,7 +269,7 @@ package final class DeviceMonitor: Sendable {
         }
     }
 
-    /// A unique name for a reader. libnfc gives two devices of one kind the same name.
+    /// A unique name for a reader. libnfc names two devices of one kind alike.
     private static func name(_ name: String, among others: [String]) -> String {
         let name = name.isEmpty ? "NFC" : name
         guard others.contains(name) else { return name }

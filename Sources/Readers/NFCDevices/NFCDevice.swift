@@ -12,7 +12,7 @@ final class NFCDevice: @unchecked Sendable {
     private let library: NFCLibrary
     private var device: OpaquePointer?
     let connection: ConnectionString
-    /// The name that libnfc gives the device.
+    /// The name that libnfc assigns to the device.
     let name: String
     /// Whether the device sends raw frames. If not, the chip makes the blocks and commands are short.
     private(set) var sendsFrames = true
@@ -34,7 +34,7 @@ final class NFCDevice: @unchecked Sendable {
     private static let deviceTimeout = Duration.milliseconds(1500)
 
     /// Opens the device and switches its field on. Blocks, for some seconds when no device answers.
-    /// - Throws: `.openFailed`, for which libnfc gives no reason; or the error of the preparation.
+    /// - Throws: `.openFailed`, for which libnfc reports no reason; or the error of the preparation.
     init(_ connection: ConnectionString, _ library: NFCLibrary) throws(NFCCode) {
         (self.connection, self.library) = (connection, library)
         let opened = connection.text.withCString { text in

@@ -9,7 +9,7 @@ final class UdevMonitor {
     /// Readable when there are events to `receive`; non-blocking.
     let descriptor: Int32
 
-    /// Fails where the kernel gives no such socket, as in some containers.
+    /// Fails where the kernel has no such socket, as in some containers.
     init?() {
         guard let udev = udev_new() else { return nil }
         guard let monitor = udev_monitor_new_from_netlink(udev, "udev") else {

@@ -116,7 +116,7 @@ final class TransactionWait: Sendable {
     private let isInUse: @Sendable () -> Bool
     private let report: @Sendable (_ isHeld: Bool) -> Void
 
-    /// Milliseconds after which a wait is reported. Clients are told within a second.
+    /// Milliseconds after which a wait is reported. Clients are notified within a second.
     private static let reportDelay: Int64 = 250
 
     /// - Parameters:

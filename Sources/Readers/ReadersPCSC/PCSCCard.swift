@@ -66,7 +66,7 @@ final class PCSCCard: @unchecked Sendable {
     ///
     /// A card that has left is not reset. The reset would reach the card that is in the reader now, and pcscd would
     /// report a card from then on, even after its removal: the thread in pcscd that looks for removals does not know
-    /// of this card. Only SCardBeginTransaction tells a removal without the table that libpcsclite shares between
+    /// of this card. Only SCardBeginTransaction reports a removal without the table that libpcsclite shares between
     /// threads. It does not block, because this connection holds the transaction.
     func disconnect(reset: Bool) {
         guard isOpen else { return }

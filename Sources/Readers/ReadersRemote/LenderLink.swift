@@ -355,7 +355,7 @@ final class LenderKeypadConnection: KeypadConnection {
         guard case .destroyPACEResponse(handle, .ok) = answer else { throw LenderLink.error(answer) }
     }
 
-    /// Has the device ask for a new PIN. A cancelled task still waits, because only the answer tells whether the PIN
+    /// Has the device ask for a new PIN. A cancelled task still waits, because only the answer says whether the PIN
     /// has changed.
     func modifyPIN() async throws(CardError) -> StatusWord {
         let handle = connection.slotHandle

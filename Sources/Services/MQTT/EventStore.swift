@@ -184,7 +184,7 @@ package final class EventStore {
 
     package var hasDone: Bool { !done.isEmpty }
 
-    /// Removes the acknowledged events from the file, and stores what the next event will tell.
+    /// Removes the acknowledged events from the file, and stores what the next event will report.
     package func flush() {
         let isStored: Void? = try? commit { () throws(Failure) in
             for stream in EventStream.allCases { try store(stream) }

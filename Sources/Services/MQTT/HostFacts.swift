@@ -31,7 +31,7 @@ struct HostFacts: Sendable {
     /// Milliseconds since boot, with the time of sleep.
     private var uptime: JSON { Self.number(Self.clock(CLOCK_BOOTTIME)) }
 
-    /// Whether the kernel says that the clock is synchronised; null if it does not tell, as in a sandbox without .
+    /// Whether the kernel says that the clock is synchronised; null if it does not say, as in a sandbox without .
     private var isSynchronised: JSON {
         let answer = clinux_clock_is_synchronised()
         return answer < 0 ? .null : .bool(answer > 0)

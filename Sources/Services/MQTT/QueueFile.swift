@@ -71,7 +71,7 @@ struct QueueFile {
 /// The last numbers in a file of their own, beside the queue.
 ///
 /// SQLite takes a damaged end of its log for the end, and an administrator may put back an older file. Then the queue
-/// would give out numbers a second time. This file shows it; it need not be on the disk before the queue is.
+/// would assign numbers a second time. This file shows it; it need not be on the disk before the queue is.
 struct NumberFile {
     struct Content: Equatable {
         let epoch: String

@@ -25,7 +25,7 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
         package var noShortID: UInt16?
         /// The status words that are answered without protection, which ends the channel.
         package var endsChannel: Set<UInt16> = []
-        /// The most bytes that one READ BINARY gives; more is answered with 6700 without protection.
+        /// The most bytes that one READ BINARY returns; more is answered with 6700 without protection.
         package var maximumRead: Int?
         /// Whether commands and answers may have extended lengths.
         package var hasExtendedLength = true

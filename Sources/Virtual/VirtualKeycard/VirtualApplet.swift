@@ -18,7 +18,7 @@ package final class VirtualApplet: VirtualCardSoftware {
     }
 
     package let version: KeycardVersion
-    /// The version that SELECT tells. A test can change it.
+    /// The version that SELECT reports. A test can change it.
     var toldVersion: UInt16
     let sources: CardSources
 

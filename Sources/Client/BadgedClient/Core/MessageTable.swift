@@ -31,7 +31,7 @@ enum MessageTable {
     /// The type of the messages with this name; nil for an unknown name.
     static func type(_ name: String) -> (any NamedMessage.Type)? { types[name]?.first }
 
-    /// Reads a message. Every object gives a value, if only an `UnknownMessage`.
+    /// Reads a message. Every object has a value, if only an `UnknownMessage`.
     static func read(_ json: JSON) -> any ServerMessage {
         guard let name = json["msg"]?.string else { return UnreadableMessage(name: "", member: "msg") }
         var unreadable: UnreadableMessage?

@@ -36,7 +36,7 @@ public struct SecretQuestion: ServerMessage, NamedMessage {
     /// The number of the question. badged accepts an answer only for the open question. nil when the server has no
     /// numbers.
     public var number: Int?
-    /// Tries that the card has left for this value, of wallet cards; nil when badged does not tell them.
+    /// Tries that the card has left for this value, of wallet cards; nil when badged does not report them.
     public var retryCounter: Int?
     /// The user of the wallet, as `runWallet` has named it; nil for other cards.
     public var userID: String?

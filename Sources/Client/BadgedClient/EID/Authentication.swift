@@ -40,7 +40,7 @@ public struct AuthenticationResult: Sendable, Equatable {
     public var reason: String?
     /// The address that the browser opens next, also after an error.
     public var url: String?
-    /// What the service may have of the card's data; nil: badged does not tell, because it is older.
+    /// What the service may have of the card's data; nil: badged does not report it, because it is older.
     public var sent: SentData?
 
     public var isSuccess: Bool { major.hasSuffix("#ok") }

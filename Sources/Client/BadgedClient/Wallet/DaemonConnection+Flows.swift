@@ -73,7 +73,7 @@ public struct WalletFlow: Sendable, Equatable {
     /// PAIR: pairs this computer with a 3.x card.
     public static let pair = WalletFlow("PAIR")
 
-    /// UNPAIR: gives back the pairing slot of this computer, and forgets the pairing.
+    /// UNPAIR: releases the pairing slot of this computer, and forgets the pairing.
     public static let unpair = WalletFlow("UNPAIR")
 
     /// RESET_CARD: resets the card with these keys to its factory state; empty: the card without keys. Have the user

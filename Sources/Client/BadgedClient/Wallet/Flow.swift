@@ -127,7 +127,7 @@ public struct InvalidValue: ServerMessage, SubmissionVerdict {
     /// `pin` or `puk`.
     public var kind: SecretKind
     public var userID: String
-    /// Tries that the card has left; nil when badged does not tell them.
+    /// Tries that the card has left; nil when badged does not report them.
     public var retryCounter: Int?
 
     var verdict: LastAnswer { LastAnswer(kind: kind, outcome: .wrong) }

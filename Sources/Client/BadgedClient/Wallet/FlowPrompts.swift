@@ -68,7 +68,7 @@ public struct SigningData: Sendable, Equatable {
         case message(String)
         /// The object of EIP-712.
         case typedData(JSON)
-        /// Bytes as `0x` and hexadecimal digits. badged cannot tell what they mean.
+        /// Bytes as `0x` and hexadecimal digits. badged does not know what they mean.
         case preimage(String)
     }
 
@@ -96,7 +96,7 @@ extension SigningData {
     }
 }
 
-/// The words of a new wallet, told once: SHOW_PAPER_WALLET.
+/// The words of a new wallet, shown once: SHOW_PAPER_WALLET.
 public struct PaperWallet: ServerMessage, WalletPrompt, SecretMessage {
     static let names = ["SHOW_PAPER_WALLET"]
 
@@ -157,7 +157,7 @@ extension WordsQuestion: Question {
     }
 }
 
-/// The PUK that badged has drawn for a new card, told once: SHOW_PUK.
+/// The PUK that badged has drawn for a new card, shown once: SHOW_PUK.
 public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
     static let names = ["SHOW_PUK"]
 
@@ -177,7 +177,7 @@ extension NewPUK {
     }
 }
 
-/// The private key of a new session, told once: SHOW_SESSION_KEY.
+/// The private key of a new session, shown once: SHOW_SESSION_KEY.
 public struct SessionKey: ServerMessage, WalletPrompt, SecretMessage {
     static let names = ["SHOW_SESSION_KEY"]
 

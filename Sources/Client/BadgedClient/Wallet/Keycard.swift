@@ -15,7 +15,7 @@ public struct Keycard: Sendable, Equatable {
     public var pukTries: Int?
     /// Whether the computer of badged is paired with the card; nil if the card needs no pairing.
     public var isPaired: Bool?
-    /// Whether badged trusts the authority of the card, or the card itself; nil if the card tells no certificate yet.
+    /// Whether badged trusts the authority of the card, or the card itself; nil if the card shows no certificate yet.
     public var isTrusted: Bool?
     /// Whether badged supports the version of the card. It uses no card of another version.
     public var isSupported = true

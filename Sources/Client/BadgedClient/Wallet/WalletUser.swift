@@ -27,7 +27,7 @@ public protocol WalletUser: CardUser {
     /// down, false to cancel; then the card stays new.
     func show(_ puk: NewPUK) async -> Bool
 
-    /// SHOW_SESSION_KEY: keeps the private key of a new session, which is told once. Returns true when it is kept.
+    /// SHOW_SESSION_KEY: keeps the private key of a new session, which is shown once. Returns true when it is kept.
     func keep(_ key: SessionKey) async -> Bool
 }
 

@@ -59,7 +59,7 @@ struct KeycardServices: Sendable {
     private let userID: String?
     /// The number of losses of a card that stayed in its reader, since the last answer of the client.
     private var silentLosses = 0
-    /// What this workflow has changed on a card, or may have changed, until PIN_VALIDATED tells that the PIN holds. It
+    /// What this workflow has changed on a card, or may have changed, until PIN_VALIDATED reports that the PIN holds. It
     /// is a part of each failure.
     var change: CardChange?
 

@@ -142,7 +142,7 @@ final class CommandLineUser: WorkflowUser {
         notifier?.show(card, failure.text + (failure.hint.map { "\n\($0)" } ?? ""))
     }
 
-    /// Sets what cancels the workflow when the user gives up without a question.
+    /// Sets what cancels the workflow when the user cancels without a question.
     func whenGivenUp(_ body: @escaping @Sendable () -> Void) { cancel.withLock { $0 = body } }
 
     /// Writes a result to standard output. With `--json` standard output has the messages alone, so the user gets a
@@ -204,7 +204,7 @@ final class CommandLineUser: WorkflowUser {
         }
     }
 
-    /// Begins the time that `--timeout` gives the user for putting a card on the reader, unless it runs.
+    /// Begins the time that `--timeout` allows the user for putting a card on the reader, unless it runs.
     private func startTimer() {
         guard let seconds = invocation.seconds(of: "--timeout") else { return }
         state.withLock { state in

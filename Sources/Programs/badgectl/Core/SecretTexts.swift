@@ -52,7 +52,7 @@ extension CommandLineUser: CardUser {
         return secret
     }
 
-    /// Asks for a secret. nil: there is none, and the workflow is given up. `wanted` is what a script has to give.
+    /// Asks for a secret. nil: there is none, and the workflow is given up. `wanted` is what a script has to write.
     func secret(_ form: TypedSecretForm, wanted: String? = nil) async -> SecretBox? {
         let reply = await source.ask(form)
         if case .secret(let secret) = reply { return secret }

@@ -9,7 +9,7 @@ struct SignalPlot {
     private static let (left, top, right, bottom) = (60.0, 30.0, 250.0, 50.0)
     /// The axis of the strength in dBm.
     private static let (weakest, strongest) = (-100.0, -30.0)
-    /// Colours that people with any colour vision tell apart. Okabe and Ito, Color Universal Design, 2008.
+    /// Colours that people with any colour vision distinguish. Okabe and Ito, Color Universal Design, 2008.
     private static let colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
 
     init(_ history: SignalHistory) { self.history = history }

@@ -128,7 +128,7 @@ extension CommandLineUser: EIDUser {
         giveUp { CommandFailure("not agreed: \($0)", hint: "to agree, start again and \(agreement)") }
     }
 
-    /// The rights that a button gives; nil: none.
+    /// The rights that a button grants; nil: none.
     private func granted(_ answer: Choice.Answer, _ rights: AccessRights) -> [String]? {
         switch answer {
         case .yes: return rights.effective

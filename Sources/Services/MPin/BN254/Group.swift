@@ -4,7 +4,7 @@ import Crypto
 
 /// The first group of the pairing-friendly curve BN254CX: y² = x³ + 2 over a field of 254 bits, of prime order.
 ///
-/// M-Pin clients compute in this group only. The curve gives about 100 bits of security, not 128.
+/// M-Pin clients compute in this group only. The curve has about 100 bits of security, not 128.
 struct Group: @unchecked Sendable {
     // Sendable: libcrypto only reads a finished EC_GROUP.
     /// EC_GROUP.
