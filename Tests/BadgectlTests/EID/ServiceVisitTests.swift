@@ -165,6 +165,7 @@ import Testing
         #expect(await visit.program.exitCode == 130)
         #expect(visit.program.text(.output) == address + "\n")
         #expect(visit.program.text(.error).contains("Cancelling.\n"))
+        #expect(visit.program.text(.error).hasSuffix("error: interrupted: the service has received the data\n"))
     }
 
     @Test("after an error of the authentication --follow shows the page, and the exit code reports the error")

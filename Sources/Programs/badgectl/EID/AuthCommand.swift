@@ -101,6 +101,8 @@ enum AuthCommand {
         user.note(result.sent)
         if result.isSuccess {
             let isRead = result.sent?.state != SentData.State.none
+            // An older badged does not report what was sent.
+            if result.sent == nil { user.notDone = "the service has received the data" }
             user.announce(isRead ? "The service has received the data." : "The service has read no data from the card.")
         }
         if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
