@@ -208,7 +208,7 @@ let package = Package(
         // Without optimisation its arithmetic takes a seventh of the processor time of its tests.
         services.target(
             "MPin",
-            ["Secrets", "Text", "Crypto", "HTTP", "Concurrency", "COpenSSL"],
+            ["Secrets", "Text", "Crypto", "HTTP", "COpenSSL"],
             isOptimised: true
         ),
         services.target(
@@ -217,11 +217,11 @@ let package = Package(
         ),
         services.target(
             "MQTT",
-            ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text", "Threads"]
+            ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text"]
         ),
 
         // Readers
-        readers.target("Readers", ["Text", "ISO7816", "Host", "CLinux"]),
+        readers.target("Readers", ["Text", "ISO7816", "Host"]),
         readers.target(
             "ReadersPCSC",
             ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency", "Host"]
@@ -285,7 +285,7 @@ let package = Package(
             "EIDFeature",
             [
                 "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "ChipAccess", "EID",
-                "CountryAuthorities", "EService", "HTTP", "Host",
+                "CountryAuthorities", "EService", "Host",
             ]
         ),
         features.target(
@@ -297,7 +297,7 @@ let package = Package(
         ),
         features.target(
             "MPinFeature",
-            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "HTTP", "Store"]
+            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "Store"]
         ),
         features.target(
             "CredentialFeature",
@@ -372,8 +372,7 @@ let package = Package(
         programs.program(
             "badged-mqtt",
             [
-                "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Secrets", "Text",
-                "Threads",
+                "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Text",
             ],
             isSmall: true
         ),
@@ -536,7 +535,7 @@ let package = Package(
                 "ReadersVirtual", "VirtualEID", "CredentialFeature", "PKOC", "EID", "VirtualTaps", "Server", "Store",
                 "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles",
                 "WalletFeature", "Crypto", "HDWallet", "Keycard", "Secp256k1", "VirtualKeycard", "ReadersNFC",
-                "NFCTestSupport", "Aliro", "Tags", "Credentials", "BadgedClient", "badgectl", "MPinFeature", "MPin",
+                "NFCTestSupport", "Aliro", "Credentials", "BadgedClient", "badgectl", "MPinFeature", "MPin",
                 "BadgedMPin", "KeyFeature", "BadgedTapSdk", "Vault", "TPM",
             ]
         ),
