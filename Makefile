@@ -45,7 +45,8 @@ PACKAGES ?=
 # Scenarios of `make system-test`; empty for all, --short for those that take few minutes.
 SCENARIOS ?=
 
-.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize peer-test format man lint install uninstall clean
+.PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize sanitize-address \
+	sanitize-thread nightly peer-test format man lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -56,6 +57,7 @@ help:
 	@echo 'make bench        measure; fails when a figure is worse than its limit'
 	@echo 'make fuzz         fuzz the parsers, each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make sanitize     run the Swift tests with the address and the thread sanitizer'
+	@echo 'make nightly      all of the above that takes long, in three hours, with a table; GOALS="..." for some'
 	@echo 'make setup        install missing Debian packages (other goals do so as needed)'
 	@echo 'make build        build the programs into $(BIN)'
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
@@ -135,13 +137,23 @@ fuzz:
 	@.ci/setup build
 	Tests/Fuzz/run.sh $(FUZZ_SECONDS)
 
-sanitize:
+sanitize: sanitize-address sanitize-thread
+
+# In sequence, because the sanitizers need much memory.
+sanitize-address:
 	@.ci/setup build run test
-	@# In sequence, because the sanitizers need much memory. Tasks that wait at the end of a test are not leaks.
+	@# Tasks that wait at the end of a test are not leaks.
 	ASAN_OPTIONS=detect_leaks=0 Tests/swift.sh --no-parallel --sanitize=address --scratch-path .build-address
+
+sanitize-thread:
+	@.ci/setup build run test
 	@# The suppressions need the symbolizer, and programs that tests start have no PATH.
 	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan.suppressions:external_symbolizer_path=$$(command -v llvm-symbolizer) \
 		Tests/swift.sh --no-parallel --sanitize=thread --scratch-path .build-thread
+
+# Everything that takes long, with one table of results.
+nightly:
+	@Tests/nightly.sh $(GOALS)
 
 peer-test: build
 	Tests/System/peer/run.sh
