@@ -123,8 +123,7 @@ run: build
 
 demo:
 	@.ci/setup build
-	$(BUILD_RELEASE)
-	@Tests/System/demo.sh
+	@Tests/System/demo.sh --build
 
 bench: build
 	@.ci/setup run bench

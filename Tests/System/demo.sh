@@ -1,20 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make demo`: badged with a virtual card on a socket of its own. First badgectl changes the PIN.
+# demo.sh [--build]: badged with a virtual card on a socket of its own. First badgectl changes the PIN.
 # Then a program does the same message by message, with a wrong PIN and the CAN. Last a service asks
-# for an online authentication.
+# for an online authentication. With --build (`make demo`) each step builds the programs that it is the first to need.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-eidserver
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 # Bold text needs a terminal.
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
 
-# badged reads the roots of the eID-Server when it starts.
-start_eidserver --reports
-printf '[eid]\ntrust_anchors = %s\n' "$work/anchors" >"$work/badged.conf"
+# programs TIME NAME...: builds them without optimisation, which is fast, or looks whether they are there.
+programs() {
+    time=$1
+    shift
+    [ "$build" ] || { needs_programs "$@"; return; }
+    say "Building $*: $time on two processors, a moment when they are built already"
+    for program; do (cd "$root" && ${SWIFT:-swift} build --product "$program") || exit 1; done
+}
+build=
+[ "${1:-}" != --build ] || { build=yes bin=$root/.build/debug; }
+
+programs 'about a minute' badged badgectl
 
 say "1. badged starts: a virtual reader, no real ones, a socket of its own"
-options="--virtual --no-pcsc --socket $socket --config $work/badged.conf"
+options="--virtual --no-pcsc --socket $socket"
 echo "\$ badged $options"
 # shellcheck disable=SC2086  # a list of words
 start_badged "$bin/badged" $options --log-level info
@@ -52,7 +60,16 @@ exec 3>&-
 wait $sender
 exec 4<&-
 
-say "4. A service asks for an authentication: badgectl shows what it wants to know, agrees, and sends the PIN"
+programs 'about half a minute' badged-network badged-eidserver
+say "4. badged stops, and starts again with the certificates of a country authority"
+stop_badged
+start_eidserver --reports
+printf '[eid]\ntrust_anchors = %s\n' "$work/anchors" >"$work/badged.conf"
+echo "\$ badged $options --config $work/badged.conf"
+# shellcheck disable=SC2086  # a list of words
+start_badged "$bin/badged" $options --config "$work/badged.conf" --log-level info
+
+say "5. A service asks for an authentication: badgectl shows what it wants to know, agrees, and sends the PIN"
 echo "\$ badgectl auth '$url' --yes --pin-stdin"
 echo 123456 | badgectl auth "$url" --yes --pin-stdin || result=1
 stop_eidserver
@@ -62,7 +79,7 @@ data=$(sed -n '/"outcome":"ok"/s/.*"data":{\([^}]*\)}.*/\1/p' "$work/server.out"
 echo "$data" | sed 's/,\("[A-Za-z]*":\)/\n\1/g' | sed 's/^/  /'
 case $data in *FamilyName*) ;; *) result=1 ;; esac
 
-say "5. badged stops"
+say "6. badged stops"
 stop_badged
 cat "$work/log"
 [ $result = 0 ] && [ ! -e "$socket" ] && [ "$failures" = 0 ] || { echo "demo: FAILED"; exit 1; }
