@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The packages of this commit and those of the next one, which replace them on a view of this machine: configuration,
-# state and a client that is connected survive. A store that a later version has written is refused with words. The
-# scenario `apt` of Tests/Guest does the same to the running service.
+# The packages of this commit and those of the next one, each in a signed repository as `make release` makes it. apt
+# replaces the ones by the others on a view of this machine: all packages stay together, and configuration, state and a
+# client that is connected survive. A store that a later version has written is refused with words. The scenario `apt` of
+# Tests/Guest does the same to the running service.
 # shares: packages
 . "$(dirname "$0")/lib.sh"
-needs dpkg dpkg-buildpackage git make unshare python3 setpriv
+needs dpkg dpkg-buildpackage git make unshare python3 setpriv gpg apt-get
 needs_programs badged badgectl
 [ "$(id -u)" = 0 ] || cannot "needs root"
 [ -d "$root/.git" ] || cannot "needs the history of git"
@@ -20,6 +21,7 @@ commit_packages() {
     # Without the packages of debug symbols, which take most of the time.
     { make programs && DEB_BUILD_OPTIONS=noautodbgsym BIN=.build/release packaging/deb; } >"$work/$1.log" 2>&1 || { tail -n 20 "$work/$1.log"; return 1; }
     for package in $packages; do cp .build-deb/"${package}"_[0-9]*.deb "$work/$1"; done
+    packaging/repository "$work/$1"
 }
 version_in() { dpkg-deb -f "$work/$1"/badged_*.deb Version; }
 
@@ -28,7 +30,9 @@ version_in() { dpkg-deb -f "$work/$1"/badged_*.deb Version; }
 git clone -q --no-checkout . "$work/history"
 git -C "$work/history" read-tree HEAD
 git -C "$work/history" -c user.name=test -c user.email=test@example.org commit -q --allow-empty -m 'the next commit'
-export root work packages
+export root work packages GNUPGHOME="$work/gpg" BADGED_APT_KEY=site@example.org
+mkdir -m 700 "$GNUPGHOME"
+gpg --batch --quiet --passphrase '' --quick-generate-key "$BADGED_APT_KEY" 2>"$work/gpg.log" || { cat "$work/gpg.log"; exit 1; }
 cat >"$work/build" <<END
 $(sed -n '/^commit_packages()/,/^}/p' "$root/Tests/System/upgrade.sh")
 mkdir "$work/changes"
@@ -69,12 +73,22 @@ mount --bind "$work" "$all/result"
 exec chroot "$all" /bin/sh -u /result/inside
 END
 {
-    echo "this=$this next=$next"
+    echo "this=$this next=$next packages='$packages'"
     cat <<'END'
 exec >/result/out 2>&1
 export LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive SWIFT_BACKTRACE=enable=no
 state=/var/lib/badged
 fact() { echo "FACT $1"; }
+# from FOLDER: what apt installs comes from this repository alone.
+from() {
+    echo "deb [signed-by=/result/$1/badged.gpg] file:/result/$1 ./" >/result/sources
+    apt update
+}
+apt() {
+    apt-get -y -qq -o Dir::Etc::SourceList=/result/sources -o Dir::Etc::SourceParts=- -o APT::Install-Recommends=no \
+        -o APT::Sandbox::User=root -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+versions() { for name in $packages; do echo "$name $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$name")"; done; }
 start() {
     mkdir -p /run/badged
     chown badged:badged /run/badged
@@ -84,7 +98,8 @@ start() {
 }
 stop() { kill $daemon; wait $daemon; }
 
-dpkg --install /result/this/*.deb && fact "installed $(dpkg-query -W -f '${Version}' badged)"
+from this
+apt install $packages && fact "installed $(dpkg-query -W -f '${Version}' badged)"
 printf '# mine\n[virtual]\nenabled = yes\nreaders = 2\n' >/etc/badged/badged.conf
 install -d -o badged -g badged -m 700 $state
 start
@@ -92,7 +107,9 @@ badgectl keys new --label office && badgectl --json keys >/result/keys.before
 badgectl readers --watch >/result/watch 2>&1 &
 watcher=$!
 until grep -q 'Simulator 2' /result/watch; do sleep 0.02; done
-dpkg --force-confold --install /result/next/*.deb && fact "installed $(dpkg-query -W -f '${Version}' badged)"
+from next
+apt upgrade
+versions >/result/versions.upgraded
 fact "client $(badgectl status | head -n 1)"
 stop
 start
@@ -129,13 +146,26 @@ later "$version"
 start
 badgectl --json keys >/result/keys.again
 stop
+
+from this
+apt --allow-downgrades install $(for name in $packages; do echo "$name=$this"; done)
+versions >/result/versions.downgraded
+apt install /result/next/badged_*.deb
+versions >/result/versions.alone
+apt remove badged-mqtt
+versions >/result/versions.removed
 fact end
 END
 } >"$work/inside"
 isolated unshare --pid --fork --kill-child --net sh "$work/view" 2>"$work/view.err" || cat "$work/view.err"
 out=$work/out
-check "dpkg installs the packages of this commit" grep -qxF "FACT installed $this" "$out"
-check "dpkg installs those of the next commit over them" grep -qxF "FACT installed $next" "$out"
+are_all() { for package in $packages; do echo "$package installed $2"; done | diff - "$work/$1"; }
+check "apt installs the packages of this commit" grep -qxF "FACT installed $this" "$out"
+check "apt upgrade replaces all by those of the next commit" are_all versions.upgraded "$next"
+check "apt goes back to the packages before" are_all versions.downgraded "$this"
+check "a new badged alone removes no other package" lacks "$work/versions.alone" 'not-installed|config-files'
+check "and is installed" grep -qxF "badged installed $next" "$work/versions.alone"
+check "one package can be removed" test "$(grep -c ' installed ' "$work/versions.removed")" = 4
 check "the daemon that runs goes on, and is restarted as the new one" sh -c "grep '^FACT client' '$out' | head -n 1 | grep -F '$this' &&
     grep '^FACT client' '$out' | tail -n 1 | grep -F '$next'"
 check "a client that watches goes on with the new one" holds "$out" '^FACT the client goes on'
