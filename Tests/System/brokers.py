@@ -41,6 +41,8 @@ class FakeBadged:
         self.lock = threading.Lock()
         self.clients, self.watchers, self.number, self.told = [], [], 0, []
         self.commands = set()
+        # The clock of the calendar.
+        self.clock = time.time
         if os.path.exists(path):
             os.remove(path)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -116,7 +118,7 @@ class FakeBadged:
                 return False
             self.number += 1
             key = b"\4" + hashlib.sha256(str(self.number).encode()).digest() + bytes(32)
-            message = dict(msg="CREDENTIAL", number=self.number, time=int(time.time() * 1000), reader="Desk",
+            message = dict(msg="CREDENTIAL", number=self.number, time=int(self.clock() * 1000), reader="Desk",
                            protocol="pkoc-se1", verified=True, publicKey=key.hex(), certificate=None,
                            numbers={"bits64": key[25:33].hex(), "decimal64": "1"}, transaction="00" * 16)
             self.told.append((self.started, self.number, pseudonym(key[1:33])))
@@ -185,12 +187,15 @@ class Broker:
 
 
 class Link:
-    """A connection to the broker with faults. Each fault is for connections that begin after it is set, but for `is_cut`."""
+    """A connection to the broker with faults. Each fault is for connections that begin after it is set, but for `is_cut` and
+    `holds_answers`."""
 
     def __init__(self, port):
         self.target = port
         # All bytes are held back, without a sign.
         self.is_cut = False
+        # What the broker says is held back.
+        self.holds_answers = False
         # What the broker says is swallowed.
         self.is_silent = False
         # Bytes a second in each direction; None: as fast as possible.
@@ -216,10 +221,10 @@ class Link:
                 threading.Thread(target=self.copy, args=(*pair, limit, is_silent), daemon=True).start()
 
     def copy(self, source, target, limit, is_silent):
-        waiting = b""
+        waiting, is_answer = b"", source.getpeername()[1] == self.target
         try:
             while limit != 0 and (data := source.recv(4096)):
-                while self.is_cut:
+                while self.is_cut or self.holds_answers and is_answer:
                     time.sleep(0.05)
                 if is_silent:
                     continue
