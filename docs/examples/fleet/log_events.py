@@ -32,9 +32,12 @@ CREATE TABLE IF NOT EXISTS progress(host PRIMARY KEY, content) WITHOUT ROWID;
 
 CREATE VIEW IF NOT EXISTS log AS SELECT host, stream, epoch, sequence, coalesce(uptime + offset, time) AS time, received,
     content FROM events LEFT JOIN clocks USING (host, boot);
-CREATE VIEW IF NOT EXISTS hosts AS SELECT host, max(presence.rowid) AS change, online, reason, received, s.content AS state
-    FROM presence LEFT JOIN (SELECT host, content FROM documents WHERE kind = 'state') AS s USING (host) GROUP BY host;
-CREATE VIEW IF NOT EXISTS readers AS SELECT host, value AS content
+CREATE VIEW IF NOT EXISTS hosts AS SELECT presence.host, max(presence.rowid) AS change, online, reason,
+    presence.received, json_extract(content, '$.version') AS version, json_extract(content, '$.badgedVersion') AS badged,
+    json_extract(content, '$.settings') AS settings, json_extract(content, '$.packages') AS packages, content
+    FROM presence LEFT JOIN documents ON documents.host = presence.host AND kind = 'state' GROUP BY presence.host;
+CREATE VIEW IF NOT EXISTS readers AS SELECT host, json_extract(value, '$.name') AS name,
+    json_extract(value, '$.driver') AS driver, json_extract(value, '$.card.kind') AS card, value AS content
     FROM documents, json_each(content, '$.readers') WHERE kind = 'readers';
 """
 
