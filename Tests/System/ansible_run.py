@@ -80,7 +80,8 @@ children.append(subprocess.Popen(subscribe, stdout=open(seen, "wb"), stderr=log)
 
 def states():
     with open(seen, encoding="utf-8") as file:
-        return [json.loads(line.split(" ", 1)[1]) for line in file if line.endswith("\n") and line.startswith(f"badged/1/{HOST}/state ")]
+        lines = [line.split(" ", 1) for line in file if line.endswith("\n")]
+    return [json.loads(text) for topic, text in lines if topic == f"badged/1/{HOST}/state" and text.startswith("{")]
 
 
 # MARK: Ansible
@@ -97,11 +98,11 @@ with open(os.path.join(folder, "hosts.yml"), "w", encoding="utf-8") as file:
     file.write(inventory)
 
 
-def play(**variables):
-    """Runs the playbook; returns its exit code, how many tasks have changed something, and its output."""
+def play(playbook="site.yml", **variables):
+    """Runs a playbook; returns its exit code, how many tasks have changed something, and its output."""
     given = {"badged_package_files": debs, "ansible_become": False, "ansible_python_interpreter": "/usr/bin/python3", **variables}
     result = subprocess.run(
-        ["ansible-playbook", "-i", "hosts.yml", "site.yml", "--ssh-common-args=", "-e", json.dumps(given)], cwd=folder,
+        ["ansible-playbook", "-i", "hosts.yml", playbook, "--ssh-common-args=", "-e", json.dumps(given)], cwd=folder,
         capture_output=True, text=True, env={
             **os.environ, "HOME": work, "ANSIBLE_SSH_EXECUTABLE": ssh, "ANSIBLE_SSH_TRANSFER_METHOD": "piped", "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_SSH_ARGS": "", "ANSIBLE_PIPELINING": "1"})
@@ -154,6 +155,11 @@ code, changed, shown = play(badged_encrypts_secrets=True)
 check("a second run changes nothing then, either", (code, changed) == (0, 0), shown)
 code, changed, shown = play(badged_encrypts_secrets=False)
 check("and back to plain files", code == 0 and inside("cat", "/etc/badged/mqtt.secrets/client.key").stdout == key, shown)
-machine.terminate()
-machine.wait()
+
+# MARK: Removal
+code, changed, shown = play("remove.yml")
+check("a host is taken out of the fleet", code == 0, shown)
+retained = subprocess.run([*subscribe, "-W", "2"], capture_output=True, text=True).stdout
+check("the broker has nothing of it any more", not retained, retained)
+check("no secret is left", inside("ls", "/etc/badged/mqtt.secrets", "/etc/badged/site.key").returncode == 2)
 finish()
