@@ -112,6 +112,8 @@ def play(playbook="site.yml", **variables):
 
 code, changed, shown = play()
 check("the playbook makes a host of the fleet", code == 0 and changed > 0, shown)
+if code:
+    finish()
 check("the host is online at the broker", until(lambda: any(state["state"] == "online" for state in states())), shown)
 check("and badged answers", until(lambda: states()[-1].get("badged") and states()[-1].get("watching")), states()[-1:])
 check("the units are enabled and run", inside("systemctl", "is-enabled", "badged.socket", "badged-mqtt.service", "badged-metrics.timer").returncode

@@ -29,13 +29,14 @@ class Recording:
     """The messages of one consumer. `taps` has the ids of all taps that a badged has read, by its host."""
 
     def __init__(self, name):
-        self.name, self.lines, self.taps, self.begin = name, [], {}, time.monotonic()
-        self.clients = []
+        self.name, self.lines, self.taps, self.began = name, [], {}, time.monotonic()
+        self.clients, self.port, self.broker, self.host = [], free_port(), None, None
+        self.badged = FakeBadged(os.path.join(work, name + ".sock"))
         # The newest content of `state` at the broker, which another client watches.
         self.told = {}
 
     def add(self, **line):
-        self.lines.append({"at": round(time.monotonic() - self.begin, 3), **line})
+        self.lines.append({"at": round(time.monotonic() - self.began, 3), **line})
 
     def listen(self, port, session=3600, name="log", version=5):
         """Connects and stays connected. A session of 0 ends with the connection."""
@@ -79,6 +80,17 @@ class Recording:
     def state(self, host=None):
         return (self.payloads("state", host) or [{}])[-1]
 
+    def begin(self, persistence=False, session=3600, version=5, link=None, watches=False, **settings):
+        """Starts a broker if there is none, the consumer, and the host `door` with a badged that watches. `link` is a fault
+        between host and broker, `settings` are those of badged-mqtt."""
+        self.broker = Broker.at.get(self.port) or Broker(self.name, self.port, PLAIN, persistence=persistence)
+        if watches:
+            self.watch(self.port)
+        client = self.listen(self.port, session=session, version=version)
+        self.host = Host("door", link.port if link else self.port, self.badged.path, **settings)
+        self.online(self.host)
+        return client
+
     def watch(self, port):
         """Watches `state` with a client that is not recorded."""
         client = brokers.paho_client("watch", port, [], "badged/1/+/state")
@@ -93,20 +105,25 @@ class Recording:
     def connections(self):
         return sum(line.get("connected") is True for line in list(self.lines))
 
-    def online(self, host):
+    def online(self, host=None):
         """Waits until the process of the host that runs now watches."""
+        host = host or self.host
         until(lambda: (state := self.state(host.topic)).get("watching") and state["uptime"] >= host.started)
 
-    def arrives(self, badged):
-        until(lambda: any(event.get("id") == badged.told[-1][2] for event in self.payloads("credential")))
+    def arrives(self):
+        until(lambda: any(event.get("id") == self.badged.told[-1][2] for event in self.payloads("credential")))
 
-    def tap(self, badged, count=1):
+    def tap(self, count=1, badged=None):
         for number in range(count):
-            until(badged.tap)
+            until((badged or self.badged).tap)
 
-    def finish(self, host, *badgeds):
-        """`badgeds` are those of the host, in the order of their lives."""
-        self.taps.setdefault(host, []).extend(entry[2] for badged in badgeds for entry in badged.told)
+    def restart(self, taps=0):
+        """Kills the broker and starts it again; people tap meanwhile."""
+        self.broker.end()
+        self.tap(taps)
+        before = self.connections()
+        self.broker.start()
+        until(lambda: self.connections() > before)
 
     def write(self, how):
         for client in self.clients:
@@ -127,12 +144,39 @@ def queue_of(host):
     return b"".join(open(path, "rb").read() for path in paths if os.path.exists(path))
 
 
+# The calendar is late by as many seconds as the file $SHIFT has bytes, and then is not synchronised.
+CLOCK = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *time) {
+    struct stat file;
+    int result = (int)syscall(SYS_clock_gettime, id, time);
+    if (id == CLOCK_REALTIME && stat(getenv("SHIFT"), &file) == 0) time->tv_sec -= file.st_size;
+    return result;
+}
+int adjtimex(struct timex *state) {
+    struct stat file;
+    state->status = stat(getenv("SHIFT"), &file) == 0 && file.st_size ? STA_UNSYNC : 0;
+    return state->status ? TIME_ERROR : TIME_OK;
+}
+int clock_adjtime(clockid_t id, struct timex *state) { (void)id; return adjtimex(state); }
+"""
+
+
 def scenario(function):
     name = function.__name__.replace("_", "-")
     if wanted and name not in wanted:
         return
-    record, port, badged = Recording(name), free_port(), FakeBadged(os.path.join(work, name + ".sock"))
-    function(record, port, badged)
+    record = Recording(name)
+    function(record)
+    record.taps = record.taps or {"door": [entry[2] for entry in record.badged.told]}
+    if record.host and record.host.process.poll() is None:
+        record.host.end()
     for broker in set(Broker.at.values()):
         broker.end()
     Broker.at.clear()
@@ -142,426 +186,315 @@ def scenario(function):
 
 # MARK: Brokers
 @scenario
-def broker_restarts(record, port, badged):
+def broker_restarts(record):
     """The broker, which stores nothing, is killed twice, and taps go on. The consumer loses its session with it."""
-    broker = Broker(record.name, port, PLAIN)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
+    record.begin()
     for turn in range(2):
-        record.tap(badged, 3)
-        record.arrives(badged)
-        record.tap(badged, 3)
-        broker.end()
-        record.tap(badged, 3)
-        before = record.connections()
-        broker.start()
-        record.tap(badged)
-        until(lambda: record.connections() > before)
-        record.tap(badged)
-        record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+        record.tap(3)
+        record.arrives()
+        record.tap(3)
+        record.restart(taps=3)
+        record.tap()
+        record.arrives()
 
 
 @scenario
-def broker_with_persistence_restarts(record, port, badged):
+def broker_with_persistence_restarts(record):
     """The broker stores at each change, and is killed while taps go on."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 5)
-    broker.end()
-    record.tap(badged, 5)
-    broker.start()
-    record.tap(badged)
-    record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+    record.begin(persistence=True)
+    record.tap(5)
+    record.restart(taps=5)
+    record.tap()
+    record.arrives()
 
 
 @scenario
-def broker_drops(record, port, badged):
+def broker_drops(record):
     """The broker keeps 5 messages for a consumer that is away, drops the newer ones, and acknowledges all."""
-    broker = Broker(record.name, port, PLAIN)
-    broker.end()
-    with open(broker.file, encoding="utf-8") as file:
-        text = file.read().replace("max_queued_messages 100000", "max_queued_messages 5\nmax_inflight_messages 1")
-    with open(broker.file, "w", encoding="utf-8") as file:
-        file.write(text)
-    broker.start()
-    record.watch(port)
-    client = record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 3)
-    record.arrives(badged)
+    # mosquitto takes the last of two lines.
+    Broker(record.name, record.port, PLAIN + "\nmax_queued_messages 5\nmax_inflight_messages 1")
+    client = record.begin(watches=True)
+    record.tap(3)
+    record.arrives()
     client.loop_stop()
     client.disconnect()
     client.loop()
-    record.tap(badged, 20)
+    record.tap(20)
     record.acknowledged(23)
     client.reconnect()
     client.loop_start()
     until(lambda: record.state().get("streams", {}).get("credential", {}).get("last", 0) >= 23)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+    record.tap(2)
+    record.arrives()
 
 
 # MARK: Hosts
 @scenario
-def host_restarts(record, port, badged):
+def host_restarts(record):
     """badged-mqtt is killed six times while people tap, also before it has stored what it has read."""
-    Broker(record.name, port, PLAIN)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
+    record.begin()
     for turn in range(6):
-        record.tap(badged, 3)
-        record.arrives(badged)
-        record.tap(badged, 2)
-        host.end()
-        host.start()
-        record.online(host)
-    record.tap(badged)
-    record.arrives(badged)
-    record.finish("door", badged)
-    host.end(signal.SIGTERM)
+        record.tap(3)
+        record.arrives()
+        record.tap(2)
+        record.host.end()
+        record.host.start()
+        record.online()
+    record.tap()
+    record.arrives()
+    record.host.end(signal.SIGTERM)
     until(lambda: record.state().get("reason") == "stopped")
 
 
 @scenario
-def links_cut(record, port, badged):
+def links_cut(record):
     """The link of the host is cut after each of the first packets of either side, so events come twice."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    link = Link(port)
-    host = Host("door", link.port, badged.path)
-    record.online(host)
+    link = Link(record.port)
+    record.begin(persistence=True, link=link)
     for side in (0, 1):
         for count in range(2, 9, 2):
             link.packets = (count, None) if side == 0 else (None, count)
             link.is_cut, link.is_cut = True, False
             before = link.connections
             for number in range(3):
-                badged.tap()
+                record.badged.tap()
             if count == 2:
-                broker.end()
-                broker.start()
+                record.restart()
             until(lambda: link.connections > before)
     link.packets = (None, None)
-    record.tap(badged)
-    record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+    record.tap()
+    record.arrives()
 
 
 @scenario
-def store_lost(record, port, badged):
+def store_lost(record):
     """The queue file is destroyed while events wait in it, and badged-mqtt begins a new epoch; twice."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 3)
-    record.arrives(badged)
+    record.begin(persistence=True)
+    record.tap(3)
+    record.arrives()
     for turn in range(2):
-        broker.end()
-        record.tap(badged, 4)
-        host.end()
+        record.broker.end()
+        record.tap(4)
+        record.host.end()
         for name in ("queue.db", "queue.db-wal"):
-            path = os.path.join(host.folder, name)
+            path = os.path.join(record.host.folder, name)
             if os.path.exists(path):
                 os.truncate(path, 0)
-        broker.start()
-        host.start()
-        record.online(host)
-        record.tap(badged, 3)
-        record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+        record.broker.start()
+        record.host.start()
+        record.online()
+        record.tap(3)
+        record.arrives()
 
 
 @scenario
-def two_hosts_with_one_name(record, port, badged):
+def two_hosts_with_one_name(record):
     """Two hosts have one name: each throws the other off the broker, and each has taps of its own."""
-    Broker(record.name, port, PLAIN)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 3)
+    record.begin()
+    record.tap(3)
     other = FakeBadged(os.path.join(work, "other.sock"))
     other.number = 5000
-    twin = Host("twin", port, other.path)
+    twin = Host("twin", record.port, other.path)
     twin.edit("host = twin", "host = door")
     twin.end()
     twin.start()
     for turn in range(5):
-        record.tap(badged, 2)
-        record.tap(other, 2)
+        record.tap(2)
+        record.tap(2, other)
         count = len(record.payloads("state"))
         until(lambda: len(record.payloads("state")) >= count + 4)
     twin.end(signal.SIGTERM)
-    record.tap(badged)
-    record.arrives(badged)
+    record.tap()
+    record.arrives()
     until(lambda: record.state().get("state") == "online")
-    record.finish("door", badged, other)
-    host.end()
+    record.taps = {"door": [entry[2] for badged in (record.badged, other) for entry in badged.told]}
 
 
 @scenario
-def queue_overflows(record, port, badged):
+def queue_overflows(record):
     """The queue has room for 20 events, and 70 taps come while the broker is away; then again, with a restart."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    host = Host("door", port, badged.path, more="limit = 20")
-    record.online(host)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    for turn in range(2):
-        broker.end()
-        record.tap(badged, 70 if turn == 0 else 30)
-        if turn == 1:
-            until(lambda: badged.told[-1][2].encode() in queue_of(host))
-            host.end()
-            host.start()
-        broker.start()
-        record.tap(badged)
-        record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+    record.begin(persistence=True, more="limit = 20")
+    record.tap(2)
+    record.arrives()
+    record.restart(taps=70)
+    record.tap()
+    record.arrives()
+    record.broker.end()
+    record.tap(30)
+    until(lambda: record.badged.told[-1][2].encode() in queue_of(record.host))
+    record.host.end()
+    record.host.start()
+    record.broker.start()
+    record.tap()
+    record.arrives()
 
 
 @scenario
-def gap_reported_twice(record, port, badged):
+def gap_reported_twice(record):
     """The broker takes an event with a gap and never acknowledges it; the host drops the event, and reports both."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    link = Link(port)
-    host = Host("door", link.port, badged.path, more="limit = 20")
-    record.online(host)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    host.end()
+    link = Link(record.port)
+    record.begin(persistence=True, link=link, more="limit = 20")
+    record.tap(2)
+    record.arrives()
+    record.host.end()
     # Two taps that another client sees, and this host not.
     watcher = brokers.socket.socket(brokers.socket.AF_UNIX)
-    watcher.connect(badged.path)
+    watcher.connect(record.badged.path)
     watcher.sendall(b'{"cmd": "START_CREDENTIALS"}\n')
-    until(lambda: badged.watchers)
-    record.tap(badged, 2)
-    host.start()
-    record.online(host)
+    until(lambda: record.badged.watchers)
+    record.tap(2)
+    record.host.start()
+    record.online()
     link.holds_answers = True
-    record.tap(badged, 3)
-    record.arrives(badged)
-    broker.end()
-    record.tap(badged, 40)
-    before = record.connections()
-    broker.start()
-    until(lambda: record.connections() > before)
+    record.tap(3)
+    record.arrives()
+    record.restart(taps=40)
     link.holds_answers = False
-    record.tap(badged)
-    record.arrives(badged)
-    record.finish("door", badged)
+    record.tap()
+    record.arrives()
     watcher.close()
-    host.end()
 
 
 @scenario
-def badged_restarts(record, port, badged):
+def badged_restarts(record):
     """badged ends and begins anew, twice; its documents are emptied meanwhile."""
-    Broker(record.name, port, PLAIN)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    lives = [badged]
-    record.online(host)
+    record.begin()
+    lives = [record.badged]
     for turn in range(2):
-        record.tap(lives[-1], 2)
-        record.arrives(lives[-1])
-        lives[-1].stop()
+        record.tap(2)
+        record.arrives()
+        record.badged.stop()
         until(lambda: record.state().get("badged") is False)
-        lives.append(FakeBadged(badged.path))
-        lives[-1].number = 1000 * len(lives)
-        until(lambda: lives[-1].watchers)
-    record.tap(lives[-1], 2)
-    record.arrives(lives[-1])
-    record.finish("door", *lives)
-    host.end()
+        record.badged = FakeBadged(record.badged.path)
+        lives.append(record.badged)
+        record.badged.number = 1000 * len(lives)
+        until(lambda: record.badged.watchers)
+    record.tap(2)
+    record.arrives()
+    record.taps = {"door": [entry[2] for badged in lives for entry in badged.told]}
 
 
 @scenario
-def clock_set_back(record, port, badged):
+def clock_set_back(record):
     """The clock of the host is a month late when badged-mqtt starts, and is set while it runs."""
-    Broker(record.name, port, PLAIN)
-    record.listen(port)
     library, shift = os.path.join(work, "clock.so"), os.path.join(work, "shift")
-    source = """
-        #define _GNU_SOURCE
-        #include <stdlib.h>
-        #include <sys/stat.h>
-        #include <sys/syscall.h>
-        #include <sys/timex.h>
-        #include <time.h>
-        #include <unistd.h>
-        int clock_gettime(clockid_t id, struct timespec *time) {
-            struct stat file;
-            int result = (int)syscall(SYS_clock_gettime, id, time);
-            if (id == CLOCK_REALTIME && stat(getenv("SHIFT"), &file) == 0) time->tv_sec -= file.st_size;
-            return result;
-        }
-        int adjtimex(struct timex *state) {
-            struct stat file;
-            state->status = stat(getenv("SHIFT"), &file) == 0 && file.st_size ? STA_UNSYNC : 0;
-            return state->status ? TIME_ERROR : TIME_OK;
-        }
-        int clock_adjtime(clockid_t id, struct timex *state) { (void)id; return adjtimex(state); }
-        """
-    subprocess.run(["clang", "-shared", "-fPIC", "-O", "-x", "c", "-o", library, "-"], input=source, text=True, check=True)
+    subprocess.run(["clang", "-shared", "-fPIC", "-O", "-x", "c", "-o", library, "-"], input=CLOCK, text=True, check=True)
     os.truncate(os.open(shift, os.O_WRONLY | os.O_CREAT), 3_000_000)
-    badged.clock = lambda: time.time() - os.path.getsize(shift)
-    host = Host("door", port, badged.path, environment={"LD_PRELOAD": library, "SHIFT": shift})
-    record.online(host)
-    record.tap(badged, 3)
-    record.arrives(badged)
+    record.badged.clock = lambda: time.time() - os.path.getsize(shift)
+    record.begin(environment={"LD_PRELOAD": library, "SHIFT": shift})
+    record.tap(3)
+    record.arrives()
     os.truncate(shift, 0)
-    record.tap(badged, 3)
-    record.arrives(badged)
+    record.tap(3)
+    record.arrives()
     until(lambda: record.state().get("clock") is True)
-    record.finish("door", badged)
-    host.end()
 
 
 # MARK: Presence and documents
 @scenario
-def consumer_comes_late(record, port, badged):
+def consumer_comes_late(record):
     """The consumer begins when one host has long been online, one has stopped, and one was killed."""
-    Broker(record.name, port, PLAIN)
-    early = record.listen(port, name="early")
-    hosts = {name: Host(name, port, badged.path) for name in ("online", "stopped", "killed")}
+    Broker(record.name, record.port, PLAIN)
+    early = record.listen(record.port, name="early")
+    hosts = {name: Host(name, record.port, record.badged.path) for name in ("online", "stopped", "killed")}
     for host in hosts.values():
         record.online(host)
-    record.tap(badged, 4)
-    record.arrives(badged)
-    until(lambda: all(event["queue"]["waiting"] == 0 and event["streams"]["credential"]["last"] == 4
-                      for event in (record.state(name) for name in hosts)))
+    record.tap(4)
+    until(lambda: all(state["queue"]["waiting"] == 0 and state["streams"]["credential"]["last"] == 4
+                      for state in (record.state(name) for name in hosts)))
     hosts["stopped"].end(signal.SIGTERM)
     hosts["killed"].end()
     until(lambda: all(record.state(name)["state"] == "offline" for name in ("stopped", "killed")))
     early.disconnect()
     early.loop_stop()
-    record.clients.clear()
-    record.lines.clear()
-    badged.told.clear()
-    record.listen(port)
+    for seen in (record.clients, record.lines, record.badged.told):
+        seen.clear()
+    record.listen(record.port)
     until(lambda: record.payloads("health", "online"))
-    record.tap(badged, 2)
-    record.arrives(badged)
-    record.finish("online", badged)
+    record.tap(2)
+    record.arrives()
+    record.taps = {"online": [entry[2] for entry in record.badged.told]}
     hosts["online"].end()
     until(lambda: record.state("online")["state"] == "offline")
 
 
 @scenario
-def consumer_away(record, port, badged):
+def consumer_away(record):
     """The consumer has no session of its own, and is away for ten taps."""
-    Broker(record.name, port, PLAIN)
-    record.watch(port)
-    client = record.listen(port, session=0)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 3)
-    record.arrives(badged)
+    client = record.begin(session=0, watches=True)
+    record.tap(3)
+    record.arrives()
     client.disconnect()
     client.loop_stop()
-    record.tap(badged, 10)
+    record.tap(10)
     record.acknowledged(13)
-    record.listen(port, session=0)
+    record.listen(record.port, session=0)
     until(lambda: record.state().get("streams", {}).get("credential", {}).get("last", 0) >= 13)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    record.finish("door", badged)
-    host.end()
+    record.tap(2)
+    record.arrives()
+
+
+def die(record):
+    """Two taps; then the broker, which has stored the documents, dies with the host, and comes back alone."""
+    record.tap(2)
+    record.arrives()
+    until(lambda: b"readers" in open(os.path.join(record.broker.folder, "mosquitto.db"), "rb").read())
+    record.broker.end()
+    record.host.end()
+    record.broker.start()
 
 
 @scenario
-def host_and_broker_die(record, port, badged):
+def host_and_broker_die(record):
     """Host and broker die together, so the will is never sent; the broker returns with its retained messages."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    record.listen(port)
-    host = Host("door", port, badged.path, publish="heartbeat = 10")
-    record.online(host)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    until(lambda: b"readers" in open(os.path.join(broker.folder, "mosquitto.db"), "rb").read())
-    broker.end()
-    host.end()
-    broker.start()
+    record.begin(persistence=True, publish="heartbeat = 10")
+    die(record)
     time.sleep(30)
     record.add()
-    record.finish("door", badged)
 
 
 @scenario
-def old_broker(record, port, badged):
+def old_broker(record):
     """MQTT 3.1.1: nothing expires. Host and broker die together, and the retained online stays for ever."""
-    broker = Broker(record.name, port, PLAIN, persistence=True)
-    client = record.listen(port, version=4)
-    host = Host("door", port, badged.path, broker="version = 3.1.1", publish="heartbeat = 10")
-    record.online(host)
-    record.tap(badged, 2)
-    record.arrives(badged)
-    until(lambda: b"readers" in open(os.path.join(broker.folder, "mosquitto.db"), "rb").read())
+    client = record.begin(persistence=True, version=4, broker="version = 3.1.1", publish="heartbeat = 10")
+    die(record)
     client.disconnect()
     client.loop_stop()
-    broker.end()
-    host.end()
-    broker.start()
-    record.listen(port, version=4, name="again")
+    record.listen(record.port, version=4, name="again")
     until(lambda: record.lines[-1].get("retained"))
     time.sleep(30)
     record.add()
-    record.finish("door", badged)
 
 
 @scenario
-def settings_and_removal(record, port, badged):
+def settings_and_removal(record):
     """New settings, an end, and `badged-mqtt --forget`."""
-    Broker(record.name, port, PLAIN)
-    record.listen(port)
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged)
-    host.edit("[publish]", "[publish]\nheartbeat = 50")
-    host.process.send_signal(signal.SIGHUP)
+    record.begin()
+    record.tap()
+    record.host.edit("[publish]", "[publish]\nheartbeat = 50")
+    record.host.process.send_signal(signal.SIGHUP)
     until(lambda: record.state().get("heartbeat") == 50)
-    record.tap(badged)
-    record.arrives(badged)
-    host.end(signal.SIGTERM)
+    record.tap()
+    record.arrives()
+    record.host.end(signal.SIGTERM)
     until(lambda: record.state().get("reason") == "stopped")
-    host.run("--forget")
+    record.host.run("--forget")
     until(lambda: any(line.get("topic", "").endswith("/state") and not line["payload"] for line in list(record.lines)))
-    record.finish("door", badged)
 
 
 # MARK: Order
 @scenario
-def two_ways(record, port, badged):
+def two_ways(record):
     """The consumer reads over two connections, one of them slow: each event comes twice, and the order is lost."""
-    Broker(record.name, port, PLAIN)
-    link = Link(port)
+    Broker(record.name, record.port, PLAIN)
+    link = Link(record.port)
     link.rate = 4_000
     record.listen(link.port, name="slow")
-    record.listen(port, name="fast")
-    host = Host("door", port, badged.path)
-    record.online(host)
-    record.tap(badged, 15)
-    record.arrives(badged)
-    host.end(signal.SIGTERM)
-    until(lambda: sum(event["state"] == "offline" for event in record.payloads("state")) >= 2)
-    record.finish("door", badged)
+    record.begin()
+    record.tap(15)
+    record.arrives()
+    record.host.end(signal.SIGTERM)
+    until(lambda: sum(state["state"] == "offline" for state in record.payloads("state")) >= 2)
 
 
 shutil.rmtree(work, ignore_errors=True)

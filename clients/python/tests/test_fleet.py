@@ -334,10 +334,31 @@ class Rules(unittest.TestCase):
                 {"reason": "daemonAway", "until": 7},
             ],
         )
-        news += self.event(5, gap=[{"reason": "notWatching", "missed": 4}])
+        # Dropped as well, with one more.
+        news += self.event(
+            6,
+            gap=[
+                {"reason": "queueFull", "from": 1, "to": 5, "missed": 5},
+                {"reason": "notWatching", "missed": 6, "until": 11},
+            ],
+        )
+        news += self.event(7, gap=[{"reason": "notWatching", "missed": 4}])
         losses = [(one.reason, one.missed) for one in news if isinstance(one, fleet.Loss)]
-        self.assertEqual(losses, [("notWatching", 3), ("daemonAway", None), ("notWatching", 2), ("notWatching", 4)])
-        self.assertEqual(self.holes(), [(2, 3, "queueFull")])
+        self.assertEqual(
+            losses,
+            [("notWatching", 3), ("daemonAway", None), ("notWatching", 2), ("notWatching", 1), ("notWatching", 4)],
+        )
+        self.assertEqual(self.holes(), [(2, 3, "queueFull"), (5, 5, "queueFull")])
+
+    def test_a_later_loss_is_no_repeated_one(self) -> None:
+        news = self.event(10, gap=[{"reason": "notWatching", "missed": 3, "since": 100, "until": 200}])
+        # The range has event 10 in it, which the host has kept.
+        gap = [
+            {"reason": "queueFull", "from": 9, "to": 12, "missed": 2},
+            {"reason": "notWatching", "missed": 2, "since": 300, "until": 400},
+        ]
+        news += self.event(13, gap=gap)
+        self.assertEqual(missed(news), 5)
 
     # MARK: Presence and documents
 

@@ -10,7 +10,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ._news import Arrival, Clock, Document, Hole, Loss, Malformed, News, Presence, Withdrawn
 from ._numbers import Numbers, Range
@@ -41,13 +41,27 @@ class _Wrong(Exception):
     """What is wrong with a message."""
 
 
+class _Report(NamedTuple):
+    """A gap without numbers, and the event that has reported it."""
+
+    sequence: int
+    reason: str
+    missed: int | None
+    since: int | None
+    until: int | None
+
+    def is_part(self, other: _Report) -> bool:
+        """Whether a later report can have this one in it: then it begins no later."""
+        begins = self.since is None or other.since is None or other.since <= self.since
+        return self.reason == other.reason and begins
+
+
 class _Stream:
     """One epoch of a stream of a host."""
 
     def __init__(self, numbers: Numbers, reports: list[list[Any]] | None = None) -> None:
         self.numbers = numbers
-        #: Number of the event, reason, `missed` and `until` of gaps without numbers that were reported.
-        self.reports: deque[list[Any]] = deque(reports or [], maxlen=_MOST_REPORTS)
+        self.reports = deque((_Report(*one) for one in reports or []), maxlen=_MOST_REPORTS)
 
 
 class _Host:
@@ -180,37 +194,43 @@ class Consumer:
     def _gaps(
         self, host: _Host, kind: str, epoch: str, stream: _Stream, sequence: int, gaps: list[Any]
     ) -> Iterator[Loss]:
-        gaps = [gap for gap in gaps if isinstance(gap, dict) and _text(gap, "reason") is not None]
+        """Notes what the gaps of an event say of numbers, and reports the others."""
         dropped: list[tuple[int, int]] = []
+        others: list[_Report] = []
         for gap in gaps:
+            reason = _text(gap, "reason") if isinstance(gap, dict) else None
+            if reason is None:
+                continue
             first = _number(gap, "from", 1)
             last = _number(gap, "to", 1)
             if first is not None and last is not None:
-                stream.numbers.explain(first, min(last, stream.numbers.highest), gap["reason"])
+                stream.numbers.explain(first, min(last, stream.numbers.highest), reason)
                 dropped.append((first, last))
-        # A host reports the gaps of an event that it has dropped once more. It may have come before.
-        again = [one for one in stream.reports if any(first <= one[0] <= last for first, last in dropped)]
-        for gap in gaps:
-            if _number(gap, "from", 1) is not None and _number(gap, "to", 1) is not None:
-                continue
-            reason = gap["reason"]
-            missed = _number(gap, "missed")
-            until = _number(gap, "until")
-            known = [one for one in again if one[1] == reason]
-            stream.reports.append([sequence, reason, missed, until])
+            else:
+                times = (_number(gap, "since"), _number(gap, "until"))
+                others.append(_Report(sequence, reason, _number(gap, "missed"), *times))
+        for report in others:
+            # A host that has dropped an event reports its gaps once more, although the event may have come.
+            known = [
+                one for one in stream.reports if one.is_part(report) and any(a <= one.sequence <= b for a, b in dropped)
+            ]
+            for one in known:
+                stream.reports.remove(one)
+            stream.reports.append(report)
+            missed = report.missed
             if missed is not None:
-                missed = max(0, missed - sum(one[2] or 0 for one in known))
-            if known and (missed == 0 or missed is None and any(one[3] == until for one in known)):
+                missed = max(0, missed - sum(one.missed or 0 for one in known))
+            if known and (missed == 0 or missed is None and any(one.until == report.until for one in known)):
                 continue
             yield Loss(
                 host=host.name,
                 stream=kind,
                 epoch=epoch,
                 sequence=sequence,
-                reason=reason,
+                reason=report.reason,
                 missed=missed,
-                since=_number(gap, "since"),
-                until=until,
+                since=report.since,
+                until=report.until,
             )
 
     def _stream(self, host: _Host, kind: str, epoch: str, begin: int) -> _Stream:
