@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import random
+import types
 import unittest
+import unittest.mock
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from badged import fleet
+from badged.fleet import mqtt
 
 FOLDER = pathlib.Path(__file__).parent / "fleet"
 RECORDINGS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
@@ -535,6 +539,106 @@ class Rules(unittest.TestCase):
             self.receive("health", {"session": f"x{number}"})
         self.assertLess(len(json.dumps(self.consumer.save("door"))), 100_000)
         self.assertLess(len(self.consumer._alarms), 10)
+
+
+class PlayedClient:
+    """In place of the client of paho-mqtt: each step of `plan` is what one call of `loop` does."""
+
+    badged_connect = None
+
+    def __init__(self, *plan: Callable[[PlayedClient], int]) -> None:
+        self.plan = list(plan)
+        self.is_up = False
+        self.pauses: list[float] = []
+        self.subscriptions: list[tuple[str, int]] = []
+        self.connections = 0
+        self.on_connect: Any = None
+        self.on_subscribe: Any = None
+        self.on_message: Any = None
+
+    def connect(self, *_: object, **__: object) -> None:
+        self.connections += 1
+
+    def subscribe(self, topic: str, qos: int) -> None:
+        self.subscriptions.append((topic, qos))
+
+    def is_connected(self) -> bool:
+        return self.is_up
+
+    def loop(self, pause: float) -> int:
+        self.pauses.append(pause)
+        if not self.plan:
+            raise EndOfPlan
+        return self.plan.pop(0)(self)
+
+
+class EndOfPlan(Exception):
+    pass
+
+
+def accepted(client: PlayedClient) -> int:
+    client.is_up = True
+    client.on_connect(client, None, None, types.SimpleNamespace(value=0))
+    return 0
+
+
+def refused(client: PlayedClient) -> int:
+    client.on_connect(client, None, None, types.SimpleNamespace(value=0x87))
+    return 0
+
+
+def lost(client: PlayedClient) -> int:
+    client.is_up = False
+    return 7
+
+
+def message(kind: str, content: Mapping[str, Any]) -> Callable[[PlayedClient], int]:
+    def give(client: PlayedClient) -> int:
+        properties = types.SimpleNamespace(MessageExpiryInterval=20)
+        payload = json.dumps(content).encode()
+        client.on_message(
+            client, None, types.SimpleNamespace(topic=f"{TOPIC}/{kind}", payload=payload, properties=properties)
+        )
+        return 0
+
+    return give
+
+
+class Adapter(unittest.TestCase):
+    def run_plan(self, *plan: Callable[[PlayedClient], int]) -> tuple[PlayedClient, list[fleet.News], list[str]]:
+        client, news, lines = PlayedClient(*plan), list[fleet.News](), list[str]()
+        with unittest.mock.patch("time.sleep"), self.assertRaises(EndOfPlan):
+            mqtt.run(client, "broker", 1883, fleet.Consumer(), news.extend, log=lines.append)
+        return client, news, lines
+
+    def test_it_subscribes_and_passes_on_what_comes(self) -> None:
+        client, news, lines = self.run_plan(accepted, message("state", STATE))
+        self.assertEqual(client.subscriptions, [("badged/1/+/+", 1)])
+        self.assertEqual(presence(news, "door"), ["online"])
+        self.assertEqual(lines, [])
+        self.assertEqual(client.pauses[0], 30)
+        # The rest of the expiry.
+        self.assertLessEqual(client.pauses[-1], 20)
+        self.assertGreater(client.pauses[-1], 10)
+
+    def test_a_refusal_and_a_lost_connection_are_told_and_tried_again(self) -> None:
+        client, _, lines = self.run_plan(refused, accepted, lost)
+        self.assertEqual(client.connections, 3)
+        self.assertIn("the broker refuses the connection", lines[0])
+        self.assertIn("the connection to the broker has ended: error 7", lines[1])
+
+    def test_without_a_connection_it_waits_and_nothing_expires(self) -> None:
+        with unittest.mock.patch("time.monotonic", side_effect=itertools.count(0, 15)):
+            client, news, _ = self.run_plan(accepted, message("state", STATE), lost, lambda client: 0, lambda client: 0)
+        self.assertEqual(client.pauses[-2:], [30, 30])
+        self.assertEqual(presence(news, "door"), ["online"])
+
+    def test_what_cannot_be_stored_ends_the_run(self) -> None:
+        def fail(news: list[fleet.News]) -> None:
+            raise OverflowError
+
+        with self.assertRaises(OverflowError):
+            mqtt.run(PlayedClient(accepted, message("state", STATE)), "broker", 1883, fleet.Consumer(), fail)
 
 
 if __name__ == "__main__":

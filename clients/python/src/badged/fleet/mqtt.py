@@ -76,7 +76,7 @@ def run(
         try:
             client.connect(host, port, keepalive, clean_start=False, properties=client.badged_connect)
             begun = time.monotonic()
-            while not failures and (code := client.loop(_pause(consumer, keepalive))) == 0:
+            while not failures and (code := client.loop(_pause(client, consumer, keepalive))) == 0:
                 if client.is_connected() and (news := consumer.tick()):
                     handle(news)
             reason = failures.pop() if failures else f"the connection to the broker has ended: error {code}"
@@ -90,7 +90,10 @@ def run(
         time.sleep(pause)
 
 
-def _pause(consumer: Consumer, keepalive: int) -> float:
-    """How long the loop may wait for a message: half a keep-alive, because it sends the ping."""
+def _pause(client: Any, consumer: Consumer, keepalive: int) -> float:
+    """How long the loop may wait for a message: half a keep-alive, because it sends the ping. Without a connection
+    nothing expires."""
     longest = keepalive / 2
-    return longest if consumer.deadline is None else max(0.0, min(longest, consumer.deadline - time.monotonic()))
+    if consumer.deadline is None or not client.is_connected():
+        return longest
+    return max(0.0, min(longest, consumer.deadline - time.monotonic()))
