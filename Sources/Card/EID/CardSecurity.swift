@@ -18,8 +18,8 @@ package struct CardSecurity: Sendable, Equatable {
     /// Reads a CMS SignedData. Bytes after it are ignored, since cards fill up the file. RFC 5652 5.1.
     /// - Throws: `Malformed`; `.invalidTag` for another content.
     package init(_ bytes: [UInt8]) throws(Malformed) {
-        var reader = BERReader(bytes)
-        let contentInfo = try Self.children(of: try reader.next(), 0x30)
+        guard let (resolved, count) = DefiniteLengths.first(of: bytes) else { throw .invalidLength }
+        let contentInfo = try Self.children(of: try BERTLV(resolved), 0x30)
         guard contentInfo.count == 2, contentInfo[0] == BERTLV(0x06, OID.signedData) else { throw .invalidTag }
         let wrapped = try Self.children(of: contentInfo[1], 0xA0)
         guard wrapped.count == 1 else { throw .invalidTag }
@@ -29,7 +29,8 @@ package struct CardSecurity: Sendable, Equatable {
         guard encapsulated.count == 2, encapsulated[0] == BERTLV(0x06, OID.securityObject) else { throw .invalidTag }
         let octets = try Self.children(of: encapsulated[1], 0xA0)
         guard octets.count == 1, octets[0].tag == 0x04 else { throw .invalidTag }
-        (content, self.bytes) = (octets[0].value, Array(bytes.dropLast(reader.remainder.count)))
+        content = octets[0].value
+        self.bytes = Array(bytes.prefix(count))
         securityInfos = try SecurityInfos(content)
     }
 

@@ -114,6 +114,13 @@ package struct BERReader: Sendable {
         return BERTLV(tag, Array(bytes[position..<position + length]))
     }
 
+    /// Reads a tag and a length; nil if there are none.
+    mutating func header() -> (tag: UInt32, length: Int, count: Int)? {
+        let start = position
+        guard let tag = try? readTag(), let length = try? readLength() else { return nil }
+        return (tag, length, position - start)
+    }
+
     private mutating func readByte() throws(Malformed) -> UInt8 {
         guard position < bytes.count else { throw .truncated }
         defer { position += 1 }
