@@ -30,4 +30,33 @@ package struct PEM: Sendable {
         else { return nil }
         return Base64.standard.decode(lines[(first + 1)..<last].joined())
     }
+
+    /// An object in a text of many.
+    package struct Object: Sendable, Equatable {
+        /// The word between the dashes, such as `CERTIFICATE`.
+        package let label: String
+        /// nil: what is between the dashes is not base64.
+        package let der: [UInt8]?
+    }
+
+    /// Returns every object in a text, whatever stands between them.
+    package static func objects(in text: [UInt8]) -> [Object] {
+        let begin = Array("-----BEGIN ".utf8)
+        let end = Array("-----END ".utf8)
+        var objects: [Object] = []
+        var open: (label: String, digits: [UInt8])?
+        for line in text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
+            let line = Array(line.drop { $0 == 0x20 || $0 == 0x09 })
+            if line.starts(with: begin), let dash = line[begin.count...].firstIndex(of: UInt8(ascii: "-")) {
+                open = (String(decoding: line[begin.count..<dash], as: UTF8.self), [])
+            } else if line.starts(with: end), let object = open {
+                let digits = String(decoding: object.digits, as: UTF8.self)
+                objects.append(Object(label: object.label, der: Base64.standard.decode(digits)))
+                open = nil
+            } else {
+                open?.digits += line.filter { $0 > 0x20 }
+            }
+        }
+        return objects
+    }
 }

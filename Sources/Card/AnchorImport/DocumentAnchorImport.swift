@@ -10,9 +10,9 @@ package struct DocumentAnchorImport: Sendable {
     package struct Question: Sendable, Equatable {
         /// The file in which it was found.
         package let place: String
-        /// The name of the authority or of the list's signer.
+        /// The name of the authority or of the list's signer, or what a file with many certificates is.
         package let name: String
-        /// SHA-256 of the certificate, to compare with what the publisher says.
+        /// SHA-256 of the certificate, or of the file with many, to compare with what the publisher says.
         package let fingerprint: [UInt8]
         /// Two letters each, sorted.
         package let countries: [String]
@@ -20,7 +20,7 @@ package struct DocumentAnchorImport: Sendable {
         package let authorities: Int
         /// The first day of the newest authority, `yyyy-MM-dd`.
         package let newest: String
-        fileprivate let file: DocumentAnchorFile
+        fileprivate let files: [DocumentAnchorFile]
     }
 
     /// The authorities that are trusted after the import.
@@ -33,25 +33,31 @@ package struct DocumentAnchorImport: Sendable {
     package private(set) var complaints: [String] = []
     /// Entries and certificates that cannot be read. Official lists have some.
     package private(set) var malformed = 0
-    private var waiting: [(place: String, file: DocumentAnchorFile, content: [UInt8])] = []
+    private var waiting: [DocumentAnchors.Entry] = []
+    /// SHA-256 of the files with many certificates, by their place.
+    private var collections: [String: [UInt8]] = [:]
     private let time: Int
 
     /// - Parameters:
     ///   - present: the authorities of the folder.
     ///   - time: seconds since 1970.
     package init(present: DocumentAnchors, at time: Int) {
-        (anchors, self.time) = (present, time)
+        anchors = present
+        self.time = time
     }
 
     /// Adds a file that the administrator has named.
     package mutating func add(_ place: String, _ content: [UInt8]) {
         do throws(Malformed) {
-            switch try DocumentAnchorFile(content) {
-            case .directory(let entries, let malformed):
-                waiting += entries.map { (place, $0, []) }
-                self.malformed += malformed
-            case let file: waiting.append((place, file, content))
+            let file = try DocumentAnchorFile(content)
+            if case .collection(let collection) = file {
+                malformed += collection.malformed
+                if let fault = collection.firstFault {
+                    complain(place, "\(collection.malformed) cannot be read; the first one: \(fault)")
+                }
+                if collection.isChosen { collections[place] = try? DigestAlgorithm.sha256.hash(content) }
             }
+            waiting += DocumentAnchors.Entry.all(of: place, file, content)
         } catch {
             complain(place, error.text)
         }
@@ -61,98 +67,99 @@ package struct DocumentAnchorImport: Sendable {
 
     /// Takes what trusted authorities have signed, in any order, and makes the questions about the rest.
     package mutating func decide() {
-        var count = -1
-        // Each round may bring the authority of another list.
-        while count != waiting.count {
-            count = waiting.count
-            for entry in waiting.splitting() where !add(entry.file, entry.content) { waiting.append(entry) }
-        }
-        questions = waiting.compactMap { question($0.place, $0.file) }
+        var taken: [DocumentAnchors.Entry] = []
+        anchors.take(&waiting, at: time, checksSigners: true) { taken.append($0) }
+        for entry in taken { keep(entry) }
+        questions = makeQuestions()
     }
 
     /// Trusts what the questions are about, and takes what it has signed.
     package mutating func accept(_ chosen: [Question]) {
-        for question in chosen {
-            switch question.file {
-            case .certificate(let certificate): _ = try? anchors.trust(certificate)
-            case .masterList(let list):
-                _ = try? anchors.add(list, at: time, fingerprint: list.proof.signer.fingerprint)
-                keep(list)
-                waiting.removeAll { $0.file == question.file }
-            case .revocationList, .defectList, .directory: continue
+        for file in chosen.flatMap(\.files) { accept(file) }
+        decide()
+    }
+
+    /// Trusts what has this SHA-256: a signer, an authority, or a file with many.
+    package mutating func accept(fingerprint: [UInt8]) {
+        for question in questions {
+            if question.fingerprint == fingerprint {
+                for file in question.files { accept(file) }
+            } else {
+                for case .certificate(let certificate) in question.files where certificate.fingerprint == fingerprint {
+                    accept(.certificate(certificate))
+                }
             }
         }
         decide()
     }
 
+    private mutating func accept(_ file: DocumentAnchorFile) {
+        do throws(Malformed) {
+            switch file {
+            case .certificate(let certificate): try anchors.trust(certificate)
+            case .masterList(let list):
+                _ = try anchors.add(list, at: time, fingerprint: list.proof.signer.fingerprint)
+                keep(list)
+                waiting.removeAll { $0.file == file }
+            case .revocationList, .defectList, .collection: return
+            }
+        } catch {
+            if let place = waiting.first(where: { $0.file == file })?.place { complain(place, error.text) }
+            waiting.removeAll { $0.file == file }
+        }
+    }
+
     /// Explains what is left at the end.
     package mutating func finish() {
-        for (place, file, _) in waiting.splitting() {
-            switch file {
+        for entry in waiting {
+            let reason = entry.fault?.text ?? DocumentAnchors.notTrusted.text
+            switch entry.file {
             case .certificate(let certificate) where certificate.signsCertificates:
-                complain(place, "\(certificate.subject.text) is not trusted")
+                complain(entry.place, "\(certificate.subject.text) is not trusted")
+            case .certificate(let certificate) where certificate.isAuthority || certificate.isSelfIssued:
+                complain(entry.place, "\(certificate.subject.text): \(reason)")
             case .certificate(let certificate):
-                complain(place, "\(certificate.subject.text) is of no trusted authority")
-            case .masterList(let list): complain(place, "the signer \(list.proof.signer.subject.text) is not trusted")
+                complain(entry.place, "\(certificate.subject.text) is of no trusted authority")
+            case .masterList(let list):
+                complain(entry.place, "the signer \(list.proof.signer.subject.text) is not trusted: \(reason)")
             case .revocationList(let list):
-                complain(place, "no trusted authority has signed the list of \(list.issuer.text)")
-            case .defectList, .directory: complain(place, "no trusted authority has signed it")
+                complain(entry.place, "the list of \(list.issuer.text): \(reason)")
+            case .defectList, .collection: complain(entry.place, reason)
             }
         }
+        waiting = []
         questions = []
     }
 
     // MARK: Files
 
-    /// Takes a file that is trusted; false for another one.
-    private mutating func add(_ file: DocumentAnchorFile, _ content: [UInt8]) -> Bool {
-        do throws(Malformed) {
-            switch file {
-            case .certificate(let certificate): return try add(certificate)
-            case .masterList(let list):
-                _ = try anchors.add(list, at: time)
-                keep(list)
-            case .revocationList(let list):
-                try anchors.add(list)
-                keep(list.bytes, list.issuer.country, "crl")
-            case .defectList(let list):
-                try anchors.addDefects(list, at: time)
-                keep(content, nil, "defects")
-            case .directory: return false
-            }
-            return true
-        } catch {
-            return false
+    /// Keeps what was taken.
+    private mutating func keep(_ entry: DocumentAnchors.Entry) {
+        switch entry.file {
+        case .certificate(let certificate): keep(certificate)
+        case .masterList(let list): keep(list)
+        case .revocationList(let list): keep(list.bytes, list.issuer.country, "crl")
+        case .defectList: keep(entry.content, nil, "defects")
+        case .collection: break
         }
     }
 
-    private mutating func add(_ certificate: DocumentCertificate) throws(Malformed) -> Bool {
-        if anchors.role(of: certificate) == .authority {
-            keep(certificate.bytes, certificate.subject.country, "cer")
-            return true
-        }
-        guard anchors.issuer(of: certificate) != nil else { return false }
-        if certificate.signsCertificates {
-            guard !certificate.isSelfIssued else { return false }
-            try anchors.addLink(certificate)
-            keep(certificate.bytes, certificate.subject.country, "link.cer")
-            return true
-        }
+    private mutating func keep(_ certificate: DocumentCertificate) {
+        let suffix: String
+        switch anchors.role(of: certificate) {
+        case .authority: suffix = "cer"
+        case .link: suffix = "link.cer"
         // Signers are only needed for documents without certificates.
-        anchors.addSigner(certificate)
-        keep(certificate.bytes, certificate.subject.country, "signer.cer")
-        return true
+        case nil: suffix = "signer.cer"
+        }
+        keep(certificate.bytes, certificate.subject.country, suffix)
     }
 
     /// Keeps the certificates of a list that was added.
     private mutating func keep(_ list: MasterList) {
         malformed += list.malformed
         for certificate in list.certificates {
-            switch anchors.role(of: certificate) {
-            case .authority: keep(certificate.bytes, certificate.subject.country, "cer")
-            case .link: keep(certificate.bytes, certificate.subject.country, "link.cer")
-            case nil: malformed += 1
-            }
+            if anchors.role(of: certificate) == nil { malformed += 1 } else { keep(certificate) }
         }
     }
 
@@ -163,34 +170,47 @@ package struct DocumentAnchorImport: Sendable {
         files["\(letters ? country ?? "" : "XX")-\(digits).\(suffix)"] = content
     }
 
-    private func question(_ place: String, _ file: DocumentAnchorFile) -> Question? {
-        let signer: DocumentCertificate
-        let brought: [DocumentCertificate]
-        switch file {
-        case .certificate(let certificate) where certificate.signsCertificates && certificate.isSelfIssued:
-            (signer, brought) = (certificate, [certificate])
-        case .masterList(let list):
-            (signer, brought) = (
-                list.proof.signer, list.certificates.filter { $0.signsCertificates && $0.isSelfIssued }
-            )
-        case .certificate, .revocationList, .defectList, .directory: return nil
+    private func makeQuestions() -> [Question] {
+        var questions: [Question] = []
+        var bundles: [String: [DocumentCertificate]] = [:]
+        for entry in waiting {
+            switch entry.file {
+            case .certificate(let own) where own.signsCertificates && own.isSelfIssued:
+                if entry.isChosen, collections[entry.place] != nil {
+                    bundles[entry.place, default: []].append(own)
+                } else {
+                    questions.append(question(entry.place, own.subject.text, own.fingerprint, [own], entry.file))
+                }
+            case .masterList(let list):
+                let signer = list.proof.signer
+                let own = list.certificates.filter { $0.signsCertificates && $0.isSelfIssued && !$0.namesAnotherKey }
+                questions.append(question(entry.place, signer.subject.text, signer.fingerprint, own, entry.file))
+            case .certificate, .revocationList, .defectList, .collection: continue
+            }
         }
-        return Question(
+        for (place, certificates) in bundles.sorted(by: { $0.key < $1.key }) {
+            let fingerprint = collections[place] ?? []
+            let name = certificates.count == 1 ? "1 certificate" : "\(certificates.count) certificates"
+            questions.append(question(place, name, fingerprint, certificates))
+        }
+        return questions
+    }
+
+    private func question(
+        _ place: String,
+        _ name: String,
+        _ fingerprint: [UInt8],
+        _ brought: [DocumentCertificate],
+        _ file: DocumentAnchorFile? = nil
+    ) -> Question {
+        Question(
             place: place,
-            name: signer.subject.text,
-            fingerprint: signer.fingerprint,
+            name: name,
+            fingerprint: fingerprint,
             countries: Set(brought.compactMap(\.subject.country)).sorted(),
             authorities: brought.count,
             newest: brought.map(\.validity.lowerBound).max().map(DocumentTime.text) ?? "",
-            file: file
+            files: file.map { [$0] } ?? brought.map { .certificate($0) }
         )
-    }
-}
-
-extension Array {
-    /// Takes all elements out.
-    fileprivate mutating func splitting() -> [Element] {
-        defer { self = [] }
-        return self
     }
 }

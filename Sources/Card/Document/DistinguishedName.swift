@@ -26,6 +26,11 @@ package struct DistinguishedName: Sendable, Hashable {
     package static func == (left: DistinguishedName, right: DistinguishedName) -> Bool { left.parts == right.parts }
     package func hash(into hasher: inout Hasher) { hasher.combine(parts) }
 
+    /// Whether a name has the same parts, in any order. Some signers write them the other way round.
+    func hasParts(of other: DistinguishedName) -> Bool {
+        parts.count == other.parts.count && Set(parts) == Set(other.parts)
+    }
+
     /// The maximum number of attributes.
     private static let maximumCount = 32
 
@@ -64,7 +69,7 @@ package struct DistinguishedName: Sendable, Hashable {
     }
 
     private static func fold(_ text: String) -> [UInt8] {
-        Array(text.lowercased().split(separator: " ").joined(separator: " ").utf8)
+        Array(text.lowercased().utf8.split(separator: 0x20).joined(separator: [0x20]))
     }
 
     private static let countryName: [UInt8] = [0x55, 0x04, 0x06]

@@ -14,7 +14,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     package let bytes: [UInt8]
     /// The part that is signed.
     let signedPart: [UInt8]
-    /// Big-endian, as encoded.
+    /// Big-endian, without leading zeros.
     package let serial: [UInt8]
     package let issuer: DistinguishedName
     package let subject: DistinguishedName
@@ -26,13 +26,17 @@ package struct DocumentCertificate: Sendable, Hashable {
     let signature: [UInt8]
     package private(set) var authorityKeyID: [UInt8]?
     package private(set) var subjectKeyID: [UInt8]?
-    /// Whether the holder is an authority: basic constraints.
-    package private(set) var isAuthority = false
+    /// What the basic constraints say; nil if the extension is missing.
+    private var constraint: Bool?
+    /// How many authorities that are no links may follow; nil for any number. RFC 5280 4.2.1.9.
+    private(set) var pathLength: Int?
+    /// Whether the holder has had another name before. ICAO 9303-12 7.1.1.
+    private(set) var hasChangedName = false
     /// The first two bytes of the key usage; nil if the extension is missing.
     package private(set) var keyUsage: UInt16?
     package private(set) var extendedKeyUsages: [[UInt8]] = []
-    /// The types of documents that the holder signs; empty if the extension is missing. ICAO 9303-12 7.1.1.7.
-    package private(set) var documentTypes: [String] = []
+    /// The types of documents that the holder signs; nil if the extension is missing. ICAO 9303-12 7.1.1.7.
+    package private(set) var documentTypes: [String]?
     /// Whether there is a rule of the issuer that nobody here knows: such a certificate has no rights. RFC 5280 4.2.
     package private(set) var hasUnknownRule = false
 
@@ -46,7 +50,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     /// - Throws: `Malformed`.
     package init(_ bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw .invalidLength }
-        let outer = try RawObject(bytes)
+        let outer = try RawObject(definite: bytes)
         let parts = try outer.children()
         guard outer.tag == 0x30, parts.count == 3, parts[0].tag == 0x30, parts[1].tag == 0x30, parts[2].tag == 0x03,
             parts[2].value.first == 0
@@ -60,7 +64,7 @@ package struct DocumentCertificate: Sendable, Hashable {
         else { throw .invalidTag }
         self.bytes = bytes
         signedPart = Array(parts[0].raw)
-        serial = body[0].value
+        serial = body[0].magnitude
         issuer = try DistinguishedName(body[2].object)
         let times = try body[3].children()
         guard times.count == 2, let from = DocumentTime.seconds(times[0].object),
@@ -102,7 +106,12 @@ package struct DocumentCertificate: Sendable, Hashable {
         case Self.subjectKey:
             subjectKeyID = try BERTLV(content).value
         case Self.basicConstraints:
-            isAuthority = try BERTLV(content).children.first.map { $0.tag == 0x01 && $0.value != [0] } ?? false
+            let fields = try BERTLV(content).children
+            constraint = fields.first.map { $0.tag == 0x01 && $0.value != [0] } ?? false
+            if let limit = fields.first(where: { $0.tag == 0x02 }) {
+                guard (1...2).contains(limit.value.count), limit.value[0] < 0x80 else { throw .invalidTag }
+                pathLength = limit.value.reduce(0) { $0 << 8 | Int($1) }
+            }
         case Self.keyUsageID:
             let bits = try BERTLV(content)
             guard bits.tag == 0x03, bits.value.count >= 2 else { throw .invalidTag }
@@ -113,8 +122,11 @@ package struct DocumentCertificate: Sendable, Hashable {
             let fields = try BERTLV(content).children
             guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }
             documentTypes = try fields[1].children.prefix(64).map { DocumentField.decode($0.value) }
-        case Self.privateKeyUsagePeriod:
-            // About the time of signing, which the validity of documents does not depend on. ICAO 9303-12 7.1.
+        case Self.nameChange:
+            hasChangedName = true
+        case Self.privateKeyUsagePeriod, Self.subjectNames, Self.issuerNames, Self.policies, Self.listPlaces:
+            // They take no right away: the time of signing, other names, policies of which any will do, and where lists
+            // are published. ICAO 9303-12 7.1.
             break
         default:
             return false
@@ -127,14 +139,25 @@ package struct DocumentCertificate: Sendable, Hashable {
         get throws(PublicKeyInfo.Fault) { try PublicKeyInfo(publicKeyInfo) }
     }
 
-    /// Whether subject and issuer are the same holder.
+    /// Whether subject and issuer have the same name: the holder has certified its own key, or its next one.
     package var isSelfIssued: Bool { subject == issuer }
 
-    /// Whether the authority signs certificates: an authority, and keyCertSign if there is a key usage.
-    package var signsCertificates: Bool { isAuthority && !hasUnknownRule && keyUsage.map { $0 & 0x0400 != 0 } ?? true }
+    /// Whether the holder has signed the certificate with the certified key. A certificate that is only self-issued may
+    /// be a link, which the holder's old key has signed.
+    package var isSelfSigned: Bool { isSelfIssued && check(signedBy: self) == .right }
 
-    /// Whether the holder signs data: digitalSignature if there is a key usage.
-    package var signsData: Bool { !isAuthority && !hasUnknownRule && keyUsage.map { $0 & 0x8000 != 0 } ?? true }
+    /// Whether the key that has signed the certificate is, as it says, not the certified one.
+    package var namesAnotherKey: Bool { authorityKeyID != nil && authorityKeyID != subjectKeyID }
+
+    /// Whether the holder is an authority: its basic constraints say so. Some published authorities have none: then the
+    /// key usage is that of an authority alone, or the certificate is self-issued and its key usage has nothing else.
+    package var isAuthority: Bool {
+        if let constraint { return constraint }
+        return keyUsage.map { $0 & 0x0400 != 0 && ($0 & 0x8000 == 0 || isSelfIssued) } ?? isSelfIssued
+    }
+
+    /// Whether the holder may sign certificates.
+    package var signsCertificates: Bool { SignedObject.certificate.rule.permits(self) }
 
     /// The result of checking a signature with another certificate's key.
     package enum Check: Sendable, Equatable {
@@ -146,7 +169,15 @@ package struct DocumentCertificate: Sendable, Hashable {
 
     /// Checks the signature with the key of `issuer`, and nothing else.
     package func check(signedBy issuer: DocumentCertificate) -> Check {
-        issuer.check(signature, of: signedPart, algorithm: signatureAlgorithm)
+        issuer.check(signature, ofObject: signedPart, algorithm: signatureAlgorithm)
+    }
+
+    /// Checks the signature of an object as it was found, and of its form in DER, which is what was signed.
+    func check(_ signature: [UInt8], ofObject object: [UInt8], algorithm: BERTLV) -> Check {
+        let found = check(signature, of: object, algorithm: algorithm)
+        guard found == .wrong else { return found }
+        let shortest = DefiniteLengths.shortest(object)
+        return shortest == object ? found : check(signature, of: shortest, algorithm: algorithm)
     }
 
     /// Checks a signature with the key of this certificate.
@@ -156,9 +187,14 @@ package struct DocumentCertificate: Sendable, Hashable {
         algorithm: BERTLV,
         digest: DigestAlgorithm? = nil
     ) -> Check {
-        guard let algorithm = SignatureAlgorithm(algorithm, digest: digest), let key = try? publicKey,
-            let isRight = try? algorithm.verify(signature, of: message, with: key)
-        else { return .unsupported }
+        guard let algorithm = SignatureAlgorithm(algorithm, digest: digest) else { return .unsupported }
+        let key: PublicKeyInfo
+        do throws(PublicKeyInfo.Fault) {
+            key = try publicKey
+        } catch {
+            return error == .unsupported ? .unsupported : .wrong
+        }
+        guard let isRight = try? algorithm.verify(signature, of: message, with: key) else { return .unsupported }
         return isRight ? .right : .wrong
     }
 
@@ -172,9 +208,12 @@ package struct DocumentCertificate: Sendable, Hashable {
     private static let keyUsageID = certificateExtension + [15]
     private static let extendedKeyUsage = certificateExtension + [37]
     private static let privateKeyUsagePeriod = certificateExtension + [16]
+    private static let subjectNames = certificateExtension + [17]
+    private static let issuerNames = certificateExtension + [18]
+    private static let policies = certificateExtension + [32]
+    private static let listPlaces = certificateExtension + [31]
+    private static let nameChange = OID.icaoSecurity + [6, 1]
     private static let documentTypeList = OID.icaoSecurity + [6, 2]
-    /// The use of signers of master lists. ICAO 9303-12 7.1.3.
-    package static let masterListSigner = OID.icaoSecurity + [3]
 }
 
 /// Times of certificates. RFC 5280 4.1.2.5.

@@ -16,6 +16,8 @@ package struct HashCheck: Sendable, Equatable {
         /// A file that was read has no hash in EF.SOD.
         case notSigned
         case malformed
+        /// The hash algorithm or the version of EF.SOD is not supported. The check is not done.
+        case unsupported
     }
 
     package var result = CheckResult.notDone
@@ -34,7 +36,10 @@ package struct SignatureCheck: Sendable, Equatable {
         case wrongSignature
         case wrongDigest
         case malformed
+        /// The algorithm or the key is not supported. The check is not done.
         case unsupported
+        /// EF.SOD has no certificate of its signer, and it was not imported. The check is not done.
+        case noSigner
     }
 
     package var result = CheckResult.notDone
@@ -50,13 +55,35 @@ package struct AuthorityCheck: Sendable, Equatable {
         case signerExpired
         case signerNotYetValid
         case authorityExpired
+        case authorityNotYetValid
         case revoked
         case notASigner
         case wrongCountry
+        case wrongDocumentType
+        /// The algorithm or the key is not supported. The check is not done.
         case unsupported
         case defect
         /// The configuration wants a current revocation list, and there is none. The check is not done.
         case noRevocationList
+
+        /// For people who import a list.
+        package var text: String {
+            switch self {
+            case .unknownAuthority: "no trusted authority has signed it"
+            case .wrongCertificateSignature: "the certificate of its signer has a wrong signature"
+            case .signerExpired: "the certificate of its signer has expired"
+            case .signerNotYetValid: "the certificate of its signer is not valid yet"
+            case .authorityExpired: "the authority of its signer has expired"
+            case .authorityNotYetValid: "the authority of its signer is not valid yet"
+            case .revoked: "its signer is revoked"
+            case .notASigner: "its signer may not sign it"
+            case .wrongCountry: "its signer is of another country"
+            case .wrongDocumentType: "its signer is for other documents"
+            case .unsupported: "the algorithm of its signer is not supported"
+            case .defect: "its signer has defects"
+            case .noRevocationList: "no current revocation list says that its signer is good"
+            }
+        }
     }
 
     package var result = CheckResult.notDone
@@ -69,8 +96,11 @@ package struct AuthorityCheck: Sendable, Equatable {
     package var revocation = DocumentAnchors.Revocation.unknown
     /// The object identifiers of the signer's defects, as contents.
     package var defects: [[UInt8]] = []
-    /// Whether the signer's list of document types lacks that of the zone. Many signers lack it, so it is no fault.
+    /// Whether the signer of a card lists passports only. Some states have one signer for both, so it is no fault.
     package var lacksDocumentType = false
+    /// Whether a name or key identifier on the way differs from the one that it means. The keys have proven who has
+    /// signed.
+    package var isLabelWrong = false
 }
 
 /// Whether the chip is the one that the document was made with.
@@ -128,11 +158,15 @@ package struct ContentCheck: Sendable, Equatable {
         case comDiffers
         /// The format of a picture is not known. This is no fault.
         case imageUnknown
+        /// EF.SOD or a certificate names its signer in another way than the signer's certificate. This is no fault.
+        case labelDiffers
+        /// A check needs an algorithm, a key or a version that is not supported, and is not done. This is no fault.
+        case unsupported
 
         var isFault: Bool {
             switch self {
             case .checkDigit, .expired, .mrzDiffers, .accessDiffers, .malformed: true
-            case .comDiffers, .imageUnknown: false
+            case .comDiffers, .imageUnknown, .labelDiffers, .unsupported: false
             }
         }
     }
@@ -153,6 +187,15 @@ package struct DocumentChecks: Sendable, Equatable {
     package var authority = AuthorityCheck()
     package var chip = ChipCheck()
     package var document = ContentCheck()
+
+    /// Adds the findings that follow from the checks.
+    mutating func addFindings() {
+        if authority.isLabelWrong { document.findings.append(.labelDiffers) }
+        let isUnsupported =
+            hashes.reason == .unsupported || signature.reason == .unsupported || authority.reason == .unsupported
+            || chip.runs.contains { $0.reason == .unsupported }
+        if isUnsupported { document.findings.append(.unsupported) }
+    }
 
     package enum Verdict: String, Sendable {
         /// Every check has passed.

@@ -46,7 +46,9 @@ package struct DocumentReading: Sendable {
     package private(set) var zone: MachineReadableZone?
     package private(set) var access: DocumentAccess?
     private var object: SecurityObject?
-    private var signer: SignedData.Proof.Claim?
+    private var signer: SignedData.Claim?
+    /// The signer of EF.CardSecurity, if PACE has proven the chip with its key.
+    private var cardSigner: SignedData.Claim?
     private let readsCommonData: Bool
 
     /// - Parameters:
@@ -77,6 +79,7 @@ package struct DocumentReading: Sendable {
         progress(.opening)
         checks = DocumentChecks()
         groups = [:]
+        cardSigner = nil
         try await chip.open()
         access = await chip.access
         try await readSecurityObject(source, anchors)
@@ -94,8 +97,16 @@ package struct DocumentReading: Sendable {
         checkHashes()
         // A wrong signature says nothing about the certificate that the file names.
         if let signer {
-            checks.authority = PassiveAuthentication.check(signer, zone: zone, anchors: anchors, at: time)
+            checks.authority = anchors.judge(
+                signer,
+                as: .securityObject,
+                countries: PassiveAuthentication.countries(of: zone),
+                type: zone?.code,
+                at: time
+            )
         }
+        judgeCardSigner(anchors, at: time)
+        checks.addFindings()
     }
 
     /// Overwrites the files, which have data of the holder. Call it at the end of a reading.
@@ -126,8 +137,11 @@ package struct DocumentReading: Sendable {
         // This is another document, so nothing of the old one is used.
         if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
         files[.sod] = file
-        let (signature, object, signer) = PassiveAuthentication.check(file, anchors: anchors)
-        (checks.signature, self.object, self.signer) = (signature, object, signer)
+        let result = PassiveAuthentication.check(file, anchors: anchors)
+        checks.signature = result.check
+        checks.hashes.reason = result.hashReason
+        object = result.object
+        signer = result.signer
         checks.chip.isOfferKnown = object != nil
     }
 
@@ -194,30 +208,50 @@ package struct DocumentReading: Sendable {
     ) async throws(DocumentError) {
         guard let parameters = access?.parameters, parameters.mapping == .chipAuthentication else { return }
         let (proof, file) = (await chip.mappingProof, await chip.cardSecurity)
-        checks.chip.runs.append(check(proof, file, parameters, anchors, at: time))
+        let run = check(proof, file, parameters, anchors)
+        checks.chip.runs.append(run)
+        judgeCardSigner(anchors, at: time)
     }
 
-    private func check(
+    /// Judges the signer of EF.CardSecurity, who must be of the country of EF.SOD's signer, and sign such documents. What
+    /// type the document has is known when DG1 was read.
+    private mutating func judgeCardSigner(_ anchors: DocumentAnchors, at time: Int) {
+        guard let cardSigner, let index = checks.chip.runs.firstIndex(where: { $0.method == .mapping }) else { return }
+        let trust = anchors.judge(
+            cardSigner,
+            as: .cardSecurity,
+            countries: signer?.certificate.subject.country.map { [$0] },
+            type: zone?.code,
+            at: time
+        )
+        guard trust.result != .passed else { return }
+        let reason: ChipCheck.Reason = trust.reason == .unsupported ? .unsupported : .unknownAuthority
+        checks.chip.runs[index] = .init(.mapping, trust.result, reason)
+    }
+
+    private mutating func check(
         _ proof: PACE.MappingProof?,
         _ file: [UInt8]?,
         _ parameters: PACEParameters,
-        _ anchors: DocumentAnchors,
-        at time: Int
+        _ anchors: DocumentAnchors
     ) -> ChipCheck.Run {
         guard let proof else { return .init(.mapping, .failed, .malformed) }
         guard let file else { return .init(.mapping, .failed, .refused) }
         let (signed, verified): (SignedData, SignedData.Proof)
         do throws(SignedData.Fault) {
             signed = try SignedData(file)
-            verified = try signed.verify(contentType: OID.securityObject)
+            verified = try signed.verify(.cardSecurity, others: anchors.signers)
         } catch {
             switch error {
-            case .malformed, .noSigner: return .init(.mapping, .failed, .malformed)
-            case .unsupported: return .init(.mapping, .failed, .unsupported)
+            case .malformed: return .init(.mapping, .failed, .malformed)
+            case .noSigner: return .init(.mapping, .notDone, .unknownAuthority)
+            case .unsupported: return .init(.mapping, .notDone, .unsupported)
             case .wrongDigest, .wrongSignature: return .init(.mapping, .failed, .wrongSignature)
             }
         }
-        guard let infos = try? SecurityInfos(signed.content) else { return .init(.mapping, .failed, .malformed) }
+        guard let content = DefiniteLengths.resolve(signed.content), let infos = try? SecurityInfos(content) else {
+            return .init(.mapping, .failed, .malformed)
+        }
         let keys = infos.chipAuthenticationKeys.compactMap { info -> ECPublicKey? in
             guard case .elliptic(let key)? = try? PublicKeyInfo(info.publicKey), key.curve == parameters.curve else {
                 return nil
@@ -228,11 +262,7 @@ package struct DocumentReading: Sendable {
         guard keys.contains(where: { (try? proof.proves($0)) == true }) else {
             return .init(.mapping, .failed, .wrongKey)
         }
-        guard anchors.count > 0 else { return .init(.mapping, .notDone) }
-        guard anchors.issuer(of: verified.signer) != nil, verified.signer.signsData,
-            let country = verified.signer.subject.country, country == signer?.certificate.subject.country,
-            anchors.revocation(of: verified.signer, at: time) != .revoked
-        else { return .init(.mapping, .failed, .unknownAuthority) }
+        cardSigner = verified.claim
         return .init(.mapping, .passed)
     }
 

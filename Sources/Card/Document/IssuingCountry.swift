@@ -10,11 +10,17 @@ package enum IssuingCountry {
         return []
     }
 
-    /// Codes that only documents have, and countries whose documents another one signs.
+    /// Codes that only documents have, countries whose documents another one signs, and organizations. An organization
+    /// without two letters names itself with its three letters; the codes for persons without a state sign nothing.
     private static let special: [String: Set<String>] = [
         "D": ["DE"], "GBD": ["GB"], "GBN": ["GB"], "GBO": ["GB"], "GBP": ["GB"], "GBS": ["GB"],
-        "HKG": ["CN", "HK"], "MAC": ["CN", "MO"], "RKS": ["KS", "XK"], "EUE": ["EU"], "UNO": ["UN"], "UNA": ["UN"],
-        "UNK": ["UN", "KS", "XK"], "ROM": ["RO"], "XOM": ["XO", "IT"], "XPO": ["XP"], "UTO": ["UT"],
+        "AIA": ["AI", "GB"], "BMU": ["BM", "GB"], "CYM": ["KY", "GB"], "FLK": ["FK", "GB"], "GIB": ["GI", "GB"],
+        "MSR": ["MS", "GB"], "SHN": ["SH", "GB"], "TCA": ["TC", "GB"], "VGB": ["VG", "GB"],
+        "HKG": ["CN", "HK"], "MAC": ["CN", "MO"], "RKS": ["KS", "XK"], "XKX": ["KS", "XK"], "EUE": ["EU"],
+        "UNO": ["UN"], "UNA": ["UN"], "UNK": ["UN", "KS", "XK"], "ROM": ["RO"], "XOM": ["XO", "IT"],
+        "XPO": ["XP", "XPO"], "IAO": ["IAO"], "XBA": ["XBA"], "XCC": ["XCC"], "XCE": ["XCE"], "XCO": ["XCO"],
+        "XDC": ["XDC"],
+        "XEC": ["XEC"], "XES": ["XES"], "XIM": ["XIM"], "XMP": ["XMP"], "UTO": ["UT"],
     ]
 
     private static let countries: [String: String] = {

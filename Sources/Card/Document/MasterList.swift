@@ -26,14 +26,14 @@ package struct MasterList: Sendable, Equatable {
         guard bytes.count <= Self.maximumLength, let signed = try? SignedData(bytes),
             signed.contentType == Self.contentType
         else { throw Self.unreadable }
-        guard let proof = try? signed.verify(contentType: Self.contentType) else {
+        guard let proof = try? signed.verify(.masterList) else {
             throw Malformed("the signature of the master list is wrong")
         }
-        guard proof.signer.extendedKeyUsages.contains(DocumentCertificate.masterListSigner) else {
+        guard SignedObject.masterList.rule.permits(proof.signer) else {
             throw Malformed("its signer's certificate is not for master lists")
         }
         self.proof = proof
-        guard let content = try? RawObject(signed.content), content.tag == 0x30,
+        guard let content = try? RawObject(definite: signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
             fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)
         else { throw Self.unreadable }
@@ -47,7 +47,8 @@ package struct MasterList: Sendable, Equatable {
             }
             if seen.insert(certificate).inserted { certificates.append(certificate) }
         }
-        (self.certificates, self.malformed) = (certificates, malformed)
+        self.certificates = certificates
+        self.malformed = malformed
     }
 }
 
@@ -58,6 +59,12 @@ package enum DirectoryExport {
         case masterList([UInt8])
         case certificate([UInt8])
         case revocationList([UInt8])
+
+        package var content: [UInt8] {
+            switch self {
+            case .masterList(let content), .certificate(let content), .revocationList(let content): content
+            }
+        }
     }
 
     /// The maximum number of values, and the maximum length of one in bytes.
@@ -68,7 +75,7 @@ package enum DirectoryExport {
     /// that is not base64, and for one that is too long.
     package static func values(of text: [UInt8]) -> [Value]? {
         var values: [Value] = []
-        var current: (name: String, digits: [UInt8])?
+        var current: (make: @Sendable ([UInt8]) -> Value, digits: [UInt8])?
         var hasEntry = false
 
         func finish() -> Bool {
@@ -77,11 +84,7 @@ package enum DirectoryExport {
             guard values.count < maximumCount,
                 let bytes = Base64.standard.decode(String(decoding: value.digits, as: UTF8.self))
             else { return false }
-            switch value.name {
-            case "pkdmasterlistcontent": values.append(.masterList(bytes))
-            case "usercertificate;binary": values.append(.certificate(bytes))
-            default: values.append(.revocationList(bytes))
-            }
+            values.append(value.make(bytes))
             return true
         }
 
@@ -97,18 +100,22 @@ package enum DirectoryExport {
             }
             guard finish() else { return nil }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
+            // What follows a semicolon tells how the value is carried.
+            let name = String(decoding: line[..<colon].prefix { $0 != 0x3B }, as: UTF8.self).lowercased()
             if name == "dn" { hasEntry = true }
-            guard names.contains(name), line[line.index(after: colon)...].first == UInt8(ascii: ":") else { continue }
+            guard let make = kinds[name], line[line.index(after: colon)...].first == UInt8(ascii: ":") else { continue }
             let digits = line[line.index(colon, offsetBy: 2)...].drop { $0 == 0x20 }
             guard digits.count <= maximumLength else { return nil }
-            current = (name, Array(digits))
+            current = (make, Array(digits))
         }
         guard finish(), hasEntry else { return nil }
         return values
     }
 
-    private static let names: Set<String> = [
-        "pkdmasterlistcontent", "usercertificate;binary", "certificaterevocationlist;binary",
+    /// The attributes, in lower case; `cscamasterlistdata` is that of older exports.
+    private static let kinds: [String: @Sendable ([UInt8]) -> Value] = [
+        "pkdmasterlistcontent": { .masterList($0) }, "cscamasterlistdata": { .masterList($0) },
+        "usercertificate": { .certificate($0) }, "cacertificate": { .certificate($0) },
+        "certificaterevocationlist": { .revocationList($0) }, "authorityrevocationlist": { .revocationList($0) },
     ]
 }

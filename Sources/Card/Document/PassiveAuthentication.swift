@@ -2,109 +2,69 @@
 import ChipAccess
 import Crypto
 
-/// Passive authentication: the signature of EF.SOD, its signer, and the signer's authority. ICAO 9303-11 5.1,
-/// 9303-12 7.
+/// Passive authentication: what EF.SOD has signed, and by whom. ICAO 9303-11 5.1. `DocumentAnchors.judge` says whether
+/// that signer is trusted.
 enum PassiveAuthentication {
-    /// Verifies the signature of EF.SOD. Returns the hashes also of an object whose signature is wrong.
-    static func check(
-        _ file: [UInt8],
-        anchors: DocumentAnchors
-    ) -> (check: SignatureCheck, object: SecurityObject?, signer: SignedData.Proof.Claim?) {
+    /// What EF.SOD says.
+    struct Result {
         var check = SignatureCheck()
+        /// The hashes, also of an object whose signature is wrong.
+        var object: SecurityObject?
+        /// Why there are no hashes, if the list can be read by others.
+        var hashReason: HashCheck.Reason?
+        var signer: SignedData.Claim?
+    }
+
+    /// Verifies the signature of EF.SOD.
+    static func check(_ file: [UInt8], anchors: DocumentAnchors) -> Result {
+        var result = Result()
         let signed: SignedData
         do throws(SignedData.Fault) {
             signed = try SecurityObject.signedData(file)
         } catch {
-            (check.result, check.reason) = (.failed, .malformed)
-            return (check, PartialSecurityObject.read(file), nil)
+            result.check.result = .failed
+            result.check.reason = .malformed
+            result.object = PartialSecurityObject.read(file)
+            return result
         }
-        var object: SecurityObject?
         var isMalformed = false
         do throws(SecurityObject.Fault) {
-            object = try SecurityObject(signed.content)
+            result.object = try SecurityObject(signed.content)
         } catch {
             // Hashes that cannot be computed are not done; a list that cannot be read is a fault.
             isMalformed = error == .malformed
+            if !isMalformed { result.hashReason = .unsupported }
         }
-        var signer: SignedData.Proof.Claim?
         do throws(SignedData.Fault) {
-            let proof = try signed.verify(contentType: SecurityObject.contentType, others: anchors.signers)
-            (check.result, check.algorithm) = (.passed, proof.algorithm.name)
-            signer = .init(certificate: proof.signer, signingTime: proof.signingTime)
+            let proof = try signed.verify(.securityObject, others: anchors.signers)
+            result.check.result = .passed
+            result.check.algorithm = proof.algorithm.name
+            result.signer = proof.claim
         } catch {
-            (check.result, check.reason) = (.failed, reason(error))
-            signer = signed.certificates.first.map { .init(certificate: $0, signingTime: nil) }
+            result.check.result = error == .unsupported || error == .noSigner ? .notDone : .failed
+            result.check.reason = reason(error)
+            result.signer = signed.certificates.first { !$0.isAuthority }.map { .init(certificate: $0) }
         }
-        if isMalformed, check.result == .passed { (check.result, check.reason) = (.failed, .malformed) }
-        return (check, object, signer)
+        if isMalformed, result.check.result == .passed {
+            result.check.result = .failed
+            result.check.reason = .malformed
+        }
+        return result
     }
 
     private static func reason(_ fault: SignedData.Fault) -> SignatureCheck.Reason {
         switch fault {
-        case .malformed, .noSigner: .malformed
+        case .malformed: .malformed
+        case .noSigner: .noSigner
         case .unsupported: .unsupported
         case .wrongDigest: .wrongDigest
         case .wrongSignature: .wrongSignature
         }
     }
 
-    /// Checks the signer at the time of the reading.
-    ///
-    /// - Parameters:
-    ///   - claim: the certificate that EF.SOD names, and when it has signed.
-    ///   - zone: of DG1, which names the issuing state; nil if DG1 cannot be read.
-    ///   - anchors: the trusted authorities.
-    ///   - time: seconds since 1970.
-    /// - Returns: not done without authorities or without a zone.
-    static func check(
-        _ claim: SignedData.Proof.Claim,
-        zone: MachineReadableZone?,
-        anchors: DocumentAnchors,
-        at time: Int
-    ) -> AuthorityCheck {
-        var check = AuthorityCheck()
-        let signer = claim.certificate
-        (check.signer, check.until) = (signer.subject.text, signer.validity.upperBound)
-        // Without authorities the signer cannot be checked.
-        guard anchors.count > 0 else { return check }
-        func fail(_ reason: AuthorityCheck.Reason) -> AuthorityCheck {
-            (check.result, check.reason) = (.failed, reason)
-            return check
-        }
-        let authority: DocumentCertificate
-        switch anchors.search(for: signer) {
-        case .found(let found): authority = found
-        case .unknown: return fail(.unknownAuthority)
-        case .wrongSignature: return fail(.wrongCertificateSignature)
-        case .unsupported: return fail(.unsupported)
-        }
-        check.authority = authority.subject.text
-        guard signer.signsData, signer.extendedKeyUsages.isEmpty else { return fail(.notASigner) }
-        guard let country = authority.subject.country, country == signer.subject.country else {
-            return fail(.wrongCountry)
-        }
-        guard let zone else { return check }
-        guard IssuingCountry.certificates(of: zone.issuer).contains(country) else { return fail(.wrongCountry) }
-        check.revocation = anchors.revocation(of: signer, at: time)
-        guard check.revocation != .revoked else { return fail(.revoked) }
-        check.defects = anchors.defects(of: signer)
-        guard check.defects.isEmpty else { return fail(.defect) }
-        // Both the time of signing and the time of reading must be within the signer's validity.
-        if let signed = claim.signingTime {
-            guard signed >= signer.validity.lowerBound else { return fail(.signerNotYetValid) }
-            guard signed <= signer.validity.upperBound else { return fail(.signerExpired) }
-        }
-        guard time >= signer.validity.lowerBound else { return fail(.signerNotYetValid) }
-        guard time <= signer.validity.upperBound else { return fail(.signerExpired) }
-        guard authority.validity.contains(time) else { return fail(.authorityExpired) }
-        let types = signer.documentTypes
-        check.lacksDocumentType = !types.isEmpty && !types.contains { zone.code == $0 || zone.code.prefix(1) == $0 }
-        guard check.revocation == .good || !anchors.requiresRevocationList else {
-            check.reason = .noRevocationList
-            return check
-        }
-        check.result = .passed
-        return check
+    /// The countries that may sign a document of this zone; nil if it cannot be read.
+    static func countries(of zone: MachineReadableZone?) -> Set<String>? {
+        zone.map { IssuingCountry.certificates(of: $0.issuer) }
     }
 }
 

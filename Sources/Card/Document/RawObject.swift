@@ -9,12 +9,21 @@ struct RawObject {
 
     var tag: UInt32 { object.tag }
     var value: [UInt8] { object.value }
+    /// The bytes of a number without leading zeros. Some programs write the numbers of certificates with too many, or
+    /// with none where the first bit asks for one.
+    var magnitude: [UInt8] { Array(object.value.drop { $0 == 0 }) }
 
     /// Reads exactly one object.
     init(_ bytes: [UInt8]) throws(Malformed) {
         let objects = try Self.sequence(bytes, limit: 1)
         guard let first = objects.first else { throw .truncated }
         self = first
+    }
+
+    /// Reads exactly one object, whose lengths may be indefinite.
+    init(definite bytes: [UInt8]) throws(Malformed) {
+        guard let resolved = DefiniteLengths.resolve(bytes) else { throw .invalidLength }
+        try self.init(resolved)
     }
 
     private init(_ object: BERTLV, raw: ArraySlice<UInt8>) { (self.object, self.raw) = (object, raw) }
@@ -34,61 +43,5 @@ struct RawObject {
             objects.append(RawObject(object, raw: bytes[start..<bytes.count - reader.remainder.count]))
         }
         return objects
-    }
-}
-
-/// Makes definite lengths of indefinite ones, and plain octet strings of those in parts. Old EF.SOD have both.
-/// X.690 8.1.3.6, 8.7.3.
-enum IndefiniteLengths {
-    private static let maximumDepth = 16
-
-    /// Returns the same bytes if they have no indefinite length; nil for bytes that are no objects.
-    static func resolve(_ bytes: [UInt8]) -> [UInt8]? {
-        if (try? BERTLV.sequence(bytes)) != nil, !bytes.starts(with: [0x30, 0x80]) { return bytes }
-        var position = 0
-        guard let object = next(bytes, &position, depth: 0), position == bytes.count else { return nil }
-        return object
-    }
-
-    /// Reads one object from `position` on, and returns it with definite lengths.
-    private static func next(_ bytes: [UInt8], _ position: inout Int, depth: Int) -> [UInt8]? {
-        guard depth < maximumDepth, position + 2 <= bytes.count else { return nil }
-        let tag = bytes[position]
-        guard tag & 0x1F != 0x1F else { return nil }
-        guard bytes[position + 1] == 0x80 else {
-            var reader = BERReader(bytes[position...])
-            guard let object = try? reader.next() else { return nil }
-            position = bytes.count - reader.remainder.count
-            guard tag & 0x20 != 0 else { return object.encoded }
-            return constructed(tag, object.value, depth: depth)
-        }
-        guard tag & 0x20 != 0 else { return nil }
-        position += 2
-        var content: [UInt8] = []
-        while true {
-            guard position + 2 <= bytes.count else { return nil }
-            if bytes[position] == 0, bytes[position + 1] == 0 { break }
-            guard let child = next(bytes, &position, depth: depth + 1) else { return nil }
-            content += child
-        }
-        position += 2
-        return joined(tag, content)
-    }
-
-    private static func constructed(_ tag: UInt8, _ value: [UInt8], depth: Int) -> [UInt8]? {
-        var position = 0
-        var content: [UInt8] = []
-        while position < value.count {
-            guard let child = next(value, &position, depth: depth + 1) else { return nil }
-            content += child
-        }
-        return joined(tag, content)
-    }
-
-    /// Encodes an object; the parts of an octet string (24) become one.
-    private static func joined(_ tag: UInt8, _ content: [UInt8]) -> [UInt8]? {
-        guard tag == 0x24 else { return BERTLV(UInt32(tag), content).encoded }
-        guard let parts = try? BERTLV.sequence(content), parts.allSatisfy({ $0.tag == 0x04 }) else { return nil }
-        return BERTLV(0x04, parts.flatMap(\.value)).encoded
     }
 }

@@ -24,7 +24,7 @@ package struct RevocationList: Sendable, Equatable {
     /// - Throws: `Malformed`.
     package init(_ bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw .invalidLength }
-        let outer = try RawObject(bytes)
+        let outer = try RawObject(definite: bytes)
         let parts = try outer.children()
         guard outer.tag == 0x30, parts.count == 3, parts[0].tag == 0x30, parts[1].tag == 0x30, parts[2].tag == 0x03,
             parts[2].value.first == 0
@@ -46,11 +46,16 @@ package struct RevocationList: Sendable, Equatable {
         var serials: Set<[UInt8]> = []
         if let list = rest.first, list.tag == 0x30 {
             for entry in try list.children(limit: Self.maximumEntries) {
-                guard entry.tag == 0x30, let serial = try entry.children(limit: 3).first, serial.tag == 0x02 else {
-                    throw .invalidTag
-                }
-                serials.insert(serial.value)
+                let fields = try entry.children(limit: 3)
+                guard entry.tag == 0x30, let serial = fields.first, serial.tag == 0x02 else { throw .invalidTag }
+                if fields.count == 3 { try Self.refuseCriticalRules(in: fields[2]) }
+                serials.insert(serial.magnitude)
             }
+            rest = rest.dropFirst()
+        }
+        if let wrapped = rest.first, wrapped.tag == 0xA0 {
+            guard let rules = try wrapped.children().first else { throw .invalidTag }
+            try Self.refuseCriticalRules(in: rules)
         }
         self.bytes = bytes
         self.serials = serials
@@ -59,17 +64,28 @@ package struct RevocationList: Sendable, Equatable {
         signature = Array(parts[2].value.dropFirst())
     }
 
+    /// A list with a rule that nobody here knows may be about other certificates, or only about some. RFC 5280 5.2.
+    private static func refuseCriticalRules(in extensions: RawObject) throws(Malformed) {
+        for entry in try extensions.children() {
+            let fields = try entry.children(limit: 3)
+            if fields.count == 3, fields[1].tag == 0x01, fields[1].value != [0] {
+                throw .criticalRule
+            }
+        }
+    }
+
+    /// Whether the list is the newest one: it is out, and its successor is not due.
+    func isCurrent(at time: Int) -> Bool { thisUpdate <= time && nextUpdate.map { time <= $0 } ?? false }
+
     /// The number of entries.
     package var count: Int { serials.count }
 
     package func contains(_ serial: [UInt8]) -> Bool { serials.contains(serial) }
 
-    /// Whether an authority of the same name has signed the list.
+    /// Whether an authority that may sign lists has signed this one.
     package func isSigned(by authority: DocumentCertificate) -> Bool {
-        // cRLSign, if there is a key usage.
-        guard authority.subject == issuer, authority.isAuthority, authority.keyUsage.map({ $0 & 0x0200 != 0 }) ?? true
-        else { return false }
-        return authority.check(signature, of: signedPart, algorithm: signatureAlgorithm) == .right
+        SignedObject.revocationList.rule.permits(authority)
+            && authority.check(signature, ofObject: signedPart, algorithm: signatureAlgorithm) == .right
     }
 }
 
@@ -91,7 +107,7 @@ package struct DefectList: Sendable, Equatable {
     /// Reads the signed content.
     /// - Throws: `Malformed`.
     package init(content: [UInt8]) throws(Malformed) {
-        let fields = try RawObject(content).children(limit: 8)
+        let fields = try RawObject(definite: content).children(limit: 8)
         guard let set = fields.last, fields.count >= 3, set.tag == 0x31 else { throw .invalidTag }
         entries = try set.children(limit: Self.maximumEntries).map { entry throws(Malformed) in
             let parts = try entry.children(limit: 3)
@@ -106,12 +122,18 @@ package struct DefectList: Sendable, Equatable {
                 }
                 return identifier.value
             }
-            return Entry(issuer: try DistinguishedName(signer[0].object), serial: signer[1].value, defects: defects)
+            return Entry(issuer: try DistinguishedName(signer[0].object), serial: signer[1].magnitude, defects: defects)
         }
     }
 
     /// The defects of a signer; empty if it has none.
     package func defects(of certificate: DocumentCertificate) -> [[UInt8]] {
-        entries.filter { $0.issuer == certificate.issuer && $0.serial == certificate.serial }.flatMap(\.defects)
+        entries.filter { $0.issuer.hasParts(of: certificate.issuer) && $0.serial == certificate.serial }.flatMap(
+            \.defects
+        )
     }
+}
+
+extension Malformed {
+    static let criticalRule = Malformed("it has a critical rule that badged does not know")
 }

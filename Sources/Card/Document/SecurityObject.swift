@@ -10,17 +10,24 @@ package struct SecurityObject: Sendable, Equatable {
     /// The hashes by the number of the data group.
     package let hashes: [Int: [UInt8]]
 
-    /// The content of the object identifier.
-    package static let contentType = OID.icaoSecurity + [1]
+    /// The contents of the object identifiers: that of ICAO 9303-10, and two of documents that are older, from Belgium,
+    /// France and the Netherlands, and still valid.
+    package static let contentTypes: [[UInt8]] = [
+        OID.icaoSecurity + [1], [0x2B, 0x1B, 0x01, 0x01, 0x01], [0x2A, 0x84, 0x10, 0x01, 0x87, 0x6E, 0x01, 0x14, 0x01],
+    ]
 
     package typealias Fault = PublicKeyInfo.Fault
 
     /// Reads an LDSSecurityObject.
     package init(_ bytes: [UInt8]) throws(Fault) {
-        guard let object = try? BERTLV(bytes), object.tag == 0x30, let fields = try? object.children,
-            (3...4).contains(fields.count), fields[0].tag == 0x02, fields[0].value == [0] || fields[0].value == [1],
-            fields[2].tag == 0x30, let list = try? fields[2].children, list.count <= 16
+        guard let resolved = DefiniteLengths.resolve(bytes), let object = try? BERTLV(resolved), object.tag == 0x30,
+            let fields = try? object.children, fields.count >= 3, fields[0].tag == 0x02, fields[0].value.count == 1
         else { throw .malformed }
+        // A version that comes later may have another list.
+        guard fields[0].value[0] <= 1 else { throw .unsupported }
+        guard fields.count <= 4, fields[2].tag == 0x30, let list = try? fields[2].children, list.count <= 16 else {
+            throw .malformed
+        }
         guard let digest = SignatureAlgorithm.digest(fields[1]) else { throw .unsupported }
         var hashes: [Int: [UInt8]] = [:]
         for entry in list {
@@ -29,7 +36,8 @@ package struct SecurityObject: Sendable, Equatable {
                 hashes.updateValue(pair[1].value, forKey: Int(pair[0].value[0])) == nil
             else { throw .malformed }
         }
-        (self.digest, self.hashes) = (digest, hashes)
+        self.digest = digest
+        self.hashes = hashes
     }
 
     /// Whether a file has the hash of its group; nil for a group that is not signed.

@@ -203,6 +203,8 @@ extension ContentCheck.Finding {
             case .malformed: "malformed"
             case .comDiffers: "comDiffers"
             case .imageUnknown: "imageUnknown"
+            case .labelDiffers: "labelDiffers"
+            case .unsupported: "unsupported"
             }
         object.member("finding", name)
         if case .checkDigit(let field) = self { object.member("field", field.rawValue) }

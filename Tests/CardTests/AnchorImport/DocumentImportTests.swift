@@ -59,7 +59,7 @@ import Text
             ("masterlist-wrong-signature.ml", "signature of the master list"),
             ("masterlist-wrong-digest.ml", "signature of the master list"),
             ("masterlist-wrong-signer.ml", "not for master lists"),
-            ("csca-2-wrong-signature.crl", "no trusted authority"),
+            ("csca-2-wrong-signature.crl", "its signature is wrong"),
             ("ds-unknown.cer", "of no trusted authority"), ("csca-unknown.cer", "is not trusted"),
         ]
     )

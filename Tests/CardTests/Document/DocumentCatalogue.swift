@@ -22,6 +22,7 @@ struct DocumentCatalogue: Sendable {
 
     let documents: [Entry]
     let pki: [String: [UInt8]]
+    let blobs: [String: [UInt8]]
 
     /// 2026-11-25, when the documents were made.
     static let time = 1_795_608_000
@@ -29,11 +30,13 @@ struct DocumentCatalogue: Sendable {
     static let shared = load("catalogue")
     /// More faults, with keys of their own.
     static let more = load("more")
+    /// Who has signed: each document with authorities of its own.
+    static let trust = load("trust")
 
     private static func load(_ name: String) -> DocumentCatalogue {
         let file = testsFolder.appending(path: "Vectors/documents/\(name).json")
         guard let data = try? Data(contentsOf: file), let json = try? JSON(data) else {
-            return DocumentCatalogue(documents: [], pki: [:])
+            return DocumentCatalogue(documents: [], pki: [:], blobs: [:])
         }
         var blobs: [String: [UInt8]] = [:]
         for member in json["blobs"]?.members ?? [] {
@@ -52,7 +55,7 @@ struct DocumentCatalogue: Sendable {
                 files: files($0["files"])
             )
         }
-        return DocumentCatalogue(documents: documents, pki: files(json["pki"]))
+        return DocumentCatalogue(documents: documents, pki: files(json["pki"]), blobs: blobs)
     }
 
     func document(_ name: String) throws -> Entry { try #require(documents.first { $0.name == name }) }

@@ -38,11 +38,15 @@ import VirtualDocument
 /// EF.SOD, EF.CardSecurity and other signed files.
 @Sendable func documentSignature(_ input: UnsafeRawBufferPointer) {
     let file = Array(input)
+    if let (object, count) = DefiniteLengths.first(of: file) {
+        require(count <= file.count && object.count <= file.count + 64, "an object longer than its bytes")
+        require(DefiniteLengths.shortest(object).count <= object.count, "a shortest form that is longer")
+    }
     if let signed = try? SecurityObject.signedData(file) {
-        _ = try? signed.verify(contentType: SecurityObject.contentType)
+        _ = try? signed.verify(.securityObject)
     }
     if let signed = try? SignedData(file) {
-        _ = try? signed.verify(contentType: OID.securityObject)
+        _ = try? signed.verify(.cardSecurity)
         _ = try? DefectList(content: signed.content)
     }
 }
@@ -54,7 +58,13 @@ import VirtualDocument
         _ = certificate.check(signedBy: certificate)
         var anchors = DocumentAnchors()
         try? anchors.trust(certificate)
-        _ = anchors.search(for: certificate)
+        let check = anchors.judge(
+            SignedData.Claim(certificate: certificate),
+            as: .securityObject,
+            countries: nil,
+            at: 1_795_608_000
+        )
+        require(check.result != .passed, "a signer of no country")
     }
     if let key = try? PublicKeyInfo(bytes), case .elliptic(let point) = key {
         require((try? ECPublicKey(point.uncompressed, on: point.curve)) == point, "a point that is not on its curve")
@@ -71,11 +81,7 @@ import VirtualDocument
     var anchors = DocumentAnchors()
     _ = anchors.addFiles([("file", Array(input))], at: 1_795_608_000)
     guard let values = DirectoryExport.values(of: Array(input)) else { return }
-    let total = values.reduce(0) { count, value in
-        switch value {
-        case .masterList(let bytes), .certificate(let bytes), .revocationList(let bytes): count + bytes.count
-        }
-    }
+    let total = values.reduce(0) { $0 + $1.content.count }
     require(total <= input.count, "values longer than the text")
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Text
+
+extension DocumentAnchors {
+    /// One thing of a file that may add something.
+    package struct Entry: Sendable {
+        /// The file in which it was found.
+        package let place: String
+        package let file: DocumentAnchorFile
+        /// The bytes of the file; empty for a part of one.
+        package let content: [UInt8]
+        /// Whether it stands alone, or in a collection that was chosen.
+        package let isChosen: Bool
+        /// Why it adds nothing.
+        package fileprivate(set) var fault: Malformed?
+
+        fileprivate enum Step { case authority, revocations, list, defects, signer }
+
+        fileprivate var step: Step {
+            switch file {
+            case .certificate(let certificate): certificate.signsCertificates ? .authority : .signer
+            case .revocationList: .revocations
+            case .masterList: .list
+            case .defectList, .collection: .defects
+            }
+        }
+
+        /// The parts of a collection, or the file itself.
+        package static func all(of place: String, _ file: DocumentAnchorFile, _ content: [UInt8]) -> [Entry] {
+            guard case .collection(let collection) = file else {
+                return [Entry(place: place, file: file, content: content, isChosen: true)]
+            }
+            return collection.files.map {
+                Entry(place: place, file: $0, content: [], isChosen: collection.isChosen)
+            }
+        }
+    }
+
+    /// Takes what trusted authorities have signed, and leaves the rest, each with its fault.
+    ///
+    /// The order of the entries does not count: links and revocation lists come before the lists whose signers they may
+    /// be about, and each list may bring the authority of another one.
+    ///
+    /// - Parameters:
+    ///   - entries: what may be taken; what is left afterwards was not.
+    ///   - time: seconds since 1970.
+    ///   - checksSigners: whether the certificates of document signers need an authority.
+    ///   - onTaken: is called for each entry that was taken.
+    package mutating func take(
+        _ entries: inout [Entry],
+        at time: Int,
+        checksSigners: Bool,
+        onTaken: (Entry) -> Void = { _ in }
+    ) {
+        repeat {
+            while take(.authority, &entries, time, checksSigners, onTaken) {}
+            _ = take(.revocations, &entries, time, checksSigners, onTaken)
+        } while take(.list, &entries, time, checksSigners, onTaken)
+        _ = take(.defects, &entries, time, checksSigners, onTaken)
+        _ = take(.signer, &entries, time, checksSigners, onTaken)
+    }
+
+    /// Tries the entries of one step; one list at a time. Returns whether one was taken.
+    private mutating func take(
+        _ step: Entry.Step,
+        _ entries: inout [Entry],
+        _ time: Int,
+        _ checksSigners: Bool,
+        _ onTaken: (Entry) -> Void
+    ) -> Bool {
+        var isTaken = false
+        var left: [Entry] = []
+        for var entry in entries {
+            guard entry.step == step, !isTaken || step != .list, !Task.isCancelled else {
+                left.append(entry)
+                continue
+            }
+            do throws(Malformed) {
+                try take(entry.file, time, checksSigners)
+                isTaken = true
+                onTaken(entry)
+            } catch {
+                entry.fault = error
+                left.append(entry)
+            }
+        }
+        entries = left
+        return isTaken
+    }
+
+    private mutating func take(_ file: DocumentAnchorFile, _ time: Int, _ checksSigners: Bool) throws(Malformed) {
+        switch file {
+        case .certificate(let certificate) where certificate.signsCertificates:
+            guard role(of: certificate) == nil else { return }
+            guard isTrusted(certificate, at: nil) else { throw Self.notTrusted }
+            try addLink(certificate)
+        case .certificate(let certificate):
+            // What its own holder has signed can only be meant as an authority.
+            guard !certificate.isAuthority, !certificate.isSelfIssued else { throw Self.notAnAuthority }
+            guard !checksSigners || isTrusted(certificate, at: nil) else { throw Self.notTrusted }
+            addSigner(certificate)
+        case .masterList(let list): _ = try add(list, at: time)
+        case .revocationList(let list): try add(list)
+        case .defectList(let list): try addDefects(list, at: time)
+        case .collection: throw Self.notTrusted
+        }
+    }
+
+    /// What the files of a folder gave.
+    package struct Summary: Sendable, Equatable {
+        /// The names of master lists, defect lists, collections and exports of a directory.
+        package var lists: [String] = []
+        /// Files that add nothing, and why, for the log.
+        package var warnings: [String] = []
+    }
+
+    /// Takes the files of a folder that only the administrator writes: its self-signed authorities are trusted; links,
+    /// revocation lists, master lists and defect lists count with the signature of one of them.
+    ///
+    /// - Parameters:
+    ///   - files: name and content of each file, in any order.
+    ///   - time: seconds since 1970.
+    /// - Returns: what was ignored. A cancelled task ends early.
+    package mutating func addFiles(_ files: [(name: String, content: [UInt8])], at time: Int) -> Summary {
+        var summary = Summary()
+        var entries: [Entry] = []
+        for (name, content) in files where !Task.isCancelled {
+            do throws(Malformed) {
+                let file = try DocumentAnchorFile(content)
+                if file.isList { summary.lists.append(name) }
+                if case .collection(let collection) = file, let fault = collection.firstFault {
+                    summary.warnings.append("\(name): \(collection.malformed) malformed entries: \(fault)")
+                }
+                entries += Entry.all(of: name, file, [])
+            } catch {
+                summary.warnings.append("\(name): \(error)")
+            }
+        }
+        entries.removeAll { entry in
+            guard entry.isChosen, !Task.isCancelled, case .certificate(let certificate) = entry.file,
+                certificate.signsCertificates, certificate.isSelfIssued
+            else { return false }
+            // Otherwise another key of the authority may have signed it.
+            return (try? trust(certificate)) != nil
+        }
+        take(&entries, at: time, checksSigners: false)
+        // A directory may have the authorities of all countries, which count only if somebody has chosen them.
+        for entry in entries where entry.isChosen || entry.step != .authority {
+            var fault = entry.fault ?? Self.notTrusted
+            if case .certificate(let certificate) = entry.file, certificate.signsCertificates, certificate.isSelfIssued,
+                !certificate.namesAnotherKey
+            {
+                fault = Self.wrongSignature
+            } else if case .certificate(let certificate) = entry.file {
+                // It leads to no anchor, and tells what is wrong with a signer that it has certified.
+                try? addLink(certificate)
+            }
+            summary.warnings.append("\(entry.place): \(fault)")
+        }
+        return summary
+    }
+}

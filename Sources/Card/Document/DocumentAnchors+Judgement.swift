@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Who has signed: the one judgement of every signature that a verdict rests on. `SignedObject.rule` says who may sign
+/// what. ICAO 9303-11 4.4.3.5, 5.1; 9303-12 7.1.1; RFC 5280 6.1.
+extension DocumentAnchors {
+    /// Judges the signer of something.
+    ///
+    /// A signer counts if a chain of authorities leads from a trusted one to it: each has signed the next, for its own
+    /// country, with a certificate for that use, is valid at the time, and has not revoked it. The signer itself is for
+    /// this use, is valid when it signs and now, and is neither revoked nor known to have defects.
+    ///
+    /// - Parameters:
+    ///   - claim: who has signed, and when. That the signature is right was checked before.
+    ///   - object: what was signed.
+    ///   - countries: the countries that may sign it; nil if it is not known.
+    ///   - type: the type of the document, as its zone has it; nil if it is not known.
+    ///   - time: seconds since 1970.
+    /// - Returns: passed, failed, or not done: without an authority of these countries, or with an algorithm that is not
+    ///   supported.
+    package func judge(
+        _ claim: SignedData.Claim,
+        as object: SignedObject,
+        countries: Set<String>?,
+        type: String? = nil,
+        at time: Int
+    ) -> AuthorityCheck {
+        let signer = claim.certificate
+        var check = AuthorityCheck()
+        check.signer = signer.subject.text
+        check.until = signer.validity.upperBound
+        func end(_ result: CheckResult, _ reason: AuthorityCheck.Reason) -> AuthorityCheck {
+            check.result = result
+            check.reason = reason
+            return check
+        }
+        // A chain in which nothing is wrong, or else one that tells what is.
+        guard let chain = chain(of: signer, at: time) ?? chain(of: signer, at: time, ignoringRules: true),
+            let authority = chain.steps.first?.issuer
+        else {
+            let reason = reasonOfNoChain(for: signer)
+            let isDone = reason != .unsupported && hasAuthority(of: countries, signer: signer)
+            return end(isDone ? .failed : .notDone, reason)
+        }
+        check.authority = authority.subject.text
+        check.isLabelWrong = claim.isLabelWrong || chain.steps.contains { !$0.isNamed }
+        guard object.rule.permits(signer) else { return end(.failed, .notASigner) }
+        guard let country = signer.subject.country, chain.fault != .wrongCountry, countries?.contains(country) != false
+        else { return end(.failed, .wrongCountry) }
+        check.revocation = revocation(of: signer, issuer: authority, at: time)
+        guard check.revocation != .revoked else { return end(.failed, .revoked) }
+        check.defects = defects(of: signer)
+        guard check.defects.isEmpty else { return end(.failed, .defect) }
+        // Both the time of signing and the time of reading must be within the signer's validity.
+        for moment in [claim.signingTime, time].compactMap(\.self) {
+            guard moment >= signer.validity.lowerBound else { return end(.failed, .signerNotYetValid) }
+            guard moment <= signer.validity.upperBound else { return end(.failed, .signerExpired) }
+        }
+        if let fault = chain.fault { return end(.failed, fault) }
+        guard countries != nil else { return check }
+        guard object.rule.isOfDocument else {
+            check.result = .passed
+            return check
+        }
+        if let type, let types = signer.documentTypes, !types.contains(where: { Self.covers($0, type) }) {
+            // Some states have one signer for passports and cards, and list only passports.
+            check.lacksDocumentType = Self.isOfHolder(type) && types.contains { Self.covers($0, "P") }
+            guard check.lacksDocumentType else { return end(.failed, .wrongDocumentType) }
+        }
+        guard check.revocation == .good || !requiresRevocationList else { return end(.notDone, .noRevocationList) }
+        check.result = .passed
+        return check
+    }
+
+    /// Whether a type that a signer has is that of a zone: `P` is for every type that begins with it. 9303-12 7.1.1.7.
+    private static func covers(_ entry: String, _ type: String) -> Bool {
+        let name = entry.utf8.filter { (0x41...0x5A).contains($0) }
+        return !name.isEmpty && type.utf8.starts(with: name)
+    }
+
+    /// Whether a type is that of a passport or card, and not that of a visa. ICAO 9303-4 to 9303-6.
+    private static func isOfHolder(_ type: String) -> Bool { type.utf8.first.map("PIAC".utf8.contains) ?? false }
+
+    /// Whether a country that may have signed has a trusted authority. Nothing can be said about the others.
+    private func hasAuthority(of countries: Set<String>?, signer: DocumentCertificate) -> Bool {
+        let own = signer.subject.country
+        // Some states sign with one of several countries, and the signer says with which.
+        let asked: [String?] = countries.map { $0.isEmpty || $0.contains(own ?? "") ? [own] : Array($0) } ?? [own]
+        return asked.contains { authorities(of: $0).contains { role(of: $0) == .authority } }
+    }
+
+    /// Why no authority here has signed a certificate.
+    private func reasonOfNoChain(for certificate: DocumentCertificate) -> AuthorityCheck.Reason {
+        let named = candidates(for: certificate).filter { $0.isNamed(by: certificate) }
+        let checks = named.map { certificate.check(signedBy: $0) }
+        if checks.contains(.wrong) { return .wrongCertificateSignature }
+        return checks.contains(.unsupported) ? .unsupported : .unknownAuthority
+    }
+
+    // MARK: Chains
+
+    /// The authorities that lead from a signer to one that is trusted.
+    package struct Chain: Sendable {
+        package struct Step: Sendable {
+            package let issuer: DocumentCertificate
+            /// Whether the certificate names this issuer and its key.
+            let isNamed: Bool
+        }
+
+        /// The signer's own authority comes first, the trusted one last.
+        package fileprivate(set) var steps: [Step]
+        /// The first rule that is broken; `wrongCountry` before the others.
+        fileprivate var fault: AuthorityCheck.Reason?
+    }
+
+    /// The greatest number of links between a signer and an anchor.
+    private static let maximumDepth = 8
+
+    /// Whether an authority is trusted, or a chain leads to it. Without a time validity is not looked at.
+    package func isTrusted(_ certificate: DocumentCertificate, at time: Int?) -> Bool {
+        role(of: certificate) == .authority || chain(of: certificate, at: time) != nil
+    }
+
+    /// Finds a chain in which every signature is right and, unless they are ignored, every rule is kept; nil if there is
+    /// none. Without a time validity is not looked at. `nesting` is how many lists of links were asked about one another.
+    package func chain(
+        of certificate: DocumentCertificate,
+        at time: Int?,
+        ignoringRules: Bool = false,
+        nesting: Int = 0
+    ) -> Chain? {
+        var visited: Set<DocumentCertificate> = [certificate]
+        return chain(of: certificate, time, 0, 0, ignoringRules, nesting, &visited)
+    }
+
+    private func chain(
+        of certificate: DocumentCertificate,
+        _ time: Int?,
+        _ depth: Int,
+        _ intermediates: Int,
+        _ ignoringRules: Bool,
+        _ nesting: Int,
+        _ visited: inout Set<DocumentCertificate>
+    ) -> Chain? {
+        // Links are of the authority itself; other authorities need its leave. RFC 5280 6.1.4.
+        let below = intermediates + (certificate.isAuthority && !certificate.isLink ? 1 : 0)
+        for issuer in candidates(for: certificate) {
+            let fault = fault(of: issuer, certificate, time, below, nesting)
+            guard ignoringRules || fault == nil, !visited.contains(issuer),
+                certificate.check(signedBy: issuer) == .right
+            else { continue }
+            let step = Chain.Step(issuer: issuer, isNamed: issuer.isNamed(by: certificate))
+            if role(of: issuer) == .authority { return Chain(steps: [step], fault: fault) }
+            guard depth < Self.maximumDepth else { continue }
+            visited.insert(issuer)
+            guard var rest = chain(of: issuer, time, depth + 1, below, ignoringRules, nesting, &visited)
+            else { continue }
+            rest.steps.insert(step, at: 0)
+            rest.fault = rest.fault == .wrongCountry ? rest.fault : fault ?? rest.fault
+            return rest
+        }
+        return nil
+    }
+
+    /// Who may have signed a certificate: the authorities and links of the country of its issuer. Those with the name and
+    /// the key come first; a name that is written in another way hides none.
+    private func candidates(for certificate: DocumentCertificate) -> [DocumentCertificate] {
+        func rank(_ issuer: DocumentCertificate) -> Int {
+            let hasName = issuer.subject == certificate.issuer
+            let hasKey = issuer.mayHaveKey(of: certificate)
+            return (hasName ? 0 : 2) + (hasKey ? 0 : 1)
+        }
+        let all = authorities(of: certificate.issuer.country)
+        let first = all.filter { rank($0) == 0 }
+        return first + all.map { ($0, rank($0)) }.filter { $0.1 > 0 }.sorted { $0.1 < $1.1 }.map(\.0)
+    }
+
+    /// The rule that one step of a chain breaks; nil if it keeps all.
+    private func fault(
+        of issuer: DocumentCertificate,
+        _ certificate: DocumentCertificate,
+        _ time: Int?,
+        _ below: Int,
+        _ nesting: Int
+    ) -> AuthorityCheck.Reason? {
+        guard issuer.subject.country == certificate.subject.country else { return .wrongCountry }
+        guard SignedObject.certificate.rule.permits(issuer) else { return .unknownAuthority }
+        guard issuer.pathLength.map({ below <= $0 }) ?? true else { return .unknownAuthority }
+        if let time {
+            guard time >= issuer.validity.lowerBound else { return .authorityNotYetValid }
+            guard time <= issuer.validity.upperBound else { return .authorityExpired }
+        }
+        // A signer's own revocation is a result of its own.
+        guard certificate.isAuthority, let time else { return nil }
+        return revocation(of: certificate, issuer: issuer, at: time, nesting: nesting) == .revoked ? .revoked : nil
+    }
+
+    // MARK: Revocation
+
+    /// What the revocation lists say about a certificate.
+    package enum Revocation: String, Sendable {
+        case good = "passed"
+        case revoked = "failed"
+        /// No list, or only lists whose successor is due.
+        case unknown = "notDone"
+    }
+
+    /// Asks the lists of the authority that has signed a certificate, whichever of its keys has signed them.
+    package func revocation(
+        of certificate: DocumentCertificate,
+        issuer: DocumentCertificate,
+        at time: Int,
+        nesting: Int = 0
+    ) -> Revocation {
+        // The list of a link may say something about links, too.
+        guard nesting < 2 else { return .unknown }
+        let lists = revocations(of: issuer.subject.country).filter { entry in
+            guard entry.list.issuer.hasParts(of: issuer.subject) || entry.list.issuer.hasParts(of: certificate.issuer)
+            else { return false }
+            return role(of: entry.signer) == .authority
+                || chain(of: entry.signer, at: entry.list.thisUpdate, nesting: nesting + 1) != nil
+        }.map(\.list)
+        if lists.contains(where: { $0.contains(certificate.serial) }) { return .revoked }
+        return lists.contains { $0.isCurrent(at: time) } ? .good : .unknown
+    }
+}
+
+extension DocumentCertificate {
+    /// Whether the certificate is for the next key of its issuer: under the same name, or under a new one that it says
+    /// is new. ICAO 9303-12 5.
+    fileprivate var isLink: Bool { isSelfIssued || hasChangedName }
+
+    /// Whether a certificate names this authority as its issuer.
+    fileprivate func isNamed(by certificate: DocumentCertificate) -> Bool {
+        subject == certificate.issuer && mayHaveKey(of: certificate)
+    }
+
+    /// Whether this key is the one that a certificate names as its issuer's.
+    fileprivate func mayHaveKey(of certificate: DocumentCertificate) -> Bool {
+        guard let wanted = certificate.authorityKeyID, let has = subjectKeyID else { return true }
+        return wanted == has
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Document
+import TestSupport
+import Testing
+import Text
+
+/// Who may sign what a verdict rests on. Each case of `trust.json` has one document and the files of a folder with
+/// authorities. Tests/Vectors/documents/README.md.
+@Suite("Signatures and who has made them", .timeLimit(.minutes(10)))
+struct SignatureJudgementTests {
+    static let cases = DocumentCatalogue.trust.documents
+
+    /// The files of the folder. Their order must not count.
+    private func anchors(_ entry: DocumentCatalogue.Entry, isReversed: Bool) throws -> DocumentAnchors {
+        let names = (entry.expect["trust"]?.members ?? []).map { ($0.key, $0.value.string ?? "") }
+        let files = names.map { (name: $0.0, content: DocumentCatalogue.trust.blobs[$0.1] ?? []) }
+        #expect(!files.contains { $0.content.isEmpty })
+        var anchors = DocumentAnchors()
+        _ = anchors.addFiles(isReversed ? files.reversed() : files, at: DocumentCatalogue.time)
+        return anchors
+    }
+
+    @Test("all cases are there")
+    func count() {
+        #expect(Self.cases.count == 173)
+        #expect(Self.cases.count { $0.expect["verdict"]?.string?.hasPrefix("genuine") == true } == 77)
+    }
+
+    @Test("no forgery is genuine, and nothing odd is suspect, in whatever order the files come", arguments: cases)
+    func verdict(entry: DocumentCatalogue.Entry) async throws {
+        for isReversed in [false, true] {
+            let anchors = try anchors(entry, isReversed: isReversed)
+            var test = try TestReading(entry, groups: [1, 2])
+            try await test.run(anchors)
+            let checks = test.reading.checks
+            #expect(checks.verdict.rawValue == entry.expect["verdict"]?.string, "\(checks)")
+            for finding in entry.expect["findings"]?.array ?? [] {
+                #expect(checks.document.findings.contains { "\($0)" == finding.string }, "\(checks)")
+            }
+            guard let fault = entry.expect["fault"]?.array?.compactMap(\.string), fault.count == 2 else { continue }
+            let reasons =
+                switch fault[0] {
+                case "hashes": [checks.hashes.reason?.rawValue]
+                case "signature": [checks.signature.reason?.rawValue]
+                case "authority": [checks.authority.reason?.rawValue]
+                default: checks.chip.runs.map(\.reason?.rawValue)
+                }
+            #expect(reasons.contains(fault[1]), "\(checks)")
+        }
+    }
+}
