@@ -26,13 +26,13 @@ enum DocumentAnchorsCommand {
             """
             badged comes without certificates. Master lists of many countries are published by the ICAO (icaopkdpublic)
             and by the German Federal Office for Information Security (BSI). FILE is a master list (.ml), an export of
-            a directory (.ldif), a certificate (.cer, DER or PEM) or a revocation list (.crl); - for standard input.
-            Unpack a zip archive first.
+            a directory (.ldif), a certificate (.cer) or a revocation list (.crl), in DER, base64 or PEM, a PEM file or
+            .p7b with many of them; - for standard input. Unpack a zip archive first.
             """,
             """
             import takes what an authority that is trusted has signed. About anything else it shows the countries, the
-            number, the newest certificate and the SHA-256 of the signer, and asks once. Compare the SHA-256 with
-            another source. It needs root. A running badged uses new files at once.
+            number, the newest certificate and the SHA-256 of the signer, or of a file with many certificates, and
+            asks once. Compare the SHA-256 with another source. It needs root. A running badged uses new files at once.
             """,
         ],
         run: run
@@ -68,7 +68,7 @@ enum DocumentAnchorsCommand {
         }
         chosen.decide()
         if let pinned {
-            chosen.accept(chosen.questions.filter { $0.fingerprint == pinned })
+            chosen.accept(fingerprint: pinned)
         } else if !chosen.questions.isEmpty {
             let questions = chosen.questions
             if try await agrees(to: questions) { chosen.accept(questions) }
@@ -77,7 +77,7 @@ enum DocumentAnchorsCommand {
         for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                "nothing was imported",
+                "nothing was imported: \(chosen.complaints.first ?? "you trust none of it")".printable,
                 hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
             )
         }
@@ -86,10 +86,12 @@ enum DocumentAnchorsCommand {
         } catch {
             throw CommandFailure(error, in: "documents anchors import")
         }
-        let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) cannot be read" : ""
-        let total = "\(chosen.anchors.count) authorities of \(chosen.anchors.countries.count) countries are trusted"
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
-        Output.line("\(chosen.files.count) files taken\(unreadable); \(total). badged uses what is in \(folder).")
+        let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) cannot be read" : ""
+        let taken = count(chosen.files.count, "file", "files") + " taken" + unreadable
+        let trusted = authorities(chosen.anchors.count, chosen.anchors.countries.count)
+        let verb = chosen.anchors.count == 1 ? "is" : "are"
+        Output.line("\(taken); \(trusted) \(verb) trusted. badged uses what is in \(folder).")
     }
 
     private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
@@ -106,7 +108,7 @@ enum DocumentAnchorsCommand {
                 """
                 \(question.place): \(question.name)
                   SHA-256      \(Hex.encode(question.fingerprint))
-                  authorities  \(question.authorities) of \(question.countries.count) countries: \(countries)
+                  brings       \(authorities(question.authorities, question.countries.count)): \(countries)
                   newest       of \(question.newest)
                 """.printableLines
             )
@@ -139,9 +141,17 @@ enum DocumentAnchorsCommand {
         }
         Output.line(Help.columns(rows, indentation: ""))
         Output.line(
-            "\(anchors.count) authorities of \(countries.count) countries, \(anchors.linkCount) links, "
-                + "\(anchors.revocationListCount) revocation lists in \(folder)"
+            "\(authorities(anchors.count, countries.count)), \(count(anchors.linkCount, "link", "links")), "
+                + "\(count(anchors.revocationListCount, "revocation list", "revocation lists")) in \(folder)"
         )
+    }
+
+    private static func authorities(_ count: Int, _ countries: Int) -> String {
+        "\(Self.count(count, "authority", "authorities")) of \(Self.count(countries, "country", "countries"))"
+    }
+
+    private static func count(_ count: Int, _ one: String, _ many: String) -> String {
+        "\(count) \(count == 1 ? one : many)"
     }
 
     /// One object for each authority.
@@ -179,6 +189,6 @@ enum DocumentAnchorsCommand {
                 hint: isDenied ? "run badgectl as root" : "see what is left: badgectl documents anchors list"
             )
         }
-        Output.line("\(names.count) files of \(letters) removed from \(folder).")
+        Output.line("\(count(names.count, "file", "files")) of \(letters) removed from \(folder).")
     }
 }
