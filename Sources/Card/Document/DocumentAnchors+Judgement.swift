@@ -161,6 +161,9 @@ extension DocumentAnchors {
         return nil
     }
 
+    /// How many authorities with another name or key identifier are tried. A country has a few dozen.
+    private static let maximumUnnamed = 64
+
     /// Who may have signed a certificate: the authorities and links of the country of its issuer. Those with the name and
     /// the key come first; a name that is written in another way hides none.
     private func candidates(for certificate: DocumentCertificate) -> [DocumentCertificate] {
@@ -169,9 +172,9 @@ extension DocumentAnchors {
             let hasKey = issuer.mayHaveKey(of: certificate)
             return (hasName ? 0 : 2) + (hasKey ? 0 : 1)
         }
-        let all = authorities(of: certificate.issuer.country)
-        let first = all.filter { rank($0) == 0 }
-        return first + all.map { ($0, rank($0)) }.filter { $0.1 > 0 }.sorted { $0.1 < $1.1 }.map(\.0)
+        let ranked = authorities(of: certificate.issuer.country).map { ($0, rank($0)) }
+        let others = ranked.filter { $0.1 > 0 }.sorted { $0.1 < $1.1 }.prefix(Self.maximumUnnamed)
+        return (ranked.filter { $0.1 == 0 } + others).map(\.0)
     }
 
     /// The rule that one step of a chain breaks; nil if it keeps all.

@@ -45,6 +45,12 @@ package struct SignatureCheck: Sendable, Equatable {
     package var result = CheckResult.notDone
     package var reason: Reason?
     package var algorithm: String?
+
+    /// What to do next.
+    package var advice: String? {
+        reason == .noSigner
+            ? "import the certificates of the country's signers: badgectl documents anchors import FILE.ldif" : nil
+    }
 }
 
 /// Whether a trusted authority has certified the signer for this document.
@@ -96,6 +102,18 @@ package struct AuthorityCheck: Sendable, Equatable {
     package var revocation = DocumentAnchors.Revocation.unknown
     /// The object identifiers of the signer's defects, as contents.
     package var defects: [[UInt8]] = []
+    /// What to do next.
+    package var advice: String? {
+        guard result == .notDone else { return nil }
+        return switch reason {
+        case .unknownAuthority:
+            "import the authorities of the document's country: badgectl documents anchors import FILE"
+        case .noRevocationList:
+            "import a current revocation list of the country: badgectl documents anchors import FILE.crl"
+        default: nil
+        }
+    }
+
     /// Whether the signer of a card lists passports only. Some states have one signer for both, so it is no fault.
     package var lacksDocumentType = false
     /// Whether a name or key identifier on the way differs from the one that it means. The keys have proven who has

@@ -45,6 +45,8 @@ package struct SignedData: Sendable, Equatable {
     private static let maximumSigners = 8
     private static let maximumCertificates = 64
     private static let maximumBag = 10_000
+    /// How many certificates that a SignerInfo does not name are tried.
+    private static let maximumUnnamed = 8
 
     /// Reads a ContentInfo. Bytes after it are ignored, since files may be filled up.
     /// - Throws: `.malformed`.
@@ -185,7 +187,7 @@ package struct SignedData: Sendable, Equatable {
         guard let hash = try? digest.hash(content) else { throw .unsupported }
         guard hash == signer.messageDigest else { throw .wrongDigest }
         let named = (certificates + others).filter { Self.fits($0, signer.identity) }
-        let unnamed = certificates.filter { !Self.fits($0, signer.identity) }
+        let unnamed = certificates.filter { !Self.fits($0, signer.identity) }.prefix(Self.maximumUnnamed)
         guard !named.isEmpty || unnamed.contains(where: { !$0.isAuthority }) else {
             throw hasUnreadableCertificates ? .malformed : .noSigner
         }

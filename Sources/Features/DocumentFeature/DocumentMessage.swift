@@ -162,6 +162,7 @@ extension DocumentChecks {
             $0.member("result", signature.result.rawValue)
             $0.member("reason", signature.reason?.rawValue)
             $0.member("algorithm", signature.algorithm)
+            $0.member("advice", signature.advice)
         }
         object.object("authority") {
             $0.member("result", authority.result.rawValue)
@@ -171,6 +172,7 @@ extension DocumentChecks {
             $0.member("until", authority.until.map(DocumentTime.text))
             $0.member("crl", authority.revocation.rawValue)
             if !authority.defects.isEmpty { $0.member("defects", authority.defects.map(OID.text)) }
+            $0.member("advice", authority.advice)
             if authority.lacksDocumentType { $0.member("lacksDocumentType", true) }
         }
         object.object("chip") {

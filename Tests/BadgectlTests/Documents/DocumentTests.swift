@@ -39,6 +39,8 @@ import Text
     func genuine() async throws {
         let before = try badgectl("document", "--pin-stdin", input: "654321\n")
         await before.ends(7, showing: "Verdict: unverified")
+        #expect(before.text(.output).contains("PACE-CAM not done"))
+        #expect(before.text(.error).contains("hint: import the authorities of the document's country"))
         try await trust()
         let path = folder.path + "/portrait.jpg"
         let after = try badgectl("document", "--pin-stdin", "--portrait", path, input: "111111\n654321\n")
@@ -82,12 +84,28 @@ import Text
         await refused.ends(2, saying: "--signer")
     }
 
+    @Test("an import that takes nothing says why")
+    func nothingImported() async throws {
+        try folder.write("empty.ldif", Array("dn: cn=x\ncn: y\n".utf8))
+        let empty = try badgectl("documents", "anchors", "import", folder.path + "/empty.ldif")
+        await empty.ends(1, saying: "nothing was imported: \(folder.path)/empty.ldif: the directory has no certificate")
+        let other = try badgectl(
+            "documents",
+            "anchors",
+            "import",
+            Self.authority,
+            "--signer",
+            String(repeating: "0", count: 64)
+        )
+        await other.ends(1, saying: "is not trusted")
+    }
+
     @Test("the authorities are listed by country, and removed")
     func authorities() async throws {
         try await trust()
         let list = try badgectl("documents", "anchors", "list")
         #expect(await list.exitCode == 0)
-        #expect(list.text(.output).hasPrefix("UT  1, valid until 2036-01-01\n"))
+        #expect(list.text(.output).hasPrefix("UT  1, valid until 2036-01-01\n1 authority of 1 country, 0 links"))
         #expect(await (try badgectl("documents", "anchors", "remove", "ut")).exitCode == 0)
         #expect(await (try badgectl("documents", "anchors", "list")).exitCode == 1)
     }

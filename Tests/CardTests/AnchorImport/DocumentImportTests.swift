@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import AnchorImport
 import CountryAuthorities
+import Crypto
 import Document
 import Foundation
 import TestSupport
@@ -68,6 +69,100 @@ import Text
         #expect(chosen.files.isEmpty)
         #expect(chosen.complaints.count == 1)
         #expect(chosen.complaints.first?.contains(reason) == true, "\(chosen.complaints)")
+    }
+
+    /// A file of a case of `trust.json`.
+    private static func file(_ name: String, of entry: String) throws -> [UInt8] {
+        let trust = DocumentCatalogue.trust
+        let blob = try trust.document(entry).expect["trust"]?[name]?.string
+        return try #require(blob.flatMap { trust.blobs[$0] })
+    }
+
+    @Test("a file with many certificates is one question, and all are taken", arguments: ["pem-many", "p7b"])
+    func many(entry: String) throws {
+        let name = entry == "p7b" ? "r.p7b" : "all.pem"
+        let content = try Self.file(name, of: entry)
+        var chosen = DocumentAnchorImport(present: DocumentAnchors(), at: DocumentCatalogue.time)
+        chosen.add(name, content)
+        chosen.decide()
+        let question = try #require(chosen.questions.first)
+        #expect(chosen.questions.count == 1)
+        #expect(question.authorities == 21)
+        #expect(question.countries.count == 21)
+        #expect(question.fingerprint == (try DigestAlgorithm.sha256.hash(content)))
+        var one = chosen
+        let certificate = try DocumentCertificate(try Self.file("root.cer", of: "plain"))
+        one.accept(fingerprint: certificate.fingerprint)
+        #expect(one.anchors.countries == ["UT"])
+        one.finish()
+        #expect(one.complaints.count == 20)
+        chosen.accept(fingerprint: question.fingerprint)
+        chosen.finish()
+        #expect(chosen.anchors.count == 21)
+        #expect(chosen.files.count == 21)
+        #expect(chosen.complaints == [])
+    }
+
+    @Test("a link with an unchanged name is taken as what it is, and the folder has no warning about it")
+    func unchangedName() async throws {
+        var chosen = DocumentAnchorImport(present: DocumentAnchors(), at: DocumentCatalogue.time)
+        chosen.add("root.cer", try Self.file("root.cer", of: "list-with-both"))
+        chosen.add("a.ml", try Self.file("a.ml", of: "list-with-both"))
+        chosen.decide()
+        chosen.accept(chosen.questions)
+        chosen.finish()
+        #expect(chosen.complaints == [])
+        #expect(chosen.anchors.count == 2)
+        #expect(chosen.anchors.linkCount == 1)
+        let temporary = try TemporaryFolder()
+        try AnchorWriter(folder: temporary.path + "/csca").write(chosen.files)
+        let summary = await DocumentAnchorFolder(temporary.path + "/csca", warn: { _ in })
+            .summary(at: DocumentCatalogue.time)
+        #expect(summary.warnings == [])
+        #expect(summary.authorities == 2)
+        #expect(summary.links == 1)
+    }
+
+    @Test(
+        "what another country, a signer without the right, or a link of another country brings is left with a reason",
+        arguments: [
+            ("foreign-link", "l.cer", "is not trusted"), ("list-revoked", "a.ml", "its signer is revoked"),
+            ("list-certsign", "a.ml", "not for master lists"), ("list-expired", "a.ml", "has expired"),
+            ("authority-refused", "r.cer", "not the certificate of an authority"),
+            ("crl-no-usage", "c.crl", "its signature is wrong"),
+        ]
+    )
+    func refused(entry: String, name: String, reason: String) throws {
+        var chosen = DocumentAnchorImport(present: DocumentAnchors(), at: DocumentCatalogue.time)
+        // The list comes before what is known against its signer.
+        chosen.add(name, try Self.file(name, of: entry))
+        for member in try DocumentCatalogue.trust.document(entry).expect["trust"]?.members ?? []
+        where member.key != name {
+            let content = try Self.file(member.key, of: entry)
+            chosen.add(member.key, content)
+        }
+        chosen.decide()
+        chosen.accept(chosen.questions.filter { $0.place.hasSuffix(".cer") })
+        chosen.finish()
+        #expect(chosen.complaints.contains { $0.hasPrefix(name) && $0.contains(reason) }, "\(chosen.complaints)")
+    }
+
+    @Test("older exports, PEM of lists and base64 are read", arguments: ["ldif-old", "pem-cms", "base64", "ldif-link"])
+    func forms(entry: String) throws {
+        var anchors = DocumentAnchors()
+        var chosen: [(String, [UInt8])] = []
+        for member in try DocumentCatalogue.trust.document(entry).expect["trust"]?.members ?? [] {
+            let content = try Self.file(member.key, of: entry)
+            if member.key.hasSuffix(".cer") { try anchors.trust(try DocumentCertificate(content)) }
+            chosen.append((member.key, content))
+        }
+        var result = DocumentAnchorImport(present: anchors, at: DocumentCatalogue.time)
+        for (name, content) in chosen { result.add(name, content) }
+        result.decide()
+        result.accept(result.questions)
+        result.finish()
+        #expect(result.complaints == [])
+        #expect(result.files.keys.contains { $0.hasPrefix("UT-") })
     }
 
     @Test("an archive and other bytes are told apart")

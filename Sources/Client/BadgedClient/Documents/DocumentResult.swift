@@ -125,7 +125,8 @@ extension DocumentResult.Check {
         return entries.compactMap { entry in
             if let method = entry["method"]?.string {
                 let reason = entry["reason"]?.string.map { " (\($0))" } ?? ""
-                return "\(method) \(entry["result"]?.string ?? "")\(reason)"
+                let result = entry["result"]?.string ?? ""
+                return "\(method) \(result == "notDone" ? "not done" : result)\(reason)"
             }
             if let finding = entry["finding"]?.string {
                 return finding + (entry["field"]?.string.map { " \($0)" } ?? "")

@@ -68,7 +68,12 @@ enum DocumentCommand {
             )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
             try write(result, invocation)
-            if !invocation.wantsJSON { for line in DocumentText.lines(result) { Output.line(line.printable) } }
+            if !invocation.wantsJSON {
+                for line in DocumentText.lines(result) { Output.line(line.printable) }
+                for hint in result.checks.compactMap({ $0.details["advice"] }) {
+                    Output.note("hint: \(hint)".printable)
+                }
+            }
             verdict.withLock { $0 = status(result) }
         }
         throw verdict.withLock { $0 }
