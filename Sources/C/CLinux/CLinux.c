@@ -90,6 +90,7 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity) {
 
 void clinux_give_back_memory(void) { malloc_trim(0); }
 
+int clinux_sync_file_system(int fd) { return syncfs(fd); }
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
 int clinux_open(const char *path, int flags, unsigned mode) { return open(path, flags, (mode_t)mode); }
 int clinux_set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }

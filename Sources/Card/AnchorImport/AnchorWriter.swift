@@ -28,9 +28,9 @@ package struct AnchorWriter: Sendable {
                 let digits = AnchorSelection.fingerprint(of: certificate).prefix(16)
                 path = "\(folder)/\(Self.name(of: certificate))-\(digits).cvcert"
             }
-            waiting.append((try CertificateFiles.writeTemporary(certificate.encoded, in: folder, mode: 0o644), path))
+            waiting.append((try Self.writeTemporary(certificate.encoded, in: folder), path))
         }
-        try Self.publish(&waiting)
+        try publish(&waiting)
         for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
     }
 
@@ -40,15 +40,19 @@ package struct AnchorWriter: Sendable {
         defer { for file in waiting { unlink(file.temporary) } }
         try Self.makeFolder(folder)
         for (name, content) in files {
-            let draft = try CertificateFiles.writeTemporary(content, in: folder, mode: 0o644)
-            waiting.append((draft, "\(folder)/\(name)"))
+            waiting.append((try Self.writeTemporary(content, in: folder), "\(folder)/\(name)"))
         }
-        try Self.publish(&waiting)
+        try publish(&waiting)
         Self.synchronize(folder)
     }
 
-    /// Gives temporary files their names.
-    private static func publish(_ waiting: inout [(temporary: String, path: String)]) throws(SystemError) {
+    private static func writeTemporary(_ content: [UInt8], in folder: String) throws(SystemError) -> String {
+        try CertificateFiles.writeTemporary(content, in: folder, mode: 0o644, isOneOfMany: true)
+    }
+
+    /// Brings temporary files to the disk, and gives them their names.
+    private func publish(_ waiting: inout [(temporary: String, path: String)]) throws(SystemError) {
+        if !waiting.isEmpty { try Folder.synchronizeFileSystem(of: folder) }
         while let file = waiting.first {
             guard rename(file.temporary, file.path) == 0 else { throw SystemError(file.path) }
             waiting.removeFirst()

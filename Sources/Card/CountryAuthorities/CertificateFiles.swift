@@ -19,12 +19,14 @@ package enum CertificateFiles {
         Folder.names(in: folder, limit: maximumCount) { $0.hasSuffix(suffix) && !$0.hasPrefix(".") }?.sorted()
     }
 
-    /// Writes a file under a temporary name, which readers of the folder ignore. It is on the disk when the call returns.
+    /// Writes a file under a temporary name, which readers of the folder ignore. It is on the disk when the call returns,
+    /// unless `isOneOfMany`: then the caller brings the whole folder to the disk.
     /// - Returns: its path. The caller renames the file, so that a half-written one is never read.
     package static func writeTemporary(
         _ bytes: [UInt8],
         in folder: String,
-        mode: mode_t
+        mode: mode_t,
+        isOneOfMany: Bool = false
     ) throws(SystemError) -> String {
         var template = Array("\(folder)/.new-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
@@ -32,7 +34,7 @@ package enum CertificateFiles {
         guard descriptor >= 0 else { throw SystemError(folder) }
         let isWritten =
             Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, mode) == 0
-            && fsync(descriptor) == 0
+            && (isOneOfMany || fsync(descriptor) == 0)
         let code = errno
         close(descriptor)
         if isWritten { return path }

@@ -41,6 +41,9 @@ int clinux_peer_groups(int fd, uint32_t *groups, int capacity);
 /* Gives freed memory back to the kernel: malloc_trim(3). */
 void clinux_give_back_memory(void);
 
+/* Brings everything of a file system to the disk: syncfs(2). */
+int clinux_sync_file_system(int fd);
+
 int clinux_set_thread_name(const char *name);
 int clinux_open(const char *path, int flags, unsigned mode);
 int clinux_set_nonblocking(int fd);
