@@ -175,7 +175,7 @@ package struct DocumentAnchorImport: Sendable {
         var bundles: [String: [DocumentCertificate]] = [:]
         for entry in waiting {
             switch entry.file {
-            case .certificate(let own) where own.signsCertificates && own.isSelfIssued:
+            case .certificate(let own) where own.signsCertificates && own.isSelfIssued && !own.namesAnotherKey:
                 if entry.isChosen, collections[entry.place] != nil {
                     bundles[entry.place, default: []].append(own)
                 } else {

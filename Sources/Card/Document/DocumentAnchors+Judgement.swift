@@ -141,7 +141,7 @@ extension DocumentAnchors {
         _ nesting: Int,
         _ visited: inout Set<DocumentCertificate>
     ) -> Chain? {
-        // Links are of the authority itself; other authorities need its leave. RFC 5280 6.1.4.
+        // Links are of the authority itself; others need its leave, which 9303-12 forbids to give. RFC 5280 6.1.4.
         let below = intermediates + (certificate.isAuthority && !certificate.isLink ? 1 : 0)
         for issuer in candidates(for: certificate) {
             let fault = fault(of: issuer, certificate, time, below, nesting)
@@ -187,7 +187,7 @@ extension DocumentAnchors {
     ) -> AuthorityCheck.Reason? {
         guard issuer.subject.country == certificate.subject.country else { return .wrongCountry }
         guard SignedObject.certificate.rule.permits(issuer) else { return .unknownAuthority }
-        guard issuer.pathLength.map({ below <= $0 }) ?? true else { return .unknownAuthority }
+        guard below <= issuer.pathLength ?? 0 else { return .unknownAuthority }
         if let time {
             guard time >= issuer.validity.lowerBound else { return .authorityNotYetValid }
             guard time <= issuer.validity.upperBound else { return .authorityExpired }

@@ -28,7 +28,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     package private(set) var subjectKeyID: [UInt8]?
     /// What the basic constraints say; nil if the extension is missing.
     private var constraint: Bool?
-    /// How many authorities that are no links may follow; nil for any number. RFC 5280 4.2.1.9.
+    /// How many authorities that are no links may follow; nil if it is not said. RFC 5280 4.2.1.9.
     private(set) var pathLength: Int?
     /// Whether the holder has had another name before. ICAO 9303-12 7.1.1.
     private(set) var hasChangedName = false

@@ -22,7 +22,7 @@ struct SignatureJudgementTests {
 
     @Test("all cases are there")
     func count() {
-        #expect(Self.cases.count == 173)
+        #expect(Self.cases.count == 174)
         #expect(Self.cases.count { $0.expect["verdict"]?.string?.hasPrefix("genuine") == true } == 77)
     }
 
