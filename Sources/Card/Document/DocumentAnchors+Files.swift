@@ -14,11 +14,13 @@ extension DocumentAnchors {
         /// Why it adds nothing.
         package fileprivate(set) var fault: Malformed?
 
-        fileprivate enum Step { case authority, revocations, list, defects, signer }
+        fileprivate enum Step { case link, root, revocations, list, defects, signer }
 
         fileprivate var step: Step {
             switch file {
-            case .certificate(let certificate): certificate.signsCertificates ? .authority : .signer
+            case .certificate(let certificate) where certificate.signsCertificates:
+                certificate.isSelfIssued && !certificate.namesAnotherKey ? .root : .link
+            case .certificate: .signer
             case .revocationList: .revocations
             case .masterList: .list
             case .defectList, .collection: .defects
@@ -53,9 +55,10 @@ extension DocumentAnchors {
         onTaken: (Entry) -> Void = { _ in }
     ) {
         repeat {
-            while take(.authority, &entries, time, checksSigners, onTaken) {}
+            while take(.link, &entries, time, checksSigners, onTaken) {}
             _ = take(.revocations, &entries, time, checksSigners, onTaken)
-        } while take(.list, &entries, time, checksSigners, onTaken)
+        } while take(.root, &entries, time, checksSigners, onTaken)
+            || take(.list, &entries, time, checksSigners, onTaken)
         _ = take(.defects, &entries, time, checksSigners, onTaken)
         _ = take(.signer, &entries, time, checksSigners, onTaken)
     }
@@ -93,7 +96,14 @@ extension DocumentAnchors {
         case .certificate(let certificate) where certificate.signsCertificates:
             guard role(of: certificate) == nil else { return }
             guard isTrusted(certificate, at: nil) else { throw Self.notTrusted }
-            try addLink(certificate)
+            // An authority that has certified the same key vouches for what this key has signed, while it may do so.
+            if !certificate.isSelfSigned {
+                try addLink(certificate)
+            } else if isTrusted(certificate, at: time) {
+                try trust(certificate)
+            } else {
+                throw Self.notTrusted
+            }
         case .certificate(let certificate):
             // What its own holder has signed can only be meant as an authority.
             guard !certificate.isAuthority, !certificate.isSelfIssued else { throw Self.notAnAuthority }
@@ -145,7 +155,7 @@ extension DocumentAnchors {
         }
         take(&entries, at: time, checksSigners: false)
         // A directory may have the authorities of all countries, which count only if somebody has chosen them.
-        for entry in entries where entry.isChosen || entry.step != .authority {
+        for entry in entries where entry.isChosen || (entry.step != .link && entry.step != .root) {
             var fault = entry.fault ?? Self.notTrusted
             if case .certificate(let certificate) = entry.file, certificate.signsCertificates, certificate.isSelfIssued,
                 !certificate.namesAnotherKey

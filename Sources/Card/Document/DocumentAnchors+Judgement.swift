@@ -199,6 +199,16 @@ extension DocumentAnchors {
 
     // MARK: Revocation
 
+    /// Whether a certificate of an authority's key counts: this one, or another one that may sign lists.
+    func isKeyTrusted(of signer: DocumentCertificate, at time: Int, nesting: Int = 0) -> Bool {
+        authorities(of: signer.subject.country).contains { other in
+            guard other.publicKeyInfo == signer.publicKeyInfo, other.subject.hasParts(of: signer.subject),
+                SignedObject.revocationList.rule.permits(other)
+            else { return false }
+            return role(of: other) == .authority || chain(of: other, at: time, nesting: nesting) != nil
+        }
+    }
+
     /// What the revocation lists say about a certificate.
     package enum Revocation: String, Sendable {
         case good = "passed"
@@ -219,8 +229,7 @@ extension DocumentAnchors {
         let lists = revocations(of: issuer.subject.country).filter { entry in
             guard entry.list.issuer.hasParts(of: issuer.subject) || entry.list.issuer.hasParts(of: certificate.issuer)
             else { return false }
-            return role(of: entry.signer) == .authority
-                || chain(of: entry.signer, at: entry.list.thisUpdate, nesting: nesting + 1) != nil
+            return isKeyTrusted(of: entry.signer, at: entry.list.thisUpdate, nesting: nesting + 1)
         }.map(\.list)
         if lists.contains(where: { $0.contains(certificate.serial) }) { return .revoked }
         return lists.contains { $0.isCurrent(at: time) } ? .good : .unknown

@@ -85,15 +85,16 @@ package struct DocumentAnchors: Sendable {
         }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
-            if certificate.signsCertificates, certificate.isSelfSigned {
-                insert(certificate, .authority)
-                added.authorities += 1
-            } else if certificate.signsCertificates {
-                insert(certificate, .link)
-                added.links += 1
-            } else {
+            // A certificate that is here already needs no second check.
+            let role = roles[certificate] ?? (certificate.isSelfSigned ? .authority : .link)
+            switch certificate.signsCertificates ? role : nil {
+            case .authority: added.authorities += 1
+            case .link: added.links += 1
+            case nil:
                 added.skipped += 1
+                continue
             }
+            insert(certificate, role)
         }
         return added
     }
@@ -110,7 +111,7 @@ package struct DocumentAnchors: Sendable {
         let known = authorities(of: list.issuer.country).filter { list.issuer.hasParts(of: $0.subject) }
         guard !known.isEmpty else { throw Self.notTrusted }
         guard let signer = known.first(where: list.isSigned) else { throw Self.wrongSignature }
-        guard isTrusted(signer, at: list.thisUpdate) else { throw Self.notTrusted }
+        guard isKeyTrusted(of: signer, at: list.thisUpdate) else { throw Self.notTrusted }
         // Each generation of an authority may have its own list.
         let country = signer.subject.country
         guard revocations[country]?.contains(where: { $0.list == list }) != true else { return }

@@ -26,13 +26,18 @@ package struct MasterList: Sendable, Equatable {
         guard bytes.count <= Self.maximumLength, let signed = try? SignedData(bytes),
             signed.contentType == Self.contentType
         else { throw Self.unreadable }
-        guard let proof = try? signed.verify(.masterList) else {
-            throw Malformed("the signature of the master list is wrong")
+        do throws(SignedData.Fault) {
+            proof = try signed.verify(.masterList)
+        } catch {
+            throw switch error {
+            case .unsupported: Malformed("the algorithm of its signature is not supported")
+            case .noSigner: Malformed("it has no certificate of its signer")
+            case .malformed, .wrongDigest, .wrongSignature: Malformed("the signature of the master list is wrong")
+            }
         }
         guard SignedObject.masterList.rule.permits(proof.signer) else {
             throw Malformed("its signer's certificate is not for master lists")
         }
-        self.proof = proof
         guard let content = try? RawObject(definite: signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
             fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)

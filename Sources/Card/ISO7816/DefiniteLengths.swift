@@ -45,7 +45,8 @@ package enum DefiniteLengths {
         guard bytes[start + 1] == 0x80, !isLongTag else {
             var reader = BERReader(bytes[start..<min(limit, start + 7)])
             guard let header = reader.header(), header.length <= limit - start - header.count else { return nil }
-            let (content, end) = (start + header.count, start + header.count + header.length)
+            let content = start + header.count
+            let end = content + header.length
             var object = Object(end: end)
             if tag & 0x20 != 0, !isLongTag,
                 let children = children(bytes, content, end, depth, isEndMarked: false, isShortening: isShortening)

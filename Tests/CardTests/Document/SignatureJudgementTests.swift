@@ -22,8 +22,8 @@ struct SignatureJudgementTests {
 
     @Test("all cases are there")
     func count() {
-        #expect(Self.cases.count == 174)
-        #expect(Self.cases.count { $0.expect["verdict"]?.string?.hasPrefix("genuine") == true } == 77)
+        #expect(Self.cases.count == 178)
+        #expect(Self.cases.count { $0.expect["verdict"]?.string?.hasPrefix("genuine") == true } == 79)
     }
 
     @Test("no forgery is genuine, and nothing odd is suspect, in whatever order the files come", arguments: cases)
