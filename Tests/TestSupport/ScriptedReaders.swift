@@ -56,14 +56,14 @@ package final class ScriptedReaders: ReaderBackend {
 
     package func report(_ checks: [HealthCheck]) { continuation.yield(.health(checks)) }
 
-    package func insert(into reader: String) {
+    package func insert(into reader: String, answerToReset: [UInt8]? = nil) {
         let insertion = state.withLock { state in
             state.count += 1
             let insertion = Insertion(reader: reader, number: state.count)
             state.insertions[reader] = insertion
             return insertion
         }
-        let answer = VirtualCard.answerToReset(VirtualEIDDescription.historicalBytes)
+        let answer = answerToReset ?? VirtualCard.answerToReset(VirtualEIDDescription.historicalBytes)
         continuation.yield(.inserted(insertion, answerToReset: answer))
     }
 

@@ -46,7 +46,7 @@ package struct AliroReader: Sendable {
     /// Selects the application of a card; nil if the card has none.
     /// - Throws: `CardError` if the card does not answer.
     package static func select(on connection: any CardChannel) async throws(CardError) -> AliroReader? {
-        let answer = try await CompletingChannel(connection).transmit(AliroCommand.select)
+        let answer = try await RepeatingChannel(connection).transmit(AliroCommand.select)
         guard answer.status == .ok, let application = AliroApplication(selectAnswer: answer.data) else { return nil }
         return AliroReader(connection, application)
     }

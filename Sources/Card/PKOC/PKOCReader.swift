@@ -49,10 +49,9 @@ package struct PKOCReader: Sendable {
     /// Selects the application of a card; nil if the card has none.
     /// - Throws: `CardError` if the card does not answer.
     package static func select(on channel: any CardChannel) async throws(CardError) -> PKOCReader? {
-        let channel = CompletingChannel(channel)
-        let answer = try await channel.transmit(PKOCCommand.select)
+        let answer = try await RepeatingChannel(channel).transmit(PKOCCommand.select)
         guard answer.status == .ok, let versions = PKOCVersions(selectAnswer: answer.data) else { return nil }
-        return PKOCReader(channel, versions)
+        return PKOCReader(CompletingChannel(channel), versions)
     }
 
     /// Reads the credential: SE V2 if the card has it, otherwise SE V1.

@@ -25,7 +25,7 @@ package struct TagReader: Sendable {
         answerToReset: [UInt8]
     ) async throws(CardError) -> TagReader? {
         guard let type = TagType(answerToReset: answerToReset) else { return nil }
-        let answer = try await channel.transmit(getUID)
+        let answer = try await RepeatingChannel(channel).transmit(getUID)
         guard answer.status == .ok, lengths.contains(answer.data.count) else { return nil }
         return TagReader(CompletingChannel(channel), Tag(uid: answer.data, type: type))
     }

@@ -216,11 +216,13 @@ package import Text
 
     private func recognize(_ reader: Reader, _ insertion: Insertion) async throws(CardError) -> Recognition {
         let connection = try await reader.backend.connect(insertion)
+        // A spoiled answer must not make another card of the right one.
+        let channel = RepeatingChannel(connection)
         var profile: (any CardProfile)?
         do throws(CardError) {
             let claiming = kinds.filter { $0.claims(answerToReset: reader.answerToReset) }
             for kind in claiming.isEmpty ? kinds : claiming where profile == nil {
-                profile = try await kind.recognize(connection, answerToReset: reader.answerToReset)
+                profile = try await kind.recognize(channel, answerToReset: reader.answerToReset)
             }
         } catch {
             await connection.disconnect(reset: true)

@@ -33,7 +33,8 @@ package struct DocumentCardProfile: CardProfile {
 /// The requirements of RUN_READ_DOCUMENT: any document, also on an eID card.
 struct DocumentRequirements: CardRequirements {
     let wrongKind = CardObstacle("noDocument") {
-        "The card in reader '\($0)' is not an electronic document: use a passport, an identity card or a residence permit"
+        "The card in reader '\($0)' is not an electronic document: use a passport, an identity card or a residence permit. "
+            + "If it is one, take it out and put it in again"
     }
 
     func profile(_ known: any CardProfile) -> DocumentCardProfile? {
@@ -46,7 +47,8 @@ struct DocumentRequirements: CardRequirements {
     /// Nothing is sent to a known document before the client has given the key.
     func open(_ lease: CardLease, _ profile: DocumentCardProfile) async throws(CardError) -> OpenDocument {
         if let offer = profile.offer { return OpenDocument(lease: lease, offer: offer) }
-        return OpenDocument(lease: lease, offer: try await DocumentOffer.recognize(on: lease.connection))
+        let channel = RepeatingChannel(lease.connection)
+        return OpenDocument(lease: lease, offer: try await DocumentOffer.recognize(on: channel))
     }
 }
 

@@ -48,7 +48,7 @@ package struct EIDCardProfile: CardProfile {
 
 extension CardObstacle {
     static let noEIDCard = CardObstacle("noEIDCard") {
-        "The card in reader '\($0)' is not an eID card: take it out and put in an eID card"
+        "The card in reader '\($0)' is not an eID card: put in an eID card. If it is one, take it out and put it in again"
     }
     static let deactivated = CardObstacle("deactivated") {
         "The online identification function of the card in reader '\($0)' is deactivated: "

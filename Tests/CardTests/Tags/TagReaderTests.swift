@@ -52,7 +52,8 @@ struct TagReaderTests {
             let reader = try await TagReader.identify(on: card, answerToReset: Self.storage)
             #expect((reader == nil) == ![4, 7, 8, 10].contains(count), "\(count)")
         }
-        let refusing = ScriptedCard([(hex("ffca000000"), hex("6a81"))])
+        // A refusal may be disturbed, so the reader is asked once more.
+        let refusing = ScriptedCard([(hex("ffca000000"), hex("6a81")), (hex("ffca000000"), hex("6a81"))])
         #expect(try await TagReader.identify(on: refusing, answerToReset: Self.storage) == nil)
         // A card with contacts gets no command.
         #expect(try await TagReader.identify(on: ScriptedCard([]), answerToReset: hex("3b00")) == nil)

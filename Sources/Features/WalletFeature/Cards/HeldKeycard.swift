@@ -77,7 +77,7 @@ struct KeycardRequirements: CardRequirements {
 
 extension CardObstacle {
     static let noKeycard = CardObstacle("noKeycard") {
-        "The card in reader '\($0)' is not a Keycard: take it out and put in a Keycard"
+        "The card in reader '\($0)' is not a Keycard: put in a Keycard. If it is one, take it out and put it in again"
     }
     static let otherKeys = CardObstacle("otherKeys") {
         "The card in reader '\($0)' does not have the keys that were named: put in the card with this key UID"

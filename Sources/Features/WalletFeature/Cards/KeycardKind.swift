@@ -26,8 +26,14 @@ package struct KeycardKind: CardKind {
         let info = await applet.info
         var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
         guard info.isInitialized, info.isSupported else { return profile }
-        // A card without a usable channel is a Keycard whose counters are not known.
-        if try await Self.answered({ () async throws(KeycardError) in try await open(applet, info) }) == true {
+        // A card without a usable channel is a Keycard whose counters are not known. One answer may be disturbed.
+        for attempt in 1...2 where profile.status == nil && profile.isTrusted != false {
+            let opened = try await Self.answered { () async throws(KeycardError) in
+                if attempt > 1 { try await applet.select() }
+                return try await open(applet, info)
+            }
+            guard opened != false else { break }
+            guard opened == true else { continue }
             profile.isPaired = info.generation == .pairing
             profile.status = try await Self.answered { () async throws(KeycardError) in try await applet.readStatus() }
         }

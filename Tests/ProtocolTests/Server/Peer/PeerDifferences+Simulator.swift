@@ -110,7 +110,8 @@ extension PeerDifference {
             in: ["sim-files"],
             apply: { exchange, place in
                 if exchange.sends("SET_CARD"), exchange.sent.contains(where: isForeign) {
-                    let error = "The card in reader 'Simulator' is not an eID card: take it out and put in an eID card"
+                    let error =
+                        "The card in reader 'Simulator' is not an eID card: put in an eID card. If it is one, take it out and put it in again"
                     return exchange.replaced(by: .insertCard(error, reader: "Simulator"))
                 }
                 guard exchange.sends("CANCEL"), let last = place.earlier.first(where: { $0.contains("SET_CARD") }),
