@@ -109,7 +109,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
     /// Checks and decrypts a protected command. The bits of secure messaging in its class are removed.
     package mutating func unwrap(_ command: CommandAPDU) throws(ChipError) -> CommandAPDU {
         try advance(.command)
-        guard command.cla & 0x0C == 0x0C else { throw .missingObject }
+        guard command.isProtected else { throw .missingObject }
         isOddInstruction = command.ins & 1 != 0
         increment()
         var objects = try objects(of: command.data)

@@ -77,7 +77,7 @@ extension EIDCard {
     /// - Throws: `.unsupported` for a command without secure messaging, which is not sent. It would end the server's
     ///   channel, and could start another protocol without the user's consent.
     package func passThrough(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
-        guard command.cla & 0x0C == 0x0C else { throw .unsupported("command without secure messaging") }
+        guard command.isProtected else { throw .unsupported("command without secure messaging") }
         guard !hasChannel else { throw .unsupported("command before chip authentication") }
         return try await transmit(command)
     }

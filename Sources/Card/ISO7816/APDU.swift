@@ -27,6 +27,10 @@ package struct CommandAPDU: Sendable, Equatable {
     /// Whether more commands of the chain follow: bit 5 of the class. ISO 7816-4, 5.1.1.1.
     package var isChained: Bool { cla & 0x10 != 0 }
 
+    /// Whether secure messaging protects the command, its header included, on the basic channel: the classes 0C, 1C, 8C
+    /// and 9C. In other classes the same bits mean something else. ISO 7816-4, 5.4.1.
+    package var isProtected: Bool { [0x0C, 0x1C, 0x8C, 0x9C].contains(cla) }
+
     /// The encoding, with short lengths when both fit.
     package var bytes: [UInt8] {
         var out: [UInt8] = [cla, ins, p1, p2]

@@ -9,6 +9,25 @@ import Testing
 /// A card, a reader or an attacker disturbs each command of each dialogue.
 @Suite("Faults in dialogues with an eID card", .timeLimit(.minutes(15)))
 struct EIDCardFaultTests {
+    @Test(
+        "only a class with secure messaging of the basic channel is passed to the card",
+        arguments: UInt8.min...UInt8.max
+    )
+    func classes(cla: UInt8) async throws {
+        let card = TestCard()
+        let eid = EIDCard(channel: card, profile: try exampleProfile())
+        let command = CommandAPDU(cla, 0xB0, 0x9D, 0x00, data: [0x8E, 8, 1, 2, 3, 4, 5, 6, 7, 8], le: 256)
+        if [0x0C, 0x1C, 0x8C, 0x9C].contains(cla) {
+            _ = try await eid.passThrough(command)
+            #expect(card.commands.count == 1)
+        } else {
+            await #expect(throws: ChipError.unsupported("command without secure messaging")) {
+                try await eid.passThrough(command)
+            }
+            #expect(card.commands.isEmpty)
+        }
+    }
+
     /// A fault replaces or changes the card's answer.
     enum Fault: CaseIterable {
         case removed, mute, removedAfter
