@@ -145,11 +145,13 @@ package struct ChipAuthenticationKeyInfo: Sendable, Equatable {
 
 /// The signature algorithm of active authentication with ECDSA. ICAO 9303-11 9.2.4.
 package struct ActiveAuthenticationInfo: Sendable, Equatable {
+    package let version: Int
     /// The content of the object identifier of the algorithm.
     package let algorithm: [UInt8]
 
     init?(_ info: SecurityInfos.Info) {
-        guard Int(info.required) == 1, let algorithm = info.optional, algorithm.tag == 0x06 else { return nil }
+        guard let version = Int(info.required), let algorithm = info.optional, algorithm.tag == 0x06 else { return nil }
+        self.version = version
         self.algorithm = algorithm.value
     }
 }

@@ -13,23 +13,35 @@ package final class AccessKey: Sendable {
 
     package let kind: Kind
     private let secret: Secret
+    /// All characters of the zone; empty if they are not known.
+    private let zone: Secret
 
     /// Takes the digits of a card access number.
     package init(can: consuming Secret) {
         kind = .can
         secret = can
+        zone = Secret([])
     }
 
     /// Takes number, dates and check digits. ICAO 9303-11 4.3.2.
     package init(information: consuming Secret) {
         kind = .mrz
         secret = information
+        zone = Secret([])
     }
 
-    /// Whether the key is the information of a zone; nil for a card access number.
-    func matches(_ zone: MachineReadableZone) -> Bool? {
+    /// Takes a whole zone, as it was typed or scanned.
+    package init(zone: MachineReadableZone) {
+        kind = .mrz
+        secret = Secret(zone.information)
+        self.zone = Secret(zone.text.utf8)
+    }
+
+    /// Whether the key is of a zone: all lines, or the information if only that is known. nil for a card access number.
+    func matches(_ other: MachineReadableZone) -> Bool? {
         guard kind == .mrz else { return nil }
-        return ConstantTime.equal(secret, Secret(zone.information))
+        guard zone.count > 0 else { return ConstantTime.equal(secret, Secret(other.information)) }
+        return ConstantTime.equal(zone, Secret(other.text.utf8))
     }
 
     /// Returns a copy of the secret.
@@ -41,10 +53,13 @@ package struct DocumentAccess: Sendable, Equatable {
     package enum Method: String, Sendable {
         case pace = "PACE"
         case bac = "BAC"
+        /// The chip has no access control: it sends its files to everybody.
+        case open = "none"
     }
 
     package let method: Method
-    package let password: AccessKey.Kind
+    /// nil for a chip without access control.
+    package let password: AccessKey.Kind?
     /// The variant of PACE; nil for BAC.
     package let parameters: PACEParameters?
 }

@@ -21,7 +21,7 @@ package enum ActiveAuthentication {
     ///   - answer: the signature: a number (RSA), or r and s (ECDSA), of which some chips make a DER sequence.
     ///   - challenge: 8 bytes.
     ///   - key: of DG15.
-    ///   - infos: of DG14, which names the hash of ECDSA; nil without DG14.
+    ///   - infos: of DG14, which may name the hash of ECDSA; nil without DG14.
     /// - Returns: whether the chip has the private key.
     /// - Throws: only when libcrypto fails.
     package static func check(
@@ -81,25 +81,23 @@ package enum ActiveAuthentication {
 
     // MARK: ECDSA
 
+    /// Tries the hash that DG14 names, then the others: the key proves the chip, and a label that differs does not
+    /// refute it. Without a label each hash must be tried. ICAO 9303-11 6.1.2.3.
     private static func check(
         _ answer: [UInt8],
         _ challenge: [UInt8],
         _ key: ECPublicKey,
         _ infos: SecurityInfos?
     ) throws(CryptoError) -> Answer {
-        let digests: [DigestAlgorithm]
-        if let info = infos?.activeAuthentication.first {
-            guard let digest = SignatureAlgorithm.plain.digest(of: info.algorithm) else { return .unsupported }
-            digests = [digest]
-        } else {
-            digests = [.sha1, .sha256]
-        }
-        for digest in digests {
+        let labels = infos?.activeAuthentication ?? []
+        let named = labels.compactMap { SignatureAlgorithm.plain.digest(of: $0.algorithm) }
+        for digest in named + DigestAlgorithm.allCases.filter({ !named.contains($0) }) {
             if try ECDSA.verify(answer, of: challenge, with: key, digest: digest) { return .right }
             if answer.first == 0x30, try ECDSA.verify(der: answer, of: challenge, with: key, digest: digest) {
                 return .right
             }
         }
-        return .wrong
+        let isUnknown = labels.contains { $0.version != 1 || SignatureAlgorithm.plain.digest(of: $0.algorithm) == nil }
+        return isUnknown ? .unsupported : .wrong
     }
 }

@@ -22,11 +22,12 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
     ///
     /// Without a ChipAuthenticationInfo the cipher is Triple DES. A key without a number fits an info with any number if
     /// it is the only key.
+    /// - Throws: `.unsupported` also if all infos have another version, or no key that can be read.
     package static func choose(_ infos: SecurityInfos) throws(Fault) -> ChipAuthenticationV1? {
-        guard !infos.chipAuthenticationKeys.isEmpty else { return nil }
+        let offers = infos.chipAuthentication
+        guard !offers.isEmpty || !infos.chipAuthenticationKeys.isEmpty else { return nil }
         var options: [(SessionCipher, ChipAuthenticationKeyInfo)] = []
-        let offers = infos.chipAuthentication.filter { $0.version == 1 }
-        for info in offers {
+        for info in offers where info.version == 1 {
             guard let cipher = info.protocolID.last.flatMap(SessionCipher.init(rawValue:)) else { continue }
             let isElliptic = info.protocolID.dropLast().last == 2
             for key in infos.chipAuthenticationKeys where key.isElliptic == isElliptic {

@@ -137,6 +137,8 @@ package struct ChipCheck: Sendable, Equatable {
         case unsupported
         /// Nobody who is trusted has signed the key.
         case unknownAuthority
+        /// The key is not that of this document: a chip of another one could have given the same proof.
+        case notBound
     }
 
     package struct Run: Sendable, Equatable {
@@ -147,11 +149,28 @@ package struct ChipCheck: Sendable, Equatable {
         init(_ method: Method, _ result: CheckResult, _ reason: Reason? = nil) {
             (self.method, self.result, self.reason) = (method, result, reason)
         }
+
+        /// Whether a disturbed answer of the chip may have caused this.
+        var mayBeDisturbed: Bool {
+            guard result == .failed else { return false }
+            return switch reason {
+            case .wrongSignature, .wrongKey, .refused, .malformed: true
+            case .unsupported, .unknownAuthority, .notBound, nil: false
+            }
+        }
     }
 
     package var runs: [Run] = []
     /// Whether it is known what the document offers: the list of its groups was read.
     package var isOfferKnown = false
+
+    /// Chip authentication shows that the chip is that of this document, and so does then the mapping.
+    mutating func bindMapping() {
+        guard runs.contains(where: { $0.method == .chipAuthentication && $0.result == .passed }),
+            let index = runs.firstIndex(where: { $0.method == .mapping && $0.reason == .notBound })
+        else { return }
+        runs[index] = Run(.mapping, .passed)
+    }
 
     /// Failed if one method failed, passed if one passed.
     package var result: CheckResult {
@@ -180,11 +199,13 @@ package struct ContentCheck: Sendable, Equatable {
         case labelDiffers
         /// A check needs an algorithm, a key or a version that is not supported, and is not done. This is no fault.
         case unsupported
+        /// The chip sends its files to everybody. This is no fault: old documents have no access control.
+        case noAccessControl
 
         var isFault: Bool {
             switch self {
             case .checkDigit, .expired, .mrzDiffers, .accessDiffers, .malformed: true
-            case .comDiffers, .imageUnknown, .labelDiffers, .unsupported: false
+            case .comDiffers, .imageUnknown, .labelDiffers, .unsupported, .noAccessControl: false
             }
         }
     }

@@ -7,16 +7,34 @@ import ISO7816
 package struct ReadAbilities: Sendable, Equatable {
     /// The lengths with which some chips stop: 160 bytes is the least. Issue trackers name them.
     private static let short = [231, 223, 160, 112]
-    /// The answer of one extended command. Chips return between 1000 and 65 535 bytes.
+    /// The answer of one extended command, if the chip names no maximum. Chips return between 1000 and 65 535 bytes.
     private static let extended = 4096
 
-    private var steps: ArraySlice<Int>
+    private var steps = Self.short[...]
     /// Whether each file is selected before it is read, because the chip has no short file identifiers.
     var selectsFiles = false
+    /// Whether the chip has not been asked yet which lengths it takes.
+    private(set) var isUntried: Bool
+    private let historicalBytes: HistoricalBytes?
 
-    /// - Parameter usesExtendedLength: whether long answers are tried once; false for a reader that cannot carry them.
-    package init(usesExtendedLength: Bool = false) {
-        steps = ((usesExtendedLength ? [Self.extended, 1000] : []) + Self.short)[...]
+    /// - Parameters:
+    ///   - usesExtendedLength: whether the reader can carry long answers.
+    ///   - answerToReset: of the chip; it may say that the chip takes extended lengths.
+    package init(usesExtendedLength: Bool = false, answerToReset: [UInt8] = []) {
+        isUntried = usesExtendedLength
+        historicalBytes = HistoricalBytes(answerToReset: answerToReset)
+    }
+
+    /// Learns the lengths from EF.ATR/INFO, which was asked for with extended lengths. ISO/IEC 7816-4 12.7.1, 12.8.1.
+    /// - Parameter answer: of the chip; nil for none.
+    mutating func learn(_ answer: ResponseAPDU?) {
+        isUntried = false
+        guard let answer, answer.status.value != 0x6700 else { return }
+        let info = LengthInfo(answer.data)
+        guard info.takesExtended ?? historicalBytes?.takesExtended ?? false else { return }
+        // Cryptogram, status, checksum and their headers, in whole blocks.
+        let limit = info.maximumAnswer.map { ($0 - 21) / 16 * 16 - 1 } ?? Self.extended
+        if limit > 256 { steps = ([min(limit, Self.extended)] + Self.short)[...] }
     }
 
     /// The most that one command may ask for. With AES the blocks are longer.
@@ -83,9 +101,10 @@ extension DocumentChip {
                 answer = try await protected(command(file, offset: content.count, count: wanted))
             } catch {
                 if content.isEmpty, case .status(let status) = error, mayKnowIdentifier(status) {
+                    // First, because the chip may need a reset before the next channel.
+                    abilities.selectsFiles = true
                     try await reopen(for: file)
                     try await select(file)
-                    abilities.selectsFiles = true
                     continue
                 }
                 // The chip has ended the channel: it is opened again, and asked for less.

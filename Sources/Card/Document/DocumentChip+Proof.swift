@@ -96,19 +96,21 @@ extension DocumentChip {
         let challenge = try Self.step { () throws(CryptoError) in
             try Random.bytes(ActiveAuthentication.challengeLength)
         }
-        // A protected answer of this length does not fit into 256 bytes on the wire.
-        var isLong = length > 223 && abilities.isExtended
         while true {
-            let command = CommandAPDU(0x00, 0x88, 0x00, 0x00, data: challenge, le: isLong ? 1024 : 256)
+            // A protected answer of this length does not fit into 256 bytes on the wire.
+            let isLong = length > 223 && abilities.isExtended
+            let le = isLong ? abilities.limit(blockCipher) : 256
+            let command = CommandAPDU(0x00, 0x88, 0x00, 0x00, data: challenge, le: le)
             do throws(ChipError) {
                 let answer = try await protected(command)
                 guard answer.status == .ok else { throw .status(answer.status) }
                 return (challenge, answer.data)
             } catch {
                 guard let status = Self.endOfChannel(error) else { throw DocumentError(error) }
+                // First, because the chip may need a reset before the next channel.
+                if isLong { _ = abilities.shorten(below: le) }
                 try await reopen()
                 guard isLong else { throw .refused(.group(15), status) }
-                isLong = false
             }
         }
     }

@@ -19,6 +19,8 @@ package actor DocumentChip {
 
     let base: CompletingChannel
     private let policy: BACPolicy
+    /// Whether the chip has offered PACE before. Then it is not opened without PACE.
+    private let hasOfferedPACE: Bool
     private let key: AccessKey
     private var channel: SecureChannel?
     private var isSelected = false
@@ -43,31 +45,52 @@ package actor DocumentChip {
     ///   - channel: the connection.
     ///   - key: the MRZ or CAN.
     ///   - policy: when BAC is used.
+    ///   - hasOfferedPACE: whether the chip has offered PACE when it was recognised.
     ///   - abilities: what is known of the chip.
     package init(
         channel: any CardChannel,
         key: AccessKey,
         policy: BACPolicy = .whenNoPACE,
+        hasOfferedPACE: Bool = false,
         abilities: ReadAbilities = ReadAbilities()
     ) {
         base = CompletingChannel(channel)
         self.key = key
         self.policy = policy
+        self.hasOfferedPACE = hasOfferedPACE
         self.abilities = abilities
     }
 
     // MARK: Access
 
-    /// Reads EF.CardAccess, which needs no password. Without the file `infos` stays nil. ICAO 9303-11 4.2.
+    /// Reads EF.CardAccess, which needs no password, and asks for the lengths that the chip takes. Without the file
+    /// `infos` stays nil. ICAO 9303-11 4.2.
     package func probe() async throws(DocumentError) {
-        guard
-            let file = try await DocumentOffer.readCardAccess({ command throws(DocumentError) in
-                try await plain(command)
-            })
-        else { return }
-        (cardAccess, infos) = (file.content, try? SecurityInfos(file.content))
-        if file.isSelected { abilities.selectsFiles = true }
+        let repeating = RepeatingChannel(base)
+        let file = try await DocumentOffer.readCardAccess { command throws(DocumentError) in
+            try await plain(command, on: repeating)
+        }
+        if let file {
+            (cardAccess, infos) = (file.content, try? SecurityInfos(file.content))
+            if file.isSelected { abilities.selectsFiles = true }
+        }
+        if abilities.isUntried { try await learnLengths() }
     }
+
+    /// Reads EF.ATR/INFO in a plain command with extended lengths: a chip that refuses them has no channel to lose.
+    private func learnLengths() async throws(DocumentError) {
+        // A chip that does not answer is not asked again.
+        abilities.learn(nil)
+        do throws(DocumentError) {
+            let command = CommandAPDU.readBinary(shortFileID: Self.shortInfoID, le: CommandAPDU.maximumLe)
+            abilities.learn(try await plain(command, on: base))
+        } catch {
+            guard error == .card(.tooLong) else { throw error }
+        }
+    }
+
+    /// EF.ATR/INFO. ICAO 9303-10 3.11.1.
+    private static let shortInfoID: UInt8 = 0x01
 
     /// The variants of PACE that the chip offers and that are supported, the best first: a proof of the chip, then the
     /// strongest cipher.
@@ -83,8 +106,9 @@ package actor DocumentChip {
     }
 
     /// Opens the channel and selects the application of documents.
-    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.notADocument`, `.protocolViolation`, `.card`;
-    ///   `.card(.reset)` also for a chip that had a channel and needs a reset before the next one.
+    /// - Throws: `.wrongPassword`, `.accessUnsupported`, `.accessRefused`, `.challengeRefused`, `.notADocument`,
+    ///   `.protocolViolation`, `.card`; `.card(.reset)` also for a chip that had a channel and needs a reset before the
+    ///   next one.
     package func open() async throws(DocumentError) {
         if infos == nil, access == nil { try await probe() }
         (channel, isSelected) = (nil, false)
@@ -97,10 +121,49 @@ package actor DocumentChip {
             }
             try await selectApplication()
         } else {
-            guard policy != .never, key.kind == .mrz else { throw .accessUnsupported }
-            try await selectApplication()
-            try await establishBAC()
+            guard !hasOfferedPACE || policy == .always else { throw .accessRefused("the chip offers PACE no more") }
+            try await openWithoutPACE()
         }
+    }
+
+    private func openWithoutPACE() async throws(DocumentError) {
+        let mayUseBAC = policy != .never && key.kind == .mrz
+        do throws(DocumentError) {
+            try await selectApplication()
+        } catch {
+            // A chip with PACE alone refuses it, too.
+            throw error == .notADocument && !mayUseBAC ? .accessUnsupported : error
+        }
+        guard !isOpen else { return }
+        let refusal = mayUseBAC ? try await establishBAC() : nil
+        guard !mayUseBAC || refusal != nil else { return }
+        guard try await sendsFilesToEverybody() else {
+            throw refusal.map { .challengeRefused($0) } ?? .accessUnsupported
+        }
+        access = DocumentAccess(method: .open, password: nil, parameters: nil)
+    }
+
+    /// Whether the chip has no access control.
+    private var isOpen: Bool { access?.method == .open }
+
+    /// Reads the start of EF.COM or DG1 without a channel.
+    private func sendsFilesToEverybody() async throws(DocumentError) -> Bool {
+        for file in [DocumentFile.com, .group(1)] {
+            let answer = try await plain(.readBinary(shortFileID: file.shortID, le: 8), on: RepeatingChannel(base))
+            if answer.status == .ok, answer.data.first.map(UInt32.init) == file.tag { return true }
+            guard Self.deniesShortID(answer.status) else { continue }
+            guard try await plain(Self.selection(of: file), on: base).status == .ok else { continue }
+            let selected = try await plain(.readBinary(offset: 0, le: 8), on: base)
+            guard selected.status == .ok, selected.data.first.map(UInt32.init) == file.tag else { continue }
+            abilities.selectsFiles = true
+            return true
+        }
+        return false
+    }
+
+    /// Whether a chip that answers so to GET CHALLENGE has no BAC.
+    package static func meansNoBAC(_ status: StatusWord) -> Bool {
+        [0x6982, 0x6985, 0x6986, 0x6A81, 0x6A82, 0x6A86, 0x6D00, 0x6E00].contains(status.value)
     }
 
     /// Reads EF.CardSecurity in the master file, where the channel is before the application is selected. A file that
@@ -113,7 +176,7 @@ package actor DocumentChip {
             switch error {
             case .card: throw error
             case .refused, .malformed, .protocolViolation: return
-            case .notADocument, .wrongPassword, .accessUnsupported, .accessRefused: throw error
+            case .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused: throw error
             }
         }
     }
@@ -137,7 +200,7 @@ package actor DocumentChip {
                 passwordKey: try PACE.passwordKey(secret, id: id, cipher: parameters.cipher)
             )
         }
-        let chosen = try await plain(.setPACE(parameters, id))
+        let chosen = try await plain(.setPACE(parameters, id), on: base)
         // 63Cx tells the tries that are left; the chip goes on.
         guard chosen.status == .ok || chosen.status.value & 0xFFF0 == 0x63C0 else {
             throw .accessRefused("PACE: MSE:Set AT was answered with \(chosen.status)")
@@ -148,7 +211,7 @@ package actor DocumentChip {
             let ephemeral = try await general(try terminal.receiveMapping(mapping))
             return try terminal.receiveEphemeral(ephemeral)
         }
-        let answer = try await plain(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256))
+        let answer = try await plain(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256), on: base)
         guard answer.status.sw1 != 0x63, answer.status.value != 0x6982 else { throw .wrongPassword(answer.status) }
         guard answer.status == .ok else { throw .accessRefused("PACE: the token was answered with \(answer.status)") }
         try await Self.paceStep { () throws(ChipError) in
@@ -181,30 +244,40 @@ package actor DocumentChip {
         return answer.data
     }
 
-    private func establishBAC() async throws(DocumentError) {
+    /// Opens the channel with BAC.
+    /// - Returns: the status word with which the chip has refused to begin; nil: the channel is open.
+    private func establishBAC() async throws(DocumentError) -> StatusWord? {
         // Some chips accept only Le 28, others only Le 00. After 6700 the challenge is no longer valid.
-        if try await establishBAC(le: BasicAccessControl.messageLength) { return }
-        guard try await establishBAC(le: 256) else { throw .wrongPassword(StatusWord(0x6700)) }
+        for le in [BasicAccessControl.messageLength, 256] {
+            let command = CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength)
+            let challenge = try await plain(command, on: base)
+            guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
+                // A chip that had a channel until now offers BAC, and may keep that channel until it is reset.
+                guard access == nil else { throw .card(.reset) }
+                return challenge.status
+            }
+            guard let refusal = try await answerChallenge(challenge.data, le: le) else { return nil }
+            // These status words are about the value. Others are not, or not always: BAC is run once more.
+            guard le < 256, ![0x6982, 0x6985, 0x6A80, 0x6A88].contains(refusal.value), refusal.sw1 != 0x63 else {
+                throw .wrongPassword(refusal)
+            }
+        }
+        return nil
     }
 
-    /// Runs BAC once; false if the chip refuses the length of the answer.
-    private func establishBAC(le: Int) async throws(DocumentError) -> Bool {
-        let challenge = try await plain(CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength))
-        guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
-            // A chip that had a channel until now offers BAC, and may keep that channel until it is reset.
-            throw access == nil ? .accessUnsupported : .card(.reset)
-        }
+    /// Proves to the chip that the terminal knows the zone.
+    /// - Returns: the status word with which the chip has refused; nil: the channel is open.
+    private func answerChallenge(_ challenge: [UInt8], le: Int) async throws(DocumentError) -> StatusWord? {
         let information = key.copy()
         let terminal = try Self.step { () throws(CryptoError) in
             try BasicAccessControl.Terminal(
                 keys: try BasicAccessControl.keys(information: information),
-                chipRandom: challenge.data
+                chipRandom: challenge
             )
         }
         let data = try Self.step { () throws(CryptoError) in try terminal.command() }
-        let answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le))
-        guard answer.status.value != 0x6700 else { return false }
-        guard answer.status == .ok else { throw .wrongPassword(answer.status) }
+        let answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le), on: base)
+        guard answer.status == .ok else { return answer.status }
         do throws(ChipError) {
             channel = SecureChannel(try terminal.finish(answer.data), over: base)
             blockCipher = .tripleDES
@@ -212,13 +285,13 @@ package actor DocumentChip {
             throw DocumentError(error)
         }
         access = DocumentAccess(method: .bac, password: .mrz, parameters: nil)
-        return true
+        return nil
     }
 
     // MARK: Commands
 
-    /// Whether the channel accepts commands.
-    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? false }
+    /// Whether commands can be sent: the channel accepts them, or the chip needs none.
+    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? isOpen }
 
     /// Opens the channel again where a file is: EF.CardSecurity is in the master file, the others in the application.
     func reopen(for file: DocumentFile) async throws(DocumentError) {
@@ -234,7 +307,7 @@ package actor DocumentChip {
 
     /// Sends a command, through the channel if there is one.
     func transmit(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
-        guard let channel else { return try await plain(command) }
+        guard let channel else { return try await plain(command, on: base) }
         return try await Self.inChannel { () async throws(ChipError) in try await exchange(command, in: channel) }
     }
 
@@ -242,11 +315,12 @@ package actor DocumentChip {
         try await awaiting(orThrow: DocumentError.init, body)
     }
 
-    /// Sends a command through the channel.
+    /// Sends a command through the channel, if the chip has access control.
     /// - Throws: `.status` for an unprotected answer, after which the channel is closed.
     func protected(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
-        guard let channel else { throw .dead }
-        return try await exchange(command, in: channel)
+        if let channel { return try await exchange(command, in: channel) }
+        guard isOpen else { throw .dead }
+        return try await exchange(command, on: base)
     }
 
     private func exchange(
@@ -258,10 +332,20 @@ package actor DocumentChip {
         return try await channel.exchange(command)
     }
 
-    private func plain(_ command: CommandAPDU) async throws(DocumentError) -> ResponseAPDU {
+    private func exchange(
+        _ command: CommandAPDU,
+        on channel: any CardChannel
+    ) async throws(ChipError) -> ResponseAPDU {
         guard !Task.isCancelled else { throw .card(.cancelled) }
         commands += 1
-        return try await Self.inChannel { () async throws(ChipError) in try await base.exchange(command) }
+        return try await channel.exchange(command)
+    }
+
+    private func plain(
+        _ command: CommandAPDU,
+        on channel: any CardChannel
+    ) async throws(DocumentError) -> ResponseAPDU {
+        try await Self.inChannel { () async throws(ChipError) in try await exchange(command, on: channel) }
     }
 
     /// Replaces the channel after chip authentication.

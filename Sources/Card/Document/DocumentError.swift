@@ -14,6 +14,8 @@ package enum DocumentError: Error, Sendable, Equatable {
     case accessUnsupported
     /// PACE failed, though not for the password. BAC is not tried, since somebody in between may have broken PACE.
     case accessRefused(String)
+    /// The chip refused to begin BAC, perhaps because it has none.
+    case challengeRefused(StatusWord)
     /// A file is refused with this status word.
     case refused(DocumentFile, StatusWord)
     /// The content of a file is wrong.
@@ -25,7 +27,19 @@ package enum DocumentError: Error, Sendable, Equatable {
     var isOfFile: Bool {
         switch self {
         case .refused, .malformed: true
-        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation: false
+        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
+            .protocolViolation:
+            false
+        }
+    }
+
+    /// Whether one disturbed answer may be the cause, so that the document is to be read once more.
+    package var mayBeDisturbance: Bool {
+        switch self {
+        case .card(.mute), .card(.other), .notADocument, .accessRefused, .challengeRefused, .refused, .malformed,
+            .protocolViolation:
+            true
+        case .card, .wrongPassword, .accessUnsupported: false
         }
     }
 

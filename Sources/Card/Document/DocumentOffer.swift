@@ -49,7 +49,8 @@ package struct DocumentOffer: Sendable, Equatable {
             content += answer.data
             if (try? BERTLV(startOf: content)) != nil { break }
         }
-        guard let set = try? BERTLV(startOf: content), set.tag == DocumentFile.cardAccess.tag else { return nil }
-        return (set.encoded, isSelected)
+        var reader = BERReader(content)
+        guard (try? reader.next())?.tag == DocumentFile.cardAccess.tag else { return nil }
+        return (Array(content.dropLast(reader.remainder.count)), isSelected)
     }
 }

@@ -21,6 +21,14 @@ package struct DocumentReading: Sendable {
         case notSigned
     }
 
+    /// What one disturbed answer may have spoiled. It is done once more after a new access, and what fails twice counts.
+    package enum Doubt: Hashable, Sendable {
+        case file(DocumentFile)
+        case method(ChipCheck.Method)
+        /// EF.CardAccess is not what DG14 says.
+        case access
+    }
+
     package enum Progress: Sendable, Equatable {
         case opening
         case reading(DocumentFile, bytes: Int, total: Int)
@@ -28,7 +36,7 @@ package struct DocumentReading: Sendable {
     }
 
     /// Where the files come from.
-    private struct Source {
+    struct Source {
         let chip: DocumentChip
         let progress: @Sendable (Progress) -> Void
 
@@ -45,11 +53,15 @@ package struct DocumentReading: Sendable {
     package private(set) var groups: [Int: GroupState] = [:]
     package private(set) var zone: MachineReadableZone?
     package private(set) var access: DocumentAccess?
-    private var object: SecurityObject?
+    /// What is to be done once more. Empty if the last run was not finished.
+    package private(set) var doubts: Set<Doubt> = []
+    private(set) var object: SecurityObject?
     private var signer: SignedData.Claim?
     /// The signer of EF.CardSecurity, if PACE has proven the chip with its key.
     private var cardSigner: SignedData.Claim?
     private let readsCommonData: Bool
+    /// Whether EF.SOD was read to its end.
+    private var isObjectRead = false
 
     /// - Parameters:
     ///   - groups: the data groups that the client asked for; 3 and 4 are ignored.
@@ -77,15 +89,20 @@ package struct DocumentReading: Sendable {
     ) async throws(DocumentError) {
         let source = Source(chip: chip, progress: progress)
         progress(.opening)
+        for case .file(let file) in doubts { files[file] = nil }
+        doubts = []
         checks = DocumentChecks()
         groups = [:]
         cardSigner = nil
         try await chip.open()
         access = await chip.access
         try await readSecurityObject(source, anchors)
+        (files[.cardAccess], files[.cardSecurity]) = (await chip.cardAccess, await chip.cardSecurity)
         progress(.provingChip)
+        if object?.hashes[14] != nil { try await readGroup(14, source) }
         try await proveMapping(chip, anchors, at: time)
         if let run = try await proveByChipAuthentication(source) { checks.chip.runs.append(run) }
+        checks.chip.bindMapping()
         if let run = try await proveByActiveAuthentication(source) { checks.chip.runs.append(run) }
         // The large files come last.
         for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
@@ -107,6 +124,7 @@ package struct DocumentReading: Sendable {
         }
         judgeCardSigner(anchors, at: time)
         checks.addFindings()
+        doubts = findDoubts()
     }
 
     /// Overwrites the files, which have data of the holder. Call it at the end of a reading.
@@ -126,6 +144,7 @@ package struct DocumentReading: Sendable {
         _ anchors: DocumentAnchors
     ) async throws(DocumentError) {
         let file: [UInt8]
+        isObjectRead = true
         do throws(DocumentError) {
             // A signature and a certificate are never shorter.
             file = try await source.read(.sod, known: 512)
@@ -133,6 +152,7 @@ package struct DocumentReading: Sendable {
             guard error.isOfFile else { throw error }
             (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
             file = await source.chip.partial[.sod] ?? []
+            isObjectRead = false
         }
         // This is another document, so nothing of the old one is used.
         if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
@@ -146,7 +166,7 @@ package struct DocumentReading: Sendable {
     }
 
     /// Reads a file once. A refused or malformed file is a state, not an error.
-    private mutating func readGroup(_ group: Int, _ source: Source) async throws(DocumentError) {
+    mutating func readGroup(_ group: Int, _ source: Source) async throws(DocumentError) {
         let file = DocumentFile.group(group)
         if files[file] != nil {
             groups[group] = .read
@@ -161,7 +181,8 @@ package struct DocumentReading: Sendable {
             switch error {
             case .refused: groups[group] = .refused
             case .malformed: groups[group] = .malformed
-            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .protocolViolation:
+            case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
+                .protocolViolation:
                 throw error
             }
         }
@@ -181,6 +202,7 @@ package struct DocumentReading: Sendable {
         do throws(DocumentError) {
             // Both versions, and at least DG1 and DG2.
             let file = try await source.read(.com, known: 22)
+            files[.com] = file
             guard let com = try? CommonData(file), let object else { return }
             if Set(com.groups) != Set(object.hashes.keys) { checks.document.findings.append(.comDiffers) }
             for group in com.groups where object.hashes[group] == nil && groups[group] == nil {
@@ -258,81 +280,12 @@ package struct DocumentReading: Sendable {
             }
             return key
         }
-        guard !keys.isEmpty else { return .init(.mapping, .failed, .unsupported) }
-        guard keys.contains(where: { (try? proof.proves($0)) == true }) else {
+        guard !keys.isEmpty else { return .init(.mapping, .notDone, .unsupported) }
+        guard let key = keys.first(where: { (try? proof.proves($0)) == true }) else {
             return .init(.mapping, .failed, .wrongKey)
         }
         cardSigner = verified.claim
-        return .init(.mapping, .passed)
-    }
-
-    private mutating func proveByChipAuthentication(
-        _ source: Source
-    ) async throws(DocumentError) -> ChipCheck.Run? {
-        guard let object, object.hashes[14] != nil else { return nil }
-        try await readGroup(14, source)
-        // PACE has proven the chip already.
-        if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return nil }
-        guard let file = files[.group(14)] else { return .init(.chipAuthentication, .failed, .refused) }
-        // A key that is not signed proves nothing; the check of the hashes fails.
-        guard object.matches(file, group: 14) == true, let infos = infos(of: file) else {
-            return .init(.chipAuthentication, .notDone)
-        }
-        let choice: ChipAuthenticationV1
-        do throws(ChipAuthenticationV1.Fault) {
-            guard let chosen = try ChipAuthenticationV1.choose(infos) else { return nil }
-            choice = chosen
-        } catch {
-            let reason: ChipCheck.Reason = error == .unsupported ? .unsupported : .malformed
-            return .init(.chipAuthentication, .failed, reason)
-        }
-        switch try await source.chip.authenticateChip(choice, file: file) {
-        case .proven: return .init(.chipAuthentication, .passed)
-        case .wrongKey: return .init(.chipAuthentication, .failed, .wrongKey)
-        case .refused: return .init(.chipAuthentication, .failed, .refused)
-        }
-    }
-
-    private func infos(of file: [UInt8]?) -> SecurityInfos? {
-        guard let file, let group = try? BERTLV(startOf: file), group.tag == 0x6E else { return nil }
-        return try? SecurityInfos(group.value)
-    }
-
-    private mutating func proveByActiveAuthentication(_ source: Source) async throws(DocumentError) -> ChipCheck.Run? {
-        guard let object, object.hashes[15] != nil else { return nil }
-        try await readGroup(15, source)
-        guard let file = files[.group(15)] else { return .init(.activeAuthentication, .failed, .refused) }
-        guard object.matches(file, group: 15) == true else { return .init(.activeAuthentication, .notDone) }
-        return try await challenge(source.chip, file)
-    }
-
-    private func challenge(_ chip: DocumentChip, _ file: [UInt8]) async throws(DocumentError) -> ChipCheck.Run {
-        let key: PublicKeyInfo
-        do throws(PublicKeyInfo.Fault) {
-            guard let group = try? BERTLV(startOf: file), group.tag == 0x6F else { throw .malformed }
-            key = try PublicKeyInfo(group.value)
-        } catch {
-            return .init(.activeAuthentication, .failed, error == .unsupported ? .unsupported : .malformed)
-        }
-        let length: Int =
-            switch key {
-            case .rsa(let key): key.modulus.count
-            case .elliptic(let key): key.curve.scalarLength * 2
-            case .integers: 0
-            }
-        let (challenge, answer): ([UInt8], [UInt8])
-        do throws(DocumentError) {
-            (challenge, answer) = try await chip.signChallenge(length: length)
-        } catch {
-            guard case .refused = error else { throw error }
-            return .init(.activeAuthentication, .failed, .refused)
-        }
-        let infos = infos(of: files[.group(14)])
-        switch try? ActiveAuthentication.check(answer, challenge: challenge, key: key, infos: infos) {
-        case .right: return .init(.activeAuthentication, .passed)
-        case .wrong: return .init(.activeAuthentication, .failed, .wrongSignature)
-        case .unsupported, nil: return .init(.activeAuthentication, .failed, .unsupported)
-        }
+        return isOfThisDocument(key) ? .init(.mapping, .passed) : .init(.mapping, .notDone, .notBound)
     }
 
     // MARK: Content
@@ -362,9 +315,27 @@ package struct DocumentReading: Sendable {
         }
     }
 
+    /// What a disturbed answer may have spoiled in this run. Bytes from a channel are what the chip has sent, so their
+    /// hashes and signatures are not in doubt.
+    private func findDoubts() -> Set<Doubt> {
+        var doubts: Set<Doubt> = []
+        for (group, state) in groups where state == .refused || state == .malformed {
+            if group <= 2 || object?.hashes[group] != nil { doubts.insert(.file(.group(group))) }
+        }
+        if !isObjectRead { doubts.insert(.file(.sod)) }
+        if access?.method == .open {
+            if checks.hashes.reason == .wrongHash { doubts.formUnion(checks.hashes.groups.map { .file(.group($0)) }) }
+            if checks.signature.result == .failed { doubts.insert(.file(.sod)) }
+        }
+        doubts.formUnion(checks.chip.runs.filter(\.mayBeDisturbed).map { .method($0.method) })
+        if checks.document.findings.contains(.accessDiffers) { doubts.insert(.access) }
+        return doubts
+    }
+
     private mutating func checkContent(_ key: AccessKey, infos: SecurityInfos?, at time: Int) {
         guard groups[1] == .read else { return }
         checks.document.isDone = true
+        if access?.method == .open { checks.document.findings.append(.noAccessControl) }
         guard let zone else {
             checks.document.findings.append(.malformed)
             return

@@ -48,17 +48,14 @@ package struct FaceImages: Sendable, Equatable {
     /// - Throws: `Malformed`.
     package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
-        guard object.tag == 0x75, let group = try object.children.first(where: { $0.tag == 0x7F61 }) else {
+        guard object.tag == 0x75, let group = BERTLV.readable(object.value).first(where: { $0.tag == 0x7F61 }) else {
             throw .invalidTag
         }
         var images: [DocumentImage] = []
-        for template in try group.children.prefix(Self.maximumCount + 1) where template.tag == 0x7F60 {
-            for record in try template.children {
-                switch record.tag {
-                case 0x5F2E: images += try Self.record(record.value)
-                case 0x7F2E: images += Self.encoded(record)
-                default: continue
-                }
+        for template in BERTLV.readable(group.value).prefix(Self.maximumCount + 1) where template.tag == 0x7F60 {
+            // Either tag may have either form. A record that cannot be read does not hide the others.
+            for record in BERTLV.readable(template.value) where record.tag == 0x5F2E || record.tag == 0x7F2E {
+                images += (try? Self.record(record.value)) ?? Self.encoded(record)
             }
         }
         guard !images.isEmpty else { throw .truncated }
@@ -101,16 +98,15 @@ package struct FaceImages: Sendable, Equatable {
         return images
     }
 
-    /// The picture in a record of ISO/IEC 39794-5: the octet string that begins as a picture does.
+    /// The picture in a record of ISO/IEC 39794-5: the octet string that begins as a picture does, or as a record.
     private static func encoded(_ record: BERTLV) -> [DocumentImage] {
-        var level = [record]
+        var level = BERTLV.readable(record.value)
         for _ in 0..<16 where !level.isEmpty {
             let values = level.prefix(256)
             for object in values where !object.isConstructed {
-                let image = DocumentImage(object.value)
-                if image.format != .unknown { return [image] }
+                if let images = try? Self.record(object.value), images.first?.format != .unknown { return images }
             }
-            level = values.filter(\.isConstructed).flatMap { (try? $0.children) ?? [] }
+            level = values.filter(\.isConstructed).flatMap { BERTLV.readable($0.value) }
         }
         return []
     }
@@ -125,7 +121,7 @@ package struct SignatureImages: Sendable, Equatable {
     package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
         guard object.tag == 0x67 else { throw .invalidTag }
-        images = try object.children.prefix(16).filter { $0.tag == 0x5F43 }.map { DocumentImage($0.value) }
+        images = BERTLV.readable(object.value).prefix(16).filter { $0.tag == 0x5F43 }.map { DocumentImage($0.value) }
         guard !images.isEmpty else { throw .truncated }
     }
 }

@@ -37,8 +37,11 @@ package struct MachineReadableZone: Sendable, Equatable {
     package let lines: [String]
     package let code: String
     package let issuer: String
-    /// The whole document number, also of one with more than nine characters.
+    /// The whole document number for people, also of one with more than nine characters: without fillers at its end, and
+    /// with spaces for those inside.
     package let number: String
+    /// The characters of the number as they are printed.
+    private let numberCharacters: [UInt8]
     package let nationality: String
     /// YYMMDD; `<` stands for unknown digits.
     package let birth: String
@@ -54,7 +57,7 @@ package struct MachineReadableZone: Sendable, Equatable {
 
     /// Reads a zone with or without line ends. Wrong check digits are not an error.
     package init(_ text: some Sequence<UInt8>) throws(Malformed) {
-        let characters = text.filter { $0 != 0x0A && $0 != 0x0D && $0 != 0x20 }
+        let characters = Self.withoutSpaces(text)
         guard let kind = Kind.allCases.first(where: { $0.lineLength * $0.lineCount == characters.count }) else {
             throw Malformed(
                 "The machine readable zone has \(characters.count) characters instead of 2 lines of 44 or 36, or 3 of 30"
@@ -86,6 +89,7 @@ package struct MachineReadableZone: Sendable, Equatable {
 
         let long = Self.longNumber(at(layout.number), at(layout.numberDigit), at(layout.optional), kind)
         number = Self.text(long.number)
+        numberCharacters = long.number
         let second = layout.secondOptional.map(at) ?? []
         optional = [long.optional, second].map(Self.text).filter { !$0.isEmpty }.joined(separator: " ")
 
@@ -109,10 +113,10 @@ package struct MachineReadableZone: Sendable, Equatable {
 
     /// The number, dates and their check digits: the password of the document. ICAO 9303-11 4.3.2, 4.4.4.1.
     package var information: [UInt8] {
-        Self.information(number: Array(number.utf8), birth: Array(birth.utf8), expiry: Array(expiry.utf8))
+        Self.information(number: numberCharacters, birth: Array(birth.utf8), expiry: Array(expiry.utf8))
     }
 
-    /// Makes the password from three fields. A number shorter than nine characters is filled.
+    /// Makes the password from three fields with the characters of a zone. A number shorter than nine characters is filled.
     package static func information(number: [UInt8], birth: [UInt8], expiry: [UInt8]) -> [UInt8] {
         let filled = number + [UInt8](repeating: filler, count: max(0, 9 - number.count))
         return [filled, birth, expiry].flatMap { $0 + [checkDigit($0)] }
@@ -134,6 +138,11 @@ package struct MachineReadableZone: Sendable, Equatable {
     private static func day(_ digits: String, century: Int) -> String {
         let known = digits.map { $0 == "<" ? "X" : $0 }
         return "\(century)\(String(known.prefix(2)))-\(String(known.dropFirst(2).prefix(2)))-\(String(known.suffix(2)))"
+    }
+
+    /// The fields of dates that no calendar has.
+    package var impossibleDates: [Field] {
+        [(Field.birth, birth), (.expiry, expiry)].filter { !Self.isDay(Array($0.1.utf8)[...], century: nil) }.map(\.0)
     }
 
     // MARK: Characters
@@ -158,7 +167,7 @@ package struct MachineReadableZone: Sendable, Equatable {
 
     private static func fits(_ characters: [UInt8], _ digit: [UInt8]) -> Bool { digit == [checkDigit(characters)] }
 
-    /// The text without fillers at its end; fillers inside are spaces.
+    /// The text without fillers at its end; fillers inside are spaces. It is for people alone: a key needs the fillers.
     private static func text(_ bytes: [UInt8]) -> String {
         let end = bytes.lastIndex { $0 != filler }.map { $0 + 1 } ?? 0
         return String(decoding: bytes[..<end].map { $0 == filler ? 0x20 : $0 }, as: UTF8.self)
@@ -166,23 +175,124 @@ package struct MachineReadableZone: Sendable, Equatable {
 
     private static func names(_ field: [UInt8]) -> (String, String) {
         for index in field.indices.dropLast() where field[index] == filler && field[index + 1] == filler {
-            return (text(Array(field[..<index])), text(Array(field[(index + 2)...])))
+            return (words(field[..<index]), words(field[(index + 2)...]))
         }
-        return (text(field), "")
+        return (words(field[...]), "")
     }
 
-    /// Finds the rest of a long number, which begins the optional data: the rest, its check digit, a filler.
-    /// ICAO 9303-5 4.2.2.1, 9303-6 4.2.2.1.
+    /// A name: its words, without the fillers around them.
+    private static func words(_ bytes: ArraySlice<UInt8>) -> String {
+        bytes.split(separator: filler).map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+    }
+
+    /// Finds the rest of a long number, which begins the optional data: the rest, its check digit, a filler. The number
+    /// may have fillers inside, so its end is the first filler whose check digit fits. ICAO 9303-5 4.2.2.1, 9303-6 4.2.2.1.
     private static func longNumber(
         _ number: [UInt8],
         _ digit: [UInt8],
         _ optional: [UInt8],
         _ kind: Kind
     ) -> (number: [UInt8], digit: [UInt8], optional: [UInt8]) {
-        guard kind != .td3, digit == [filler], number.last != filler,
-            let end = optional.firstIndex(of: filler) ?? Optional(optional.count), end >= 2
-        else { return (number, digit, optional) }
-        return (number + optional[..<(end - 1)], [optional[end - 1]], Array(optional[min(end + 1, optional.count)...]))
+        guard kind != .td3, digit == [filler], number.contains(where: { $0 != filler }) else {
+            return (number, digit, optional)
+        }
+        let ends = optional.indices.filter { $0 >= 2 && optional[$0] == filler } + [optional.count]
+        func rest(_ end: Int) -> (number: [UInt8], digit: [UInt8], optional: [UInt8]) {
+            let whole = number + optional[..<(end - 1)]
+            return (whole, [optional[end - 1]], Array(optional[min(end + 1, optional.count)...]))
+        }
+        if let fitting = ends.map(rest).first(where: { fits($0.number, $0.digit) }) { return fitting }
+        let first = optional.firstIndex(of: filler) ?? optional.count
+        guard number.last != filler, first >= 2 else { return (number, digit, optional) }
+        return rest(first)
+    }
+}
+
+/// Zones that a person has typed or a program has scanned.
+extension MachineReadableZone {
+    /// Reads a zone with small letters, and with the guillemets that text recognition makes of fillers: a double one
+    /// stands for two fillers, or for one if the zone has its length only then.
+    package init(scanned text: some Sequence<UInt8>) throws(Malformed) {
+        let bytes = Array(text)
+        let characters = Self.characters(bytes, fillers: 2)
+        let isZone = Kind.allCases.contains { $0.lineLength * $0.lineCount == Self.withoutSpaces(characters).count }
+        try self.init(isZone ? characters : Self.characters(bytes, fillers: 1))
+    }
+
+    /// Makes characters of a zone; `fillers` is the number for each double guillemet.
+    private static func characters(_ bytes: [UInt8], fillers: Int) -> [UInt8] {
+        var characters: [UInt8] = []
+        var rest = bytes[...]
+        while let byte = rest.first {
+            // « and », ‹ and › in UTF-8.
+            if rest.starts(with: [0xC2, 0xAB]) || rest.starts(with: [0xC2, 0xBB]) {
+                characters += [UInt8](repeating: filler, count: fillers)
+                rest = rest.dropFirst(2)
+            } else if rest.starts(with: [0xE2, 0x80, 0xB9]) || rest.starts(with: [0xE2, 0x80, 0xBA]) {
+                characters.append(filler)
+                rest = rest.dropFirst(3)
+            } else {
+                characters.append(upper(byte))
+                rest = rest.dropFirst()
+            }
+        }
+        return characters
+    }
+
+    private static func upper(_ byte: UInt8) -> UInt8 { (0x61...0x7A).contains(byte) ? byte - 0x20 : byte }
+
+    private static func withoutSpaces(_ text: some Sequence<UInt8>) -> [UInt8] {
+        text.filter { $0 != 0x0A && $0 != 0x0D && $0 != 0x20 }
+    }
+
+    /// Reads a number as people write it: spaces and hyphens inside are fillers. nil for other characters, for none, and
+    /// for more than 22.
+    package static func number(typed text: some Sequence<UInt8>) -> [UInt8]? {
+        var characters = text.map { [0x20, UInt8(ascii: "-")].contains($0) ? filler : upper($0) }
+        while characters.last == filler { characters.removeLast() }
+        characters = Array(characters.drop { $0 == filler })
+        let isNumber = (1...22).contains(characters.count) && characters.allSatisfy { value($0) != nil }
+        return isNumber ? characters : nil
+    }
+
+    /// Whether a number of ten characters ends with the check digit of the nine before it: it was typed along.
+    package static func endsWithCheckDigit(_ number: [UInt8]) -> Bool {
+        number.count == 10 && number.last == checkDigit(Array(number.prefix(9)))
+    }
+
+    /// Reads a date as YYMMDD or YYYY-MM-DD, with `<` or X for unknown digits; nil for a day that no calendar has. Some
+    /// documents have 00 for an unknown month or day.
+    package static func date(typed text: some Sequence<UInt8>) -> [UInt8]? {
+        var characters = text.map { upper($0) == UInt8(ascii: "X") ? filler : $0 }
+        if characters.count == 10 {
+            guard characters[4] == UInt8(ascii: "-"), characters[7] == UInt8(ascii: "-") else { return nil }
+            characters.remove(at: 7)
+            characters.remove(at: 4)
+        }
+        if characters.count == 8 {
+            guard [Array("19".utf8), Array("20".utf8)].contains(Array(characters.prefix(2))) else { return nil }
+            guard isDay(characters.dropFirst(2), century: characters.first == UInt8(ascii: "1") ? 1900 : 2000) else {
+                return nil
+            }
+            characters.removeFirst(2)
+        }
+        return characters.count == 6 && isDay(characters[...], century: nil) ? characters : nil
+    }
+
+    /// Whether six characters of a date may be a day, as far as they are known.
+    static func isDay(_ characters: ArraySlice<UInt8>, century: Int?) -> Bool {
+        let pairs = stride(from: characters.startIndex, to: characters.endIndex, by: 2).map { characters[$0..<$0 + 2] }
+        let isDigits = characters.allSatisfy { $0 == filler || (0x30...0x39).contains($0) }
+        guard isDigits, pairs.count == 3 else { return false }
+        let numbers = pairs.map { pair in
+            pair.contains(filler) ? nil : pair.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        }
+        // An unknown part is one that every other part allows; 00 counts as unknown.
+        let month = numbers[1].flatMap { $0 == 0 ? nil : $0 } ?? 1
+        let day = numbers[2].flatMap { $0 == 0 ? nil : $0 } ?? 1
+        let centuries = century.map { [$0] } ?? [1900, 2000]
+        let years = numbers[0].map { year in centuries.map { $0 + year } } ?? [2000]
+        return years.contains { CalendarDay(year: $0, month: month, day: day) != nil }
     }
 }
 

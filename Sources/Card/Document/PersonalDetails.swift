@@ -84,9 +84,9 @@ package struct PersonsToNotify: Sendable, Equatable {
         let object = try BERTLV(startOf: file)
         guard object.tag == 0x70 else { throw .invalidTag }
         var persons: [Person] = []
-        for entry in try object.children.prefix(17) where (0xA1...0xAF).contains(entry.tag) {
+        for entry in BERTLV.readable(object.value).prefix(17) where (0xA1...0xAF).contains(entry.tag) {
             var person = Person()
-            for field in try entry.children {
+            for field in BERTLV.readable(entry.value) {
                 switch field.tag {
                 case 0x5F50: person.date = DocumentField.date(field.value)
                 case 0x5F51: person.name = DocumentField.name(field.value)
@@ -101,7 +101,8 @@ package struct PersonsToNotify: Sendable, Equatable {
     }
 }
 
-/// The form of DG11 and DG12: a list of tags, then objects, some in a counted template A0.
+/// The form of DG11 and DG12: a list of tags, then objects, some in a counted template A0. An object that cannot be read
+/// does not hide those before it, nor one in a template those after the template.
 private enum TextGroup {
     /// The maximum number of objects. The standard names 13.
     private static let maximumCount = 128
@@ -110,9 +111,9 @@ private enum TextGroup {
         let group = try BERTLV(startOf: file)
         guard group.tag == tag else { throw .invalidTag }
         var objects: [BERTLV] = []
-        for object in try group.children.prefix(maximumCount) {
+        for object in BERTLV.readable(group.value).prefix(maximumCount) {
             if object.tag == 0xA0 {
-                objects += try object.children.prefix(maximumCount)
+                objects += BERTLV.readable(object.value).prefix(maximumCount)
             } else {
                 objects.append(object)
             }

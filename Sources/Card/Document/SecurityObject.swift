@@ -61,7 +61,8 @@ package struct CommonData: Sendable, Equatable {
     /// - Throws: `Malformed`.
     package init(_ file: [UInt8]) throws(Malformed) {
         let object = try BERTLV(startOf: file)
-        guard object.tag == DocumentFile.com.tag, let list = try object.children.first(where: { $0.tag == 0x5C })
+        guard object.tag == DocumentFile.com.tag,
+            let list = BERTLV.readable(object.value).first(where: { $0.tag == 0x5C })
         else { throw .invalidTag }
         groups = list.value.prefix(32).compactMap { tag in DocumentFile.groupTags.firstIndex(of: UInt32(tag)) }
             .filter { $0 > 0 }

@@ -43,6 +43,14 @@ package struct BERTLV: Sendable, Equatable {
         return objects
     }
 
+    /// The objects before the first one that cannot be read.
+    package static func readable(_ bytes: some Collection<UInt8>) -> [BERTLV] {
+        var reader = BERReader(bytes)
+        var objects: [BERTLV] = []
+        while let object = try? reader.next() { objects.append(object) }
+        return objects
+    }
+
     /// Whether the value consists of objects: bit 6 of the first byte of the tag.
     package var isConstructed: Bool {
         var first = tag

@@ -64,7 +64,22 @@ final class DocumentMessage: Message {
         object.array("groups", reading.groups.sorted { $0.key < $1.key }) { writer, entry in
             writer.object { write(entry.key, entry.value, to: &$0) }
         }
+        if request.wantsRaw {
+            object.array("files", Self.otherFiles.filter { reading.files[$0] != nil }) { writer, file in
+                writer.object { write(file, to: &$0) }
+            }
+        }
         object.object("checks") { reading.checks.write(to: &$0) }
+    }
+
+    /// The files that are no data groups, with which somebody else can check the document again.
+    private static let otherFiles: [DocumentFile] = [.cardAccess, .cardSecurity, .com, .sod]
+
+    private func write(_ file: DocumentFile, to object: inout JSONWriter) {
+        guard let content = reading.files[file] else { return }
+        object.member("file", file.description)
+        object.member("bytes", content.count)
+        object.member("data", Base64.standard.encode(content))
     }
 
     private func file(_ group: Int) -> [UInt8]? { reading.files[.group(group)] }
@@ -79,7 +94,7 @@ final class DocumentMessage: Message {
 
     private static func write(_ access: DocumentAccess, to object: inout JSONWriter) {
         object.member("protocol", access.method.rawValue)
-        object.member("password", access.password.rawValue)
+        if let password = access.password { object.member("password", password.rawValue) }
         guard let parameters = access.parameters else { return }
         let mapping =
             switch parameters.mapping {
@@ -207,6 +222,7 @@ extension ContentCheck.Finding {
             case .imageUnknown: "imageUnknown"
             case .labelDiffers: "labelDiffers"
             case .unsupported: "unsupported"
+            case .noAccessControl: "noAccessControl"
             }
         object.member("finding", name)
         if case .checkDigit(let field) = self { object.member("field", field.rawValue) }

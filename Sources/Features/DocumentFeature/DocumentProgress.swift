@@ -71,8 +71,22 @@ extension Failure {
         advice: "use another card"
     )
 
-    /// Why a document cannot be read, in the words of DOCUMENT.
-    init(_ error: DocumentError) {
+    private static func accessUnsupported(_ kind: AccessKey.Kind, _ policy: DocumentChip.BACPolicy) -> Failure {
+        let advice =
+            switch (kind, policy) {
+            case (.can, _): "give the MRZ instead of the CAN"
+            case (.mrz, .never): "allow BAC with allowBAC"
+            case (.mrz, .whenNoPACE), (.mrz, .always): "use what is printed on the document"
+            }
+        return Failure(
+            .init("AccessUnsupported"),
+            "The document offers no access that is supported and allowed with the \(kind.rawValue)",
+            advice: advice
+        )
+    }
+
+    /// Why a document cannot be read with a value of this kind, in the words of DOCUMENT.
+    init(_ error: DocumentError, _ kind: AccessKey.Kind, _ policy: DocumentChip.BACPolicy) {
         func status(_ status: StatusWord) -> [JSON.Member] { [.init("sw", .string("\(status)"))] }
         switch error {
         case .card(.removed): self = .cardLost
@@ -86,14 +100,14 @@ extension Failure {
                 advice: "compare it with the document; chips wait longer after each wrong value",
                 details: status(sw)
             )
-        case .accessUnsupported:
-            self.init(
-                .init("AccessUnsupported"),
-                "The document offers no access that is supported and allowed with this value",
-                advice: "give the MRZ instead of the CAN, or allow BAC"
-            )
+        case .accessUnsupported: self = .accessUnsupported(kind, policy)
+        case .challengeRefused(let sw) where DocumentChip.meansNoBAC(sw):
+            self = .accessUnsupported(kind, policy)
+            self.details = status(sw)
         case .accessRefused(let words):
             self.init(.init("AccessRefused"), "PACE has failed, and BAC is not tried after it", cause: words)
+        case .challengeRefused(let sw):
+            self.init(.init("CardError"), "The document refuses to begin BAC with \(sw)", details: status(sw))
         case .refused(let file, let sw):
             self.init(.init("CardError"), "The document refuses \(file) with \(sw)", details: status(sw))
         case .malformed(let file):

@@ -49,8 +49,10 @@ struct DocumentPrompt: CardPrompt {
                 secret.withBytes { zone(of: $0) }
             }.get()
         }
-        let number = try call.arguments.secret("number", "1 to 22 letters and digits") { secret in
-            characters(secret, 1...22)
+        let number = try call.arguments.secret("number", "1 to 22 letters and digits, without the check digit") {
+            secret in
+            let number = secret.withBytes { MachineReadableZone.number(typed: $0) }
+            return number.flatMap { MachineReadableZone.endsWithCheckDigit($0) ? nil : $0 }
         }
         let birth = try date("birth", call)
         let expiry = try date("expiry", call)
@@ -65,7 +67,7 @@ struct DocumentPrompt: CardPrompt {
         func wrong(_ text: String) -> Result<AccessKey, Failure> { .failure(Failure(.wrongArgument, text)) }
         let zone: MachineReadableZone
         do throws(Malformed) {
-            zone = try MachineReadableZone(bytes.map { Self.upper($0) })
+            zone = try MachineReadableZone(scanned: bytes)
         } catch {
             return wrong(error.text)
         }
@@ -75,7 +77,10 @@ struct DocumentPrompt: CardPrompt {
         for (field, name) in names where zone.wrongCheckDigits.contains(field) {
             return wrong("The check digit of the \(name) is wrong: compare the machine readable zone with the document")
         }
-        return .success(AccessKey(information: Secret(zone.information)))
+        for (field, name) in names where zone.impossibleDates.contains(field) {
+            return wrong("The \(name) is no day: compare the machine readable zone with the document")
+        }
+        return .success(AccessKey(zone: zone))
     }
 
     static func can(_ call: Call, _ name: StaticString) throws(Failure) -> AccessKey {
@@ -85,24 +90,11 @@ struct DocumentPrompt: CardPrompt {
         }
     }
 
-    /// YYMMDD or YYYY-MM-DD; `<` stands for an unknown digit.
+    /// YYMMDD or YYYY-MM-DD; `<` or X stands for an unknown digit.
     private static func date(_ name: StaticString, _ call: Call) throws(Failure) -> [UInt8] {
-        try call.arguments.secret(name, "a date as YYMMDD or YYYY-MM-DD") { secret in
-            let digits = secret.withBytes { $0.filter { $0 != UInt8(ascii: "-") } }
-            guard digits.count == 6 || digits.count == 8,
-                digits.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: "<") })
-            else { return nil }
-            return Array(digits.suffix(6))
+        let form = "a day as YYMMDD or YYYY-MM-DD, without its check digit"
+        return try call.arguments.secret(name, form) { secret in
+            secret.withBytes { MachineReadableZone.date(typed: $0) }
         }
-    }
-
-    private static func upper(_ byte: UInt8) -> UInt8 { (0x61...0x7A).contains(byte) ? byte - 0x20 : byte }
-
-    private static func characters(_ secret: borrowing Secret, _ counts: ClosedRange<Int>) -> [UInt8]? {
-        let upper = secret.withBytes { bytes in bytes.map { Self.upper($0) }.filter { $0 != 0x20 } }
-        let isPlain = upper.allSatisfy {
-            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || $0 == UInt8(ascii: "<")
-        }
-        return counts.contains(upper.count) && isPlain ? upper : nil
     }
 }

@@ -48,10 +48,30 @@ struct DocumentRequest {
     private let anchors: Task<DocumentAnchors, Never>
     private var reading: DocumentReading
     private var reader = ""
-    /// The key that a chip has accepted, and the EF.CardAccess of this chip.
-    private var accepted: (key: AccessKey, cardAccess: [UInt8]?, abilities: ReadAbilities)?
+    private var next = NextAccess.asks(refused: nil)
+    /// What has failed once. What fails twice counts.
+    private var doubts: Set<DocumentReading.Doubt> = []
+    private var failures: [DocumentError] = []
     /// How often the chip may still be reset.
     private var resets = 8
+
+    /// How the next card is opened.
+    private enum NextAccess {
+        /// The client is asked, after the chip has refused a value of this kind.
+        case asks(refused: AccessKey.Kind?)
+        /// Without a question, as far as the card is the same.
+        case goesOn(KnownChip)
+    }
+
+    /// What is known of a chip after its reset.
+    private struct KnownChip {
+        let key: AccessKey
+        /// Whether the chip has accepted the key.
+        let isAccepted: Bool
+        let insertion: Insertion
+        let cardAccess: [UInt8]?
+        let abilities: ReadAbilities
+    }
 
     init(_ request: DocumentRequest, _ workflow: Workflow, _ folder: DocumentAnchorFolder, time: Int) {
         (self.request, self.workflow, self.time) = (request, workflow, time)
@@ -80,65 +100,88 @@ struct DocumentRequest {
         return message
     }
 
-    /// Asks for the key until the chip accepts one, and reads.
-    /// - Throws: `.cardLost` when the document has left.
+    /// Reads with the key that is known, or asks for one.
+    /// - Throws: `.cardLost` when the document has left, and when it is to be reset: before the next value, since some
+    ///   chips need that, and before what was disturbed is done once more.
     func read(_ document: OpenDocument) async throws(Failure) {
         guard let offer = document.offer else { throw .notADocument }
         reader = document.lease.reader.name
-        if try await goOn(document) { return }
-        var refused: AccessKey.Kind?
-        while true {
-            let isGiven = refused == nil && request.key != nil
+        let previous = next
+        next = .asks(refused: nil)
+        switch previous {
+        case .goesOn(let known):
+            let chip = makeChip(document, offer, known.key, known.abilities)
+            if try await isSame(chip, document, known) {
+                return try await run(chip, known.key, document, isKnown: known.isAccepted)
+            }
+            // Another document is read from its beginning.
+            reading.wipe()
+            reading = DocumentReading(groups: request.groups)
+            (doubts, failures) = ([], [])
+            try await ask(document, offer, refused: nil)
+        case .asks(let refused):
+            try await ask(document, offer, refused: refused)
+        }
+    }
+
+    private func ask(_ document: OpenDocument, _ offer: DocumentOffer, refused: AccessKey.Kind?) async throws(Failure) {
+        let key: AccessKey
+        if let given = request.key {
+            key = given
+        } else {
             let prompt = DocumentPrompt(
                 lease: document.lease,
                 acceptsCAN: offer.hasPACE && request.policy != .always,
                 refused: refused
             )
-            let key: AccessKey
-            if isGiven, let given = request.key { key = given } else { key = try await workflow.ask(prompt) }
-            let chip = makeChip(
-                document,
-                key,
-                ReadAbilities(usesExtendedLength: document.lease.reader.description.hasExtendedLength)
-            )
-            do throws(DocumentError) {
-                return try await run(chip, key)
-            } catch {
-                guard case .wrongPassword = error, !isGiven else { throw Failure(error) }
-                refused = key.kind
-            }
+            key = try await workflow.ask(prompt)
         }
+        let abilities = ReadAbilities(
+            usesExtendedLength: document.lease.reader.description.hasExtendedLength,
+            answerToReset: document.lease.answerToReset
+        )
+        try await run(makeChip(document, offer, key, abilities), key, document, isKnown: false)
     }
 
-    /// Goes on with a document that has come back, with the key that its chip has accepted before. Another document is
-    /// read from its beginning.
-    ///
-    /// - Returns: false if the client must be asked. A key is only tried again on a chip with the same EF.CardAccess,
-    ///   and neither MRZ nor CAN of a document can be blocked.
-    private func goOn(_ document: OpenDocument) async throws(Failure) -> Bool {
-        guard let known = accepted else { return false }
-        accepted = nil
-        let chip = makeChip(document, known.key, known.abilities)
+    /// Whether the card is still, or again, the one that is known: it was not taken out, or its chip has accepted the key
+    /// and has the same EF.CardAccess. Neither MRZ nor CAN of a document can be blocked.
+    private func isSame(
+        _ chip: DocumentChip,
+        _ document: OpenDocument,
+        _ known: KnownChip
+    ) async throws(Failure) -> Bool {
+        if document.lease.insertion == known.insertion { return true }
+        guard known.isAccepted else { return false }
         do throws(DocumentError) {
             try await chip.probe()
-            if await chip.cardAccess == known.cardAccess {
-                try await run(chip, known.key)
-                return true
-            }
         } catch {
-            guard case .wrongPassword = error else { throw Failure(error) }
+            throw failure(error, known.key)
         }
-        reading.wipe()
-        reading = DocumentReading(groups: request.groups)
-        return false
+        return await chip.cardAccess == known.cardAccess
     }
 
-    private func makeChip(_ document: OpenDocument, _ key: AccessKey, _ abilities: ReadAbilities) -> DocumentChip {
-        DocumentChip(channel: document.lease.connection, key: key, policy: request.policy, abilities: abilities)
+    private func makeChip(
+        _ document: OpenDocument,
+        _ offer: DocumentOffer,
+        _ key: AccessKey,
+        _ abilities: ReadAbilities
+    ) -> DocumentChip {
+        DocumentChip(
+            channel: document.lease.connection,
+            key: key,
+            policy: request.policy,
+            hasOfferedPACE: offer.hasPACE,
+            abilities: abilities
+        )
     }
 
-    /// Reads and checks. What was read before the document has left stays.
-    private func run(_ chip: DocumentChip, _ key: AccessKey) async throws(DocumentError) {
+    /// Reads and checks. What was read before the document has left stays. `isKnown`: a chip has accepted the key before.
+    private func run(
+        _ chip: DocumentChip,
+        _ key: AccessKey,
+        _ document: OpenDocument,
+        isKnown: Bool
+    ) async throws(Failure) {
         workflow.workBegins()
         // The folder may have hundreds of files.
         let folder = anchors
@@ -150,13 +193,69 @@ struct DocumentRequest {
         do throws(DocumentError) {
             try await copy.run(chip, key: key, anchors: anchors, at: time, progress: progress.report)
             reading = copy
+            guard !copy.doubts.isSubset(of: doubts), resets > 0 else { return }
+            doubts.formUnion(copy.doubts)
+            throw .card(.reset)
         } catch {
             reading = copy
-            if await chip.access != nil { accepted = (key, await chip.cardAccess, await chip.abilities) }
-            // Releasing the card resets it, and the dialogue takes it again.
-            guard error == .card(.reset), resets > 0 else { throw error }
-            resets -= 1
-            throw .card(.removed)
+            try await stop(error, chip, key, document, isKnown: isKnown)
         }
+    }
+
+    /// Decides how a reading that has ended early goes on.
+    private func stop(
+        _ error: DocumentError,
+        _ chip: DocumentChip,
+        _ key: AccessKey,
+        _ document: OpenDocument,
+        isKnown: Bool
+    ) async throws(Failure) {
+        let isAccepted = await chip.access != nil
+        switch error {
+        case .wrongPassword where !isAccepted:
+            // A document that has come back, and has another key after all, is another one.
+            if isKnown {
+                reading.wipe()
+                reading = DocumentReading(groups: request.groups)
+            } else if request.key != nil {
+                throw failure(error, key)
+            } else {
+                next = .asks(refused: key.kind)
+            }
+            throw .cardLost
+        case .card(.removed):
+            if isAccepted { await goOn(chip, key, document) }
+        case .card(.reset), .wrongPassword:
+            guard resets > 0 else { break }
+            resets -= 1
+            await goOn(chip, key, document)
+            // Releasing the card resets it, and the dialogue takes it again.
+            throw .cardLost
+        case _ where error.mayBeDisturbance && !failures.contains(error) && failures.count < Self.maximumFailures:
+            failures.append(error)
+            await goOn(chip, key, document)
+            throw .cardLost
+        default: break
+        }
+        throw failure(error, key)
+    }
+
+    /// How many failures of a reading may be disturbances.
+    private static let maximumFailures = 3
+
+    private func goOn(_ chip: DocumentChip, _ key: AccessKey, _ document: OpenDocument) async {
+        next = .goesOn(
+            KnownChip(
+                key: key,
+                isAccepted: await chip.access != nil,
+                insertion: document.lease.insertion,
+                cardAccess: await chip.cardAccess,
+                abilities: await chip.abilities
+            )
+        )
+    }
+
+    private func failure(_ error: DocumentError, _ key: AccessKey) -> Failure {
+        Failure(error, key.kind, request.policy)
     }
 }

@@ -13,6 +13,7 @@ extension VirtualDocumentCard {
     // MARK: BAC. ICAO 9303-11 4.3
 
     func getChallenge(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
+        guard description.hasAccessControl else { throw .wrongInstruction }
         guard description.hasBAC, isApplicationSelected else { throw .wrongState }
         guard command.le == BasicAccessControl.randomLength else { throw .wrongLength }
         let random = try crypto { () throws(CryptoError) in try Random.bytes(BasicAccessControl.randomLength) }
@@ -121,7 +122,8 @@ extension VirtualDocumentCard {
     /// The key of a number; the only one without a number.
     private func chipKey(_ keyID: [UInt8]?) throws(RefusedCommand) -> (ChipKey, SessionCipher) {
         let number = keyID?.last.map(Int.init) ?? 1
-        guard isProtected, let key = keys["ca\(number)"], description.chipCiphers.indices.contains(number - 1),
+        guard isProtected || !description.hasAccessControl, let key = keys["ca\(number)"],
+            description.chipCiphers.indices.contains(number - 1),
             keyID != nil || description.chipCiphers.count == 1
         else { throw .noData }
         return (key, description.chipCiphers[number - 1])
@@ -168,7 +170,9 @@ extension VirtualDocumentCard {
     // MARK: Active authentication. ICAO 9303-11 6.1
 
     func internalAuthenticate(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
-        guard isProtected, isApplicationSelected, let key = keys["aa"] else { throw .wrongState }
+        guard isProtected || !description.hasAccessControl, isApplicationSelected, let key = keys["aa"] else {
+            throw .wrongState
+        }
         guard command.data.count == ActiveAuthentication.challengeLength else { throw .wrongLength }
         let digest = description.signatureDigest ?? .sha1
         let challenge = command.data

@@ -58,6 +58,9 @@ final class VirtualDocumentCard: VirtualCardSoftware {
 
     var isProtected: Bool { channel != nil }
 
+    /// Whether files and proofs are allowed now.
+    var mayUseFiles: Bool { hasAccess || !description.hasAccessControl }
+
     // MARK: Commands
 
     func process(_ bytes: [UInt8]) -> [UInt8] {
@@ -143,7 +146,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     private func select(_ command: CommandAPDU) throws(RefusedCommand) -> ResponseAPDU {
         switch (command.p1, command.data) {
         case (0x04, DocumentChip.applicationID):
-            guard description.hasBAC || hasAccess else { throw .wrongSignature }
+            guard description.pace.isEmpty || description.hasBAC || hasAccess else { throw .wrongSignature }
             isApplicationSelected = true
             currentFile = nil
         case (0x00, []), (0x00, [0x3F, 0x00]):
@@ -172,7 +175,7 @@ final class VirtualDocumentCard: VirtualCardSoftware {
         default: throw .noApplication
         }
         let isOpen = !isApplicationSelected && name != "CardSecurity"
-        guard isOpen || hasAccess else { throw .wrongSignature }
+        guard isOpen || mayUseFiles else { throw .wrongSignature }
         if name.hasPrefix("DG"), description.lockedGroups.contains(Int(id)) { throw .wrongSignature }
         guard let content = description.files[name] else {
             throw RefusedCommand(name == "CardAccess" ? description.quirks.noCardAccess : 0x6A82)

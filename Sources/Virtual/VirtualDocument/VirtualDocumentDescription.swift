@@ -48,6 +48,8 @@ package struct VirtualDocumentDescription: VirtualCardDescription {
     package var can: [UInt8] = []
     package var hasBAC = false
     package var pace: [PACEParameters] = []
+    /// Whether the files need BAC or PACE. Chips with neither send them to everybody.
+    var hasAccessControl: Bool { hasBAC || !pace.isEmpty }
     /// The keys `aa`, `cam`, `ca1`, `ca2` and so on.
     package var keys: [String: Key] = [:]
     package var chipCiphers: [SessionCipher] = []

@@ -32,6 +32,8 @@ struct DocumentCatalogue: Sendable {
     static let more = load("more")
     /// Who has signed: each document with authorities of its own.
     static let trust = load("trust")
+    /// Documents that are odd and right, with keys of their own.
+    static let odd = load("odd")
 
     private static func load(_ name: String) -> DocumentCatalogue {
         let file = testsFolder.appending(path: "Vectors/documents/\(name).json")

@@ -27,11 +27,15 @@ struct DocumentCatalogueTests {
         #expect(checks.hashes.result == entry.expected("hashes"), "\(checks.hashes)")
         #expect(checks.signature.result == entry.expected("signature"), "\(checks.signature)")
         #expect(checks.authority.result == entry.expected("authority"), "\(checks.authority)")
-        #expect(checks.chip.result == entry.expected("chip"), "\(checks.chip)")
+        // A key that EF.SOD has not signed proves a chip of the country, and not this document.
+        let isUnbound = ["pace-cam", "pace-cam-standard"].contains(entry.name)
+        #expect(checks.chip.result == (isUnbound ? .notDone : entry.expected("chip")), "\(checks.chip)")
         #expect(checks.document.result == entry.expected("document"), "\(checks.document)")
         let names = ["hashes", "signature", "authority", "chip", "document"]
         if names.contains(where: { entry.expected($0) == .failed }) { #expect(checks.verdict == .suspect) }
-        if names.allSatisfy({ entry.expected($0) == .passed }) { #expect(checks.verdict == .genuine) }
+        if names.allSatisfy({ entry.expected($0) == .passed }) {
+            #expect(checks.verdict == (isUnbound ? .unverified : .genuine))
+        }
         if entry.expected("chip") == .absent, names.dropLast(2).allSatisfy({ entry.expected($0) == .passed }),
             entry.expected("document") == .passed
         {
@@ -89,7 +93,8 @@ struct DocumentCatalogueTests {
         try await test.run(anchors)
         let checks = test.reading.checks
         guard let fault = entry.expect["fault"]?.array?.compactMap(\.string), fault.count == 2 else {
-            #expect(checks.verdict == .genuine || checks.verdict == .genuineCopyable, "\(checks)")
+            let isUnbound = entry.name == "cam-only"
+            #expect((isUnbound ? [.unverified] : [.genuine, .genuineCopyable]).contains(checks.verdict), "\(checks)")
             return
         }
         #expect(checks.verdict.rawValue == entry.expect["verdict"]?.string ?? "suspect")
@@ -118,7 +123,8 @@ struct DocumentCatalogueTests {
 
     @Test("the CAN opens what PACE opens, and no document with BAC alone")
     func accessNumber() async throws {
-        for entry in Self.documents where ["pace-only-td1", "pace-cam", "pace-im", "pace-dh-gm"].contains(entry.name) {
+        let names = ["pace-only-td1", "pace-cam-ca", "pace-im", "pace-dh-gm"]
+        for entry in Self.documents where names.contains(entry.name) {
             var test = try TestReading(entry, groups: [1], key: entry.can)
             try await test.run()
             #expect(test.reading.access?.password == .can)
@@ -156,7 +162,8 @@ struct DocumentCatalogueTests {
         #expect(await short.channel.log.allSatisfy { !$0.isExtended })
         var long = try TestReading(entry, groups: [1, 2], extended: true)
         try await long.run()
-        #expect(await long.channel.log.count <= 15)
+        // EF.ATR/INFO says that an answer has at most 1000 bytes.
+        #expect(await long.channel.log.count <= 30)
         #expect(short.reading.files == long.reading.files)
     }
 

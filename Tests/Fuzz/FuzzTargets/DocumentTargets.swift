@@ -8,6 +8,15 @@ import Secrets
 import VirtualDocument
 
 @Sendable func machineReadableZone(_ input: UnsafeRawBufferPointer) {
+    if let number = MachineReadableZone.number(typed: input) {
+        require(MachineReadableZone.number(typed: number) == number, "a number changes when it is typed again")
+    }
+    if let date = MachineReadableZone.date(typed: input) {
+        require(MachineReadableZone.date(typed: date) == date, "a date changes when it is typed again")
+    }
+    if let scanned = try? MachineReadableZone(scanned: input) {
+        require((try? MachineReadableZone(scanned: scanned.text.utf8)) == scanned, "a zone changes when it is scanned")
+    }
     guard let zone = try? MachineReadableZone(input) else { return }
     require((try? MachineReadableZone(zone.text.utf8)) == zone, "a zone changes when it is written and read")
     require(zone.information.count >= 24, "a password that is too short")
@@ -17,6 +26,8 @@ import VirtualDocument
 @Sendable func documentGroups(_ input: UnsafeRawBufferPointer) {
     let file = Array(input)
     _ = MachineReadableZone(group: file)
+    require(LengthInfo(file).maximumAnswer.map { $0 >= 0 } ?? true, "a negative length")
+    _ = HistoricalBytes(answerToReset: file)
     _ = try? CommonData(file)
     _ = try? SecurityObject(file)
     if let person = try? PersonalDetails(file) {

@@ -60,6 +60,7 @@ private let zoneLines =
     final class Script: Sendable {
         private let state = Mutex<(@Sendable (CommandAPDU) async throws(CardError) -> Void)?>(nil)
         private let sent = Mutex<[CommandAPDU]>([])
+        private let spoiled = Mutex<(@Sendable (ResponseAPDU) throws(CardError) -> ResponseAPDU)?>(nil)
 
         /// The commands that were sent.
         var commands: [CommandAPDU] { sent.withLock { $0 } }
@@ -69,6 +70,24 @@ private let zoneLines =
         func run(_ command: CommandAPDU) async throws(CardError) {
             sent.withLock { $0.append(command) }
             try await state.withLock { $0 }?(command)
+        }
+
+        /// Replaces the answer to the command with this number, counted from 0.
+        func spoil(at number: Int, _ body: @escaping @Sendable (ResponseAPDU) throws(CardError) -> ResponseAPDU) {
+            let count = Mutex(0)
+            spoiled.withLock {
+                $0 = { answer throws(CardError) in
+                    let isNow = count.withLock { count in
+                        count += 1
+                        return count == number + 1
+                    }
+                    return isNow ? try body(answer) : answer
+                }
+            }
+        }
+
+        func answer(_ answer: ResponseAPDU) throws(CardError) -> ResponseAPDU {
+            try spoiled.withLock { $0 }?(answer) ?? answer
         }
 
         /// Runs a body at the command with this number, counted from 0.
@@ -133,7 +152,12 @@ private let zoneLines =
             )
             let script = script
             backend = ScriptedReaders { _ throws(CardError) in
-                ScriptedConnection(to: card) { command throws(CardError) in try await script.run(command) }
+                ScriptedConnection { command throws(CardError) in
+                    try await script.run(command)
+                    return try script.answer(try await card.answer(command))
+                } disconnect: { reset in
+                    if reset { await card.reset() }
+                }
             }
             server = try await TestServer(
                 readers: 0,
@@ -415,6 +439,208 @@ private let zoneLines =
         let instructions = Set(fixture.script.commands.map(\.ins))
         #expect(instructions == [0xA4, 0xB0])
         #expect(fixture.script.commands.count <= 14)
+    }
+
+    // MARK: Disturbed answers
+
+    /// A single answer that is not what the chip has sent.
+    enum Disturbance: String, CaseIterable, Sendable {
+        case s6988 = "6988", s6F00 = "6F00", s6110 = "6110", s6A82 = "6A82", s6985 = "6985"
+        case wrongBit, cut, lost, failed
+
+        func spoil(_ answer: ResponseAPDU) throws(CardError) -> ResponseAPDU {
+            switch self {
+            case .s6988, .s6F00, .s6110, .s6A82, .s6985:
+                return ResponseAPDU(StatusWord(UInt16(rawValue, radix: 16) ?? 0))
+            case .wrongBit:
+                var spoiled = answer
+                if let last = answer.data.indices.last { spoiled.data[last] ^= 1 }
+                return spoiled
+            case .cut: return ResponseAPDU(data: answer.data.dropLast(answer.data.count / 2), answer.status)
+            case .lost: throw .mute
+            case .failed: throw .other("disturbed")
+            }
+        }
+    }
+
+    @Test(
+        "one disturbed answer never makes a genuine document suspect",
+        arguments: ["bac-aa-rsa", "bac-ca-3des", "pace-gm-bac", "pace-cam-ca"],
+        Disturbance.allCases
+    )
+    func disturbed(name: String, disturbance: Disturbance) async throws {
+        let fixture = try await Fixture(name)
+        let client = fixture.client
+        var number = 0
+        var isOver = false
+        while !isOver {
+            fixture.backend.insert(into: "Desk")
+            await client.send(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#)
+            _ = await client.next("ENTER_MRZ")
+            fixture.script.spoil(at: number) { answer throws(CardError) in try disturbance.spoil(answer) }
+            let before = fixture.script.commands.count
+            await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+            var message = await client.next("ENTER_MRZ", "DOCUMENT")
+            // A chip may say with the same status word that the value is wrong.
+            for _ in 0..<2 where message?["msg"] == .string("ENTER_MRZ") {
+                message = await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "ENTER_MRZ", "DOCUMENT")
+            }
+            #expect(message?["verdict"] == .string("genuine"), "command \(number): \(message ?? .null)")
+            isOver = fixture.script.commands.count - before <= number
+            number += 1
+            fixture.backend.withdraw(from: "Desk")
+        }
+        #expect(number > 10)
+    }
+
+    @Test("what fails twice counts", arguments: ["aa-wrong-key", "ca-wrong-key"])
+    func failsTwice(name: String) async throws {
+        let fixture = try await Fixture(name)
+        let document = await fixture.read()
+        #expect(document?["verdict"] == .string("suspect"))
+        let accesses = fixture.script.commands.filter { $0.ins == 0x84 }.count
+        #expect(accesses == (name == "aa-wrong-key" ? 2 : 4))
+    }
+
+    @Test("the chip is reset before the next value", arguments: ["bac-td3-sha1", "pace-only-td1"])
+    func resetBeforeNextValue(name: String) async throws {
+        let fixture = try await Fixture(name)
+        let card = try Self.description(name).makeCard()
+        let resets = Mutex(0)
+        fixture.backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                try await card.answer(command)
+            } disconnect: { reset in
+                if reset { resets.withLock { $0 += 1 } }
+            }
+        }
+        await fixture.begin(groups: [1])
+        let wrong = #"{"cmd":"SET_MRZ","number":"X1234567","birth":"1970-01-01","expiry":"300101"}"#
+        for count in 1...3 {
+            let question = await fixture.client.ask(wrong, "ENTER_MRZ")
+            #expect(question?["error"] == .string("wrongPassword"))
+            #expect(resets.withLock { $0 } == count)
+        }
+    }
+
+    @Test("a chip that needs a reset is reset once, because what was learnt is kept")
+    func keepsKnowledge() async throws {
+        let fixture = try await Fixture("bac-td3-sha1") {
+            ($0.quirks.noShortID, $0.quirks.endsChannel) = (0x6985, [0x6985])
+        }
+        // The chip keeps the lost channel until it is reset.
+        let card = try {
+            var description = try Self.description("bac-td3-sha1")
+            (description.quirks.noShortID, description.quirks.endsChannel) = (0x6985, [0x6985])
+            return try description.makeCard()
+        }()
+        let challenges = Mutex(0)
+        let resets = Mutex(0)
+        fixture.backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                let isSecond = challenges.withLock { count in
+                    if command.ins == 0x84 { count += 1 }
+                    return command.ins == 0x84 && count > 1
+                }
+                return isSecond ? ResponseAPDU(StatusWord(0x6982)) : try await card.answer(command)
+            } disconnect: { reset in
+                guard reset else { return }
+                challenges.withLock { $0 = 0 }
+                resets.withLock { $0 += 1 }
+                await card.reset()
+            }
+        }
+        let document = await fixture.read()
+        #expect(document?["verdict"] == .string("genuineCopyable"))
+        #expect(resets.withLock { $0 } == 2)
+    }
+
+    // MARK: Values of people
+
+    @Test(
+        "a value that cannot be does not reach the chip",
+        arguments: [
+            #""number":"L898902C3","birth":"1974-02-31","expiry":"350415""#,
+            #""number":"L898902C3","birth":"740812","expiry":"350431""#,
+            #""number":"L898902C36","birth":"740812","expiry":"350415""#,
+            #""number":"L898902C3","birth":"7408122","expiry":"350415""#,
+            #""number":"L898902C3","birth":"740812","expiry":"2035-13-01""#,
+        ]
+    )
+    func impossibleValue(members: String) async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        await fixture.begin(groups: [1])
+        let before = fixture.script.commands.count
+        let question = await fixture.client.ask(#"{"cmd":"SET_MRZ",\#(members)}"#, "ENTER_MRZ")
+        #expect(question?["error"] == .string("malformed"))
+        #expect(fixture.script.commands.count == before)
+    }
+
+    @Test("guillemets of a text recognition open the document", arguments: ["«", "\\u00ab"])
+    func guillemets(guillemet: String) async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        await fixture.begin(groups: [1])
+        let scanned = zoneLines.replacingOccurrences(of: "<<", with: guillemet).lowercased()
+            .replacingOccurrences(of: "\\u00ab", with: "\\u00AB")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(scanned)"}"#, "DOCUMENT", "ENTER_MRZ")
+        #expect(document?["verdict"] == .string("genuineCopyable"), "\(document ?? .null)")
+    }
+
+    @Test("a name that was scanned differently is a fault")
+    func scannedName() async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        await fixture.begin(groups: [1])
+        let other = zoneLines.replacingOccurrences(of: "ANNA", with: "EVAA")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(other)"}"#, "DOCUMENT")
+        #expect(document?["verdict"] == .string("suspect"))
+        let findings = document?["checks"]?["document"]?["findings"]?.array
+        #expect(findings?.first?["finding"] == .string("mrzDiffers"))
+    }
+
+    @Test("raw has the files that prove the document", arguments: ["bac-td3-sha1", "pace-cam-ca"])
+    func evidence(name: String) async throws {
+        let fixture = try await Fixture(name)
+        fixture.backend.insert(into: "Desk")
+        _ = await fixture.client.ask(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1],"raw":true}"#, "ENTER_MRZ")
+        let document = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        let files = try Self.description(name).files
+        var expected: [String: String] = [:]
+        for file in ["SOD", "COM", "CardAccess", "CardSecurity"] {
+            expected["EF.\(file)"] = files[file].map { Base64.standard.encode($0) }
+        }
+        var found: [String: String] = [:]
+        for file in document?["files"]?.array ?? [] { found[file["file"]?.string ?? ""] = file["data"]?.string }
+        #expect(found == expected)
+    }
+
+    @Test("a chip without access control is read, and the result says so")
+    func noAccessControl() async throws {
+        let fixture = try await Fixture("bac-aa-rsa") { $0.hasBAC = false }
+        let document = await fixture.read()
+        #expect(document?["verdict"] == .string("genuine"))
+        #expect(document?["access"] == .object([.init("protocol", .string("none"))]))
+        let findings = document?["checks"]?["document"]?["findings"]
+        #expect(findings == .array([.object([.init("finding", .string("noAccessControl"))])]))
+    }
+
+    @Test(
+        "the refusal to begin BAC has its status word, and nobody is told to give what was given",
+        arguments: [(0x6581, "CardError"), (0x6D00, "AccessUnsupported")]
+    )
+    func challengeRefused(status: Int, error: String) async throws {
+        let fixture = try await Fixture("bac-td3-sha1")
+        await fixture.begin()
+        let card = try Self.description("bac-td3-sha1").makeCard()
+        fixture.backend.onConnect { _ throws(CardError) in
+            ScriptedConnection { command throws(CardError) in
+                command.ins == 0x84 ? ResponseAPDU(StatusWord(UInt16(status))) : try await card.answer(command)
+            }
+        }
+        fixture.script.spoil(at: 0) { _ throws(CardError) in throw .mute }
+        let end = await fixture.client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        #expect(end?["error"] == .string(error))
+        #expect(end?["sw"]?.string == String(status, radix: 16).uppercased())
+        #expect(end?["message"]?.string?.contains("give the MRZ") == false)
     }
 
     // MARK: The workflow
