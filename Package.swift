@@ -536,7 +536,7 @@ let package = Package(
                 "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles",
                 "WalletFeature", "Crypto", "HDWallet", "Keycard", "Secp256k1", "VirtualKeycard", "ReadersNFC",
                 "NFCTestSupport", "Aliro", "Credentials", "BadgedClient", "badgectl", "MPinFeature", "MPin",
-                "BadgedMPin", "KeyFeature", "BadgedTapSdk", "Vault", "TPM", "Tags", "EIDFeature", "DocumentFeature",
+                "BadgedMPin", "KeyFeature", "BadgedTapSdk", "Vault", "TPM", "EIDFeature", "DocumentFeature",
                 "VirtualDocument",
             ]
         ),

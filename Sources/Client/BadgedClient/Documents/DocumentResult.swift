@@ -36,6 +36,13 @@ public struct DocumentResult: Sendable, Equatable {
         public var content: [UInt8]?
     }
 
+    /// A file that is no data group.
+    public struct File: Sendable, Equatable {
+        /// `EF.SOD`, `EF.COM`, `EF.CardAccess` or `EF.CardSecurity`.
+        public var name: String
+        public var content: [UInt8]
+    }
+
     /// A picture as the chip has it.
     public struct Image: Sendable, Equatable {
         /// `jpeg`, `jp2`, `j2k` or `unknown`.
@@ -68,6 +75,8 @@ public struct DocumentResult: Sendable, Equatable {
     public var portrait: Image?
     public var signature: Image?
     public var groups: [DataGroup] = []
+    /// The other files, if `raw` asked for them: what another program needs to check the document again.
+    public var files: [File] = []
     public var checks: [Check] = []
 }
 
@@ -81,6 +90,7 @@ extension DocumentResult {
         (person, issuance) = (Self.fields(json["person"]), Self.fields(json["issuance"]))
         (portrait, signature) = (json["portrait"].flatMap(Image.init), json["signature"].flatMap(Image.init))
         groups = (json["groups"]?.array ?? []).compactMap(DataGroup.init)
+        files = (json["files"]?.array ?? []).compactMap(File.init)
         checks = Self.sorted(json["checks"]?.members ?? []).compactMap { Check($0.key, $0.value) }
     }
 
@@ -143,6 +153,15 @@ extension DocumentResult.DataGroup {
         self.state = state
         length = json["bytes"]?.int
         content = json["data"]?.string.flatMap { Base64.standard.decode($0) }
+    }
+}
+
+extension DocumentResult.File {
+    init?(_ json: JSON) {
+        guard let name = json["file"]?.string,
+            let content = json["data"]?.string.flatMap({ Base64.standard.decode($0) })
+        else { return nil }
+        self.init(name: name, content: content)
     }
 }
 

@@ -102,7 +102,7 @@ enum DocumentCommand {
         let hint: String
         switch result.error {
         case "WrongPassword": hint = "compare what you typed with the document"
-        case "AccessUnsupported": hint = "use the machine readable zone instead of the CAN, or leave out --bac never"
+        case "AccessUnsupported": hint = "type the machine readable zone if you typed the CAN; leave out --bac never"
         case "NotADocument": hint = "use a passport, an identity card or a residence permit"
         case "AccessRefused", "CardError", "Malformed": hint = "put the document flat on the reader, and try again"
         case "TooLarge": hint = "name fewer groups with --groups"
@@ -125,7 +125,12 @@ enum DocumentCommand {
             guard let content = group.content else { continue }
             try FileContent.write(content, to: "\(folder)/DG\(group.number).bin", flags: O_NOFOLLOW)
         }
+        for file in result.files where fileNames.contains(file.name) {
+            try FileContent.write(file.content, to: "\(folder)/\(file.name).bin", flags: O_NOFOLLOW)
+        }
     }
+
+    private static let fileNames = ["EF.CardAccess", "EF.CardSecurity", "EF.COM", "EF.SOD"]
 
     private static func checkFolder(_ path: String) throws {
         guard access(path, W_OK | X_OK) == 0 else {

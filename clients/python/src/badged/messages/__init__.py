@@ -2,7 +2,15 @@
 """The messages of badged, by the pages of the protocol."""
 
 from .core import APILevel, Bucket, Check, Health, Info, Metric, Metrics, Sample, Status
-from .documents import Document, DocumentAnchors, DocumentCheck, DocumentGroup, DocumentImage, EnterMrz
+from .documents import (
+    Document,
+    DocumentAnchors,
+    DocumentCheck,
+    DocumentFile,
+    DocumentGroup,
+    DocumentImage,
+    EnterMrz,
+)
 from .doors import (
     Advert,
     AskOpen,
@@ -117,6 +125,7 @@ __all__ = [
     "DocumentAnchors",
     "DocumentCard",
     "DocumentCheck",
+    "DocumentFile",
     "DocumentGroup",
     "DocumentImage",
     "DoorReader",

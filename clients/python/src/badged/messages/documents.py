@@ -14,6 +14,7 @@ __all__ = [
     "Document",
     "DocumentAnchors",
     "DocumentCheck",
+    "DocumentFile",
     "DocumentGroup",
     "DocumentImage",
     "EnterMrz",
@@ -58,6 +59,15 @@ class DocumentGroup(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DocumentFile(Record):
+    """A file that is no data group, such as `EF.SOD`, in base64. It is there if the command asked for it with `raw`."""
+
+    file: str
+    bytes: int | None = None
+    data: str = hidden("")
+
+
+@dataclass(frozen=True, kw_only=True)
 class DocumentImage(Record):
     """A picture as the chip has it, in base64."""
 
@@ -87,6 +97,7 @@ class Document(Step, msg="DOCUMENT"):
     portrait: DocumentImage | None = None
     signature: DocumentImage | None = None
     groups: tuple[DocumentGroup, ...] = ()
+    files: tuple[DocumentFile, ...] = ()
     checks: Mapping[str, DocumentCheck] = field(default_factory=dict)
 
 
