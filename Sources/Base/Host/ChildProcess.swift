@@ -16,6 +16,18 @@ package enum ChildProcess {
         refuse(program, hint: hint)
     }
 
+    /// Ends this process when badged has closed its end of the socket, also if the other threads hang. They have `grace`
+    /// milliseconds to end it themselves.
+    /// - Returns: false if no thread can be started.
+    package static func endWithSocket(grace: Int32) -> Bool {
+        startThread {
+            var end = pollfd(fd: firstDescriptor, events: 0, revents: 0)
+            while poll(&end, 1, -1) < 1 {}
+            poll(nil, 0, grace)
+            _exit(0)
+        }
+    }
+
     /// Ends this process with exit code 2, because badged has not started it. `hint` says what to do instead.
     package static func refuse(_ program: String, hint: String) -> Never {
         Log.report(StartError("\(program) is started by badged only", hint: hint))

@@ -10,9 +10,14 @@ package struct StartError: Error, Sendable, Equatable {
     ///
     /// A restart does not help with 2 and 78, so the unit does not restart then.
     package var exitCode: Int32
+    /// Whether a later attempt may succeed without a change by the user.
+    package var mayPass: Bool
 
-    package init(_ message: String, hint: String, exitCode: Int32 = 1) {
-        (self.message, self.hint, self.exitCode) = (message, hint, exitCode)
+    package init(_ message: String, hint: String, exitCode: Int32 = 1, mayPass: Bool = false) {
+        self.message = message
+        self.hint = hint
+        self.exitCode = exitCode
+        self.mayPass = mayPass
     }
 
     /// Two lines for stderr, with priorities if stderr is the journal.

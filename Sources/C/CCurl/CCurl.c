@@ -198,7 +198,7 @@ static bool drive(ccurl_session *session, const ccurl_request *request, CURLcode
         struct curl_waitfd stop = {.fd = request->stop, .events = CURL_WAIT_POLLIN};
         /* libcurl ends the wait earlier when one of its own timeouts is due. */
         if (curl_multi_poll(session->multi, &stop, 1, 60000, NULL) != CURLM_OK) return true;
-        if (stop.revents) return false;
+        if (stop.revents && !request->may_go_on(request->owner)) return false;
     }
 }
 

@@ -101,8 +101,10 @@ import Wire
     package func health() async -> [HealthCheck] {
         guard let sharing else { return [] }
         let name = "remote share"
+        // A run that does not answer ends, which is a fault.
+        _ = await sharing.network.answers()
         if let fault = sharing.fault {
-            return [HealthCheck(name, ok: false, cause: fault, advice: "correct [remote] in badged.conf(5)")]
+            return [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
         }
         let facts = [HealthCheck.Fact("readers", sharing.settings.readers.count)]
         guard let count = sharing.flood else { return [HealthCheck(name, ok: true, facts: facts)] }

@@ -99,10 +99,8 @@ import Threads
         Task { @Loop in await self?.listen() }
     }
     private var backOff = BackOff()
-    /// Whether the ports were open once: then an end of badged-network has closed them.
-    private var wereOpen = false
     private var isStopped = false
-    private(set) var fault: String?
+    private(set) var fault: (cause: String, advice: String)?
     /// Called when something has changed that clients see.
     var observer: @Loop () -> Void = {}
 
@@ -130,7 +128,7 @@ import Threads
             identity = try await store.identity()
             for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
         } catch {
-            fault = error.message
+            fault = (error.message, error.advice ?? "see the log of badged, then restart it")
             return log(.error, "readers are not shared: \(error.logText)")
         }
         guard !isStopped else { return }
@@ -145,8 +143,9 @@ import Threads
             network.open(.connections, port: 0, interface: name) { [weak self] in self?.handle($1, of: $0) }
         }
         await opening.wait { !self.sockets.contains { $0.port == 0 } }
-        guard !sockets.isEmpty, fault == nil, !isStopped else { return }
-        backOff.reset()
+        guard !sockets.isEmpty, !isStopped else { return }
+        fault = nil
+        backOff.started()
         let alarm = Loop.Alarm { [weak self] in self?.announce() }
         offer = alarm
         announce()
@@ -156,15 +155,9 @@ import Threads
     private func handle(_ event: NetworkSocket.Event, of socket: NetworkSocket) {
         guard sockets.contains(where: { $0 === socket }) else { return }
         switch event {
-        case .opened: wereOpen = true
-        case .failed(let text):
-            closeSockets()
-            guard wereOpen else {
-                fail(text)
-                break
-            }
-            log(.error, "the ports of shared readers are closed, and are opened again: \(text)")
-            reopening.set(after: backOff.next())
+        case .opened: break
+        case .failed(let text): reopen(text, "correct [remote] in badged.conf(5)")
+        case .ended(let text): reopen(text, "see the log of badged and badged-network")
         case .connection(let connection, let sender):
             queue.add(connection, sender.host)
             // Further connections wait in the backlog of the kernel. A timeout is not a refusal.
@@ -181,9 +174,14 @@ import Threads
         sockets = []
     }
 
-    private func fail(_ reason: String) {
-        fault = reason
-        log(.error, "readers are not shared: \(reason)")
+    /// Closes the ports, and opens them again after a pause.
+    private func reopen(_ cause: String, _ advice: String) {
+        closeSockets()
+        let pause = backOff.next()
+        reopening.set(after: pause)
+        fault = (cause, "\(advice); the ports are opened again in \(pause / 1000) s")
+        log(.error, "readers are not shared now: \(cause); the ports are opened again in \(pause / 1000) s")
+        observer()
     }
 
     package func stop() {

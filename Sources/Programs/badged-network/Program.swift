@@ -18,7 +18,7 @@ import Transfers
         ChildProcess.requireSocket(of: name, hint: "see RUN_AUTH in badged(8)")
         ProcessHardening.apply()
         if let fault = TransferJob.fault { ChildProcess.refuse(name, hint: fault) }
-        guard Confinement.network.apply(to: name) else { exit(1) }
+        guard ChildProcess.endWithSocket(grace: 0), Confinement.network.apply(to: name) else { exit(1) }
         // The first message says what the job is: its kind follows its length.
         var head = [UInt8](repeating: 0, count: 5)
         guard recv(socket, &head, head.count, Int32(MSG_PEEK) | Int32(MSG_WAITALL)) == head.count else { exit(0) }

@@ -81,8 +81,8 @@ import Threads
     package let network: RemoteNetwork
     private var events: AsyncStream<ReaderEvent>.Continuation?
     private var sockets: [NetworkSocket] = []
-    /// Why the port of announcements is not open, and why the pairings could not be read.
-    private var fault: String?
+    /// Why the port of announcements is not open, with the advice, and why the pairings could not be read.
+    private var fault: (cause: String, advice: String)?
     private var storeFault: Failure?
     private var isStopped = false
     /// The clients that may see readers or use cards.
@@ -185,18 +185,31 @@ import Threads
         case .opened:
             socket.joinAnnouncements()
             (fault, wasOpen) = (nil, true)
-            backOff.reset()
+            backOff.started()
         case .failed(let text):
-            // An end of badged-network; a port that is taken is tried for the next client.
+            // A port that is taken is tried for the next client.
             if wasOpen { reopening.set(after: backOff.next()) }
-            for socket in sockets { socket.close() }
-            sockets = []
-            fault = "UDP port \(settings.port): \(text)"
+            let port = "UDP port \(settings.port)"
+            let advice = "end AusweisApp on this host, or set [remote] enabled = no"
+            closeSockets("\(port): \(text)", "\(port) cannot be shared: \(advice)")
+        case .ended(let text):
+            let pause = backOff.next()
+            reopening.set(after: pause)
+            closeSockets(
+                text,
+                "the network is tried again in \(pause / 1000) s: see the log of badged and badged-network"
+            )
         case .datagram(let bytes, let sender): return read(bytes, sender, socket.interface)
         case .connection: return
         }
         reportHealth()
         observer()
+    }
+
+    private func closeSockets(_ cause: String, _ advice: String) {
+        for socket in sockets { socket.close() }
+        sockets = []
+        fault = (cause, advice)
     }
 
     private func reportHealth() { events?.yield(.health([portCheck] + storeChecks + rejectionChecks)) }
@@ -206,13 +219,7 @@ import Threads
 
     private var portCheck: HealthCheck {
         guard let fault else { return HealthCheck("remote", ok: true) }
-        return HealthCheck(
-            "remote",
-            ok: false,
-            cause: fault,
-            advice:
-                "UDP port \(settings.port) cannot be shared: end AusweisApp on this host, or set [remote] enabled = no"
-        )
+        return HealthCheck("remote", ok: false, cause: fault.cause, advice: fault.advice)
     }
 
     private var storeChecks: [HealthCheck] {
@@ -235,7 +242,9 @@ import Threads
         }
     }
 
-    func health() -> [HealthCheck] {
+    func health() async -> [HealthCheck] {
+        // A run that does not answer ends, which is reported below.
+        _ = await network.answers()
         let facts: [HealthCheck.Fact] = [
             .init("datagrams", datagrams), .init("announcements", offers), .init("devices", links.count),
         ]

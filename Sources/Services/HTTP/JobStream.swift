@@ -4,13 +4,20 @@ import Glibc
 import Host
 import Text
 
-/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes.
+/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes. The end
+/// of badged asks by `Heartbeat` whether the other one lives.
 /// The end of the stream ends the process behind it, if that is a child of this one.
 @Loop package final class JobStream {
-    package enum Ending { case closed, violation }
+    package enum Ending {
+        case closed, violation
+        /// The other program did not answer a question of `Heartbeat`.
+        case silent
+    }
 
     private let run: Network.Run
     private var registration: Loop.Registration?
+    /// nil: this end answers.
+    private var heartbeat: Heartbeat?
     private let maximum: @Loop () -> Int
     private let onMessage: @Loop ([UInt8]) -> Bool
     private let onEnd: @Loop (Ending) -> Void
@@ -30,12 +37,14 @@ import Text
     /// Takes a socket, and closes it at the end, also if this fails.
     /// - Parameters:
     ///   - run: the socket, and the process that ends with it.
+    ///   - times: those of the questions whether the other program lives; nil: this end answers them.
     ///   - maximum: the largest number of bytes that a message may have now.
     ///   - onMessage: returns whether the message was allowed.
     ///   - onEnd: called once, unless `close` is called first.
     /// - Throws: `HTTPFault.unavailable` if the kernel does not watch the socket.
     package init(
         _ run: Network.Run,
+        asking times: Heartbeat.Times?,
         maximum: @escaping @Loop () -> Int,
         onMessage: @escaping @Loop ([UInt8]) -> Bool,
         onEnd: @escaping @Loop (Ending) -> Void
@@ -47,7 +56,22 @@ import Text
             run.end()
             throw .unavailable(error.description)
         }
+        guard let times else { return }
+        heartbeat = Heartbeat(Network.program, times) { [weak self] in
+            self?.send(Heartbeat.message)
+        } onSilence: { [weak self] in
+            self?.end(.silent)
+        }
     }
+
+    /// Whether something depends on the other program now.
+    package var isNeeded: Bool {
+        get { heartbeat?.isNeeded ?? false }
+        set { heartbeat?.isNeeded = newValue }
+    }
+
+    /// Asks the other program, and returns whether it answers.
+    package func answers() async -> Bool { await heartbeat?.answers() ?? true }
 
     isolated deinit { close() }
 
@@ -55,6 +79,7 @@ import Text
         guard let registration else { return }
         self.registration = nil
         registration.cancel()
+        heartbeat?.stop()
         run.end()
         for index in unsent.indices { unsent[index].wipe() }
         received.wipe()
@@ -135,16 +160,24 @@ import Text
         received = new
     }
 
+    /// Takes an answer, or answers.
+    private func handleHeartbeat() -> Bool {
+        if let heartbeat { return heartbeat.answered() }
+        send(Heartbeat.message)
+        return true
+    }
+
     private func parseMessages() {
         var start = 0
         while registration != nil, received.count - start >= 4 {
             let length = received[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
-            guard length <= maximum() else { return end(.violation) }
+            guard length <= max(maximum(), Heartbeat.message.count) else { return end(.violation) }
             guard received.count - start >= 4 + length else { break }
             var message = Array(received[start + 4..<start + 4 + length])
             defer { message.wipe() }
             start += 4 + length
-            guard onMessage(message) else { return end(.violation) }
+            let isAllowed = message == Heartbeat.message ? handleHeartbeat() : onMessage(message)
+            guard isAllowed else { return end(.violation) }
         }
         if registration != nil, start > 0 { moveReceived(from: start, capacity: received.count - start) }
     }

@@ -17,7 +17,7 @@ package struct Network: Sendable {
         (self.proxies, self.socket, self.spare) = (proxies, socket, spare)
     }
 
-    private static let program = "badged-network"
+    static let program = "badged-network"
 
     /// Says why no server can be reached, or nil.
     package var fault: String? {
@@ -60,17 +60,17 @@ package struct Network: Sendable {
         return Run(descriptor: pair[0], process: process)
     }
 
-    /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for a
-    /// moment; only for the start of the daemon.
-    /// - Throws: `StartError` if the port is in use, or badged-network cannot be started.
+    /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for at
+    /// most some seconds.
+    /// - Throws: `StartError` if the port is in use, or if badged-network cannot be started or does not answer, which may
+    ///   pass.
     package func listen(port: UInt16) throws(StartError) -> [Int32] {
         let (listeners, words) = try ask(.listen(port: port), about: port)
         guard !listeners.isEmpty, listeners.allSatisfy({ LoopbackSockets.isListening($0, port: port) }) else {
             for listener in listeners { close(listener) }
-            throw StartError(
-                words.isEmpty ? "cannot listen on port \(port)" : words,
-                hint: "AusweisApp or the badged of another user may use the port; see [activation] port"
-            )
+            guard !words.isEmpty else { throw Self.lost("badged-network has ended without a word", about: port) }
+            let hint = "AusweisApp or the badged of another user may use the port; see [activation] port"
+            throw StartError(words, hint: hint)
         }
         for listener in listeners { clinux_set_nonblocking(listener) }
         return listeners
@@ -93,19 +93,26 @@ package struct Network: Sendable {
         do throws(HTTPFault) {
             run = try start()
         } catch {
-            throw StartError("cannot use port \(port): \(error.text("the network"))", hint: "see badged(8)")
+            let words = "cannot use port \(port): \(error.text("the network"))"
+            throw StartError(words, hint: "see badged(8)", mayPass: true)
         }
         defer { run.end() }
         let descriptor = run.descriptor
-        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-        var limit = timeval(tv_sec: 5, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        clinux_set_nonblocking(descriptor)
         let request = request.bytes
         let message = withUnsafeBytes(of: UInt32(request.count).bigEndian) { Array($0) } + request
         _ = send(descriptor, message, message.count, Int32(MSG_NOSIGNAL))
         var descriptors: [Int32] = []
         var text: [UInt8] = []
+        // One deadline for all: a run that sends a byte each second delays nobody for longer.
+        let deadline = Loop.clock + Self.askTime
+        var incoming = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         reading: while descriptors.count < Self.maximumDescriptors, text.count < Self.maximumText {
+            let left = Int32((deadline - Loop.clock) / 1000)
+            guard left > 0, poll(&incoming, 1, left) == 1 else {
+                for descriptor in descriptors { close(descriptor) }
+                throw Self.lost("badged-network does not answer", about: port)
+            }
             var note = [UInt8](repeating: 0, count: 64)
             var count: Int32 = 0
             let passed = clinux_take_descriptor(descriptor, &note, &count)
@@ -118,9 +125,16 @@ package struct Network: Sendable {
         return (descriptors, String(decoding: text, as: UTF8.self))
     }
 
+    private static func lost(_ words: String, about port: UInt16) -> StartError {
+        let hint = "its log says why: journalctl -u 'badged-network@*', or that of badged"
+        return StartError("cannot use port \(port): \(words)", hint: hint, mayPass: true)
+    }
+
     /// One for IPv4 and one for IPv6.
     private static let maximumDescriptors = 2
     private static let maximumText = 1024
+    /// Microseconds for the answer to one request.
+    private static let askTime: Int64 = 5_000_000
 
     private static func connect(_ path: String) throws(HTTPFault) -> Int32 {
         // A full queue of connections is an error, instead of a wait.

@@ -27,9 +27,12 @@ import Threads
 
     /// How long a run may say nothing after the limits of its transfer, in milliseconds.
     private let grace: Int64
+    private let heartbeat: Heartbeat.Times
 
-    package nonisolated init(_ network: Network, grace: Int64 = 5000) {
-        (self.network, self.grace) = (network, grace)
+    package nonisolated init(_ network: Network, grace: Int64 = 5000, heartbeat: Heartbeat.Times = .init()) {
+        self.network = network
+        self.grace = grace
+        self.heartbeat = heartbeat
         user = Requester.uid
     }
 
@@ -86,6 +89,7 @@ import Threads
             maximumReport: NetworkMessage.maximumReport(request),
             alarm: alarm
         )
+        stream?.isNeeded = true
         let transfer = NetworkRequest.Transfer(
             number: number,
             session: session,
@@ -114,6 +118,7 @@ import Threads
             let run = if let spare { spare } else { try network.start() }
             stream = try JobStream(
                 run,
+                asking: heartbeat,
                 maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
                 onMessage: { [weak self] in self?.handle($0) ?? false },
                 onEnd: { [weak self] in self?.ended($0) }
@@ -128,6 +133,7 @@ import Threads
         switch ending {
         case .closed: fail("badged-network has ended unexpectedly")
         case .violation: fail("badged-network has sent a message that is not allowed")
+        case .silent: fail("badged-network does not answer")
         }
     }
 
@@ -138,6 +144,7 @@ import Threads
         else {
             return false
         }
+        stream?.isNeeded = !waiting.isEmpty
         transfer.result.fill(.success(report))
         return true
     }

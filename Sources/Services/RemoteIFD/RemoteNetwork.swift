@@ -8,7 +8,8 @@ import Secrets
 import Text
 
 /// The sockets and links of remote readers, in one run of badged-network. It starts with the first of them, and ends with
-/// the last. At an unexpected end, each socket fails and each link ends; the next one starts the run again.
+/// the last. At an unexpected end, and when the run does not answer, each socket and each link ends; the next one starts
+/// the run again.
 @Loop package final class RemoteNetwork {
     private let network: Network
     private var stream: JobStream?
@@ -24,8 +25,16 @@ import Text
     private var limits: [UInt32: Loop.Alarm] = [:]
     /// How long a run may say nothing beyond the limits of a link, in milliseconds.
     private let grace: Int64
+    private let heartbeat: Heartbeat.Times
 
-    package nonisolated init(_ network: Network, grace: Int64 = 5000) { (self.network, self.grace) = (network, grace) }
+    package nonisolated init(_ network: Network, grace: Int64 = 5000, heartbeat: Heartbeat.Times = .init()) {
+        self.network = network
+        self.grace = grace
+        self.heartbeat = heartbeat
+    }
+
+    /// Whether the run answers, or none is needed. One that does not answer is ended.
+    package func answers() async -> Bool { await stream?.answers() ?? true }
 
     /// The process of the run, if it is a child of this one.
     package var process: Int32? { stream?.process }
@@ -162,15 +171,26 @@ import Text
         do throws(HTTPFault) {
             stream = try JobStream(
                 network.start(),
+                asking: heartbeat,
                 maximum: { RemoteJobMessage.maximumCount },
                 onMessage: { [weak self] in self?.handle($0) ?? false },
-                onEnd: { [weak self] _ in self?.finish("badged-network has ended unexpectedly") }
+                onEnd: { [weak self] in self?.ended($0) }
             )
+            stream?.isNeeded = true
             return true
         } catch {
             let words = error.text("the network")
             Task { @Loop [weak self] in self?.finish(words) }
             return false
+        }
+    }
+
+    private func ended(_ ending: JobStream.Ending) {
+        switch ending {
+        case .closed, .violation:
+            Log.error("badged-network for remote readers has ended unexpectedly")
+            finish("badged-network has ended unexpectedly")
+        case .silent: finish("badged-network does not answer")
         }
     }
 
@@ -181,7 +201,7 @@ import Text
         stream = nil
         for (link, _) in oldLinks.values { link.finish(.failed(reason)) }
         for connection in oldConnections.values { connection(true) }
-        for socket in oldSockets.values { socket.deliver(.failed(reason)) }
+        for socket in oldSockets.values { socket.deliver(.ended(reason)) }
     }
 
     /// - Returns: false if a report is not allowed. Reports about what this side has ended meanwhile are ignored.
@@ -223,28 +243,14 @@ import Text
     }
 }
 
-/// The pauses between attempts to open a socket again after an end of badged-network.
-package struct BackOff {
-    private static let (first, last): (Int64, Int64) = (1000, 60_000)
-    private var pause = Self.first
-
-    package init() {}
-
-    /// The next pause in milliseconds; each is twice as long as the one before.
-    package mutating func next() -> Int64 {
-        defer { pause = min(2 * pause, Self.last) }
-        return pause
-    }
-
-    package mutating func reset() { pause = Self.first }
-}
-
 /// A UDP or TCP socket for IPv4 and IPv6, on one interface or on all, in a run of badged-network.
 @Loop package final class NetworkSocket {
     package enum Event {
         case opened(port: UInt16)
-        /// The last event.
+        /// The last event: the socket cannot be opened.
         case failed(String)
+        /// The last event: badged-network has ended, or cannot be started.
+        case ended(String)
         case datagram([UInt8], RemoteAddress)
         case connection(UInt32, RemoteAddress)
     }
@@ -301,7 +307,7 @@ package struct BackOff {
         guard network != nil else { return }
         switch event {
         case .opened(let port): self.port = port
-        case .failed: network = nil
+        case .failed, .ended: network = nil
         case .datagram, .connection: taken += 1
         }
         events(self, event)

@@ -11,8 +11,9 @@ final class CurlSession {
     /// Certificates in PEM.
     private let authorities: [UInt8]?
     private let session: OpaquePointer
-    /// A transfer ends when this descriptor can be read.
+    /// When this descriptor can be read, `mayGoOn` says whether the transfer goes on.
     private let stop: Int32
+    private let mayGoOn: () -> Bool
 
     // The state of the running transfer.
     private var method = HTTPRequest.Method.get
@@ -27,9 +28,13 @@ final class CurlSession {
 
     /// Makes a session without connections; nil if no memory is left. Without a guard, libcurl verifies certificates: by
     /// `authorities` in PEM, or by the authorities of the system.
-    init?(_ tls: ServiceGuard?, authorities: [UInt8]? = nil, stop: Int32) {
+    init?(_ tls: ServiceGuard?, authorities: [UInt8]? = nil, stop: Int32, mayGoOn: @escaping () -> Bool) {
         guard let session = ccurl_session_new() else { return nil }
-        (self.tls, self.authorities, self.session, self.stop) = (tls, authorities, session, stop)
+        self.tls = tls
+        self.authorities = authorities
+        self.session = session
+        self.stop = stop
+        self.mayGoOn = mayGoOn
     }
 
     deinit { ccurl_session_free(session) }
@@ -106,6 +111,7 @@ final class CurlSession {
                     total_milliseconds: Int(transfer.totalMilliseconds),
                     stop: stop,
                     owner: owner,
+                    may_go_on: { CurlSession.of($0).mayGoOn() },
                     prepare_tls: { CurlSession.of($0).tls?.prepare(OpaquePointer($1)) ?? true },
                     may_connect: { CurlSession.of($0).mayConnect(String(cString: $1)) },
                     connected: { CurlSession.of($0).maySend() },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CCurl
 import CLinux
+import Concurrency
 import Glibc
 import HTTP
 import Host
@@ -56,16 +57,25 @@ package final class TransferJob {
     }
 
     private func session(_ trust: TLSTrust) -> (curl: CurlSession, guard: ServiceGuard?)? {
+        let mayGoOn = { [weak self] in self?.answerHeartbeat() ?? false }
         switch trust {
-        case .system: CurlSession(nil, stop: socket).map { ($0, nil) }
+        case .system: return CurlSession(nil, stop: socket, mayGoOn: mayGoOn).map { ($0, nil) }
         case .authorities(let certificates):
-            CurlSession(nil, authorities: certificates, stop: socket).map { ($0, nil) }
+            return CurlSession(nil, authorities: certificates, stop: socket, mayGoOn: mayGoOn).map { ($0, nil) }
         case .service(let key, let isDeveloperMode):
-            {
-                let rules = ServiceGuard(key, isDeveloperMode: isDeveloperMode)
-                return CurlSession(rules, stop: socket).map { ($0, rules) }
-            }()
+            let rules = ServiceGuard(key, isDeveloperMode: isDeveloperMode)
+            return CurlSession(rules, stop: socket, mayGoOn: mayGoOn).map { ($0, rules) }
         }
+    }
+
+    /// Answers a question of `Heartbeat`, if that is the next message. Every other message ends a transfer.
+    private func answerHeartbeat() -> Bool {
+        let question = Self.framed(Heartbeat.message)
+        var head = [UInt8](repeating: 0, count: question.count)
+        // No message is shorter.
+        guard recv(socket, &head, head.count, Int32(MSG_PEEK) | Int32(MSG_WAITALL)) == head.count, head == question
+        else { return false }
+        return receive(head.count) != nil && send(Heartbeat.message)
     }
 
     /// Reads the document of an answer, if the request asks for it.
@@ -99,6 +109,7 @@ package final class TransferJob {
     /// The next message; nil at the end of the socket, or if the message is not as it must be. Its bytes are wiped: they may
     /// hold a key or a password.
     private func next() -> NetworkRequest? {
+        while answerHeartbeat() {}
         guard let head = receive(4) else { return nil }
         let length = head.reduce(0) { $0 << 8 | Int($1) }
         guard length <= NetworkMessage.maximumRequest, var bytes = receive(length) else { return nil }
@@ -120,8 +131,12 @@ package final class TransferJob {
         return bytes
     }
 
+    private static func framed(_ message: [UInt8]) -> [UInt8] {
+        withUnsafeBytes(of: UInt32(message.count).bigEndian) { Array($0) } + message
+    }
+
     private func send(_ bytes: [UInt8]) -> Bool {
-        let message = withUnsafeBytes(of: UInt32(bytes.count).bigEndian) { Array($0) } + bytes
+        let message = Self.framed(bytes)
         var sent = 0
         while sent < message.count {
             let count = message.withUnsafeBytes { message in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Glibc
 import HTTP
 import Host
 import Readers
@@ -35,11 +36,20 @@ import Transfers
 
     @Test("A port of announcements that another program holds is reported, and used when it is free")
     func takenPort() async throws {
-        let other = try PortSocket(.datagrams, port: 0, interface: "lo")
+        // A program that shares the port with nobody.
+        let other = socket(AF_INET6, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                #expect(bind(other, pointer, size) == 0 && getsockname(other, pointer, &size) == 0)
+            }
+        }
         let folder = try TemporaryFolder()
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
-        settings.port = other.port
+        settings.port = UInt16(bigEndian: address.sin6_port)
         let lenders = RemoteLenders(store, settings, RemoteNetwork(Network()))
         let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
             [RemoteFeature(store, lenders, nil)]
@@ -54,7 +64,7 @@ import Transfers
         while taken["remote"]?["ok"] != .bool(false), !Task.isCancelled { taken = await checks() }
         #expect(taken["remote"]?["advice"]?.string?.contains("cannot be shared: end AusweisApp on this host") == true)
         #expect(taken["remote announcements"]?["ok"] == .bool(false))
-        other.close()
+        close(other)
         // A program that another test is starting may hold the port until it is executed.
         var free = await checks()
         while free["remote"]?["ok"] != .bool(true), !Task.isCancelled { free = await checks() }
@@ -62,9 +72,9 @@ import Transfers
         #expect(free["remote announcements"]?["advice"]?.string?.contains("firewall") == true)
         // With packets there is no advice; those that are no announcements are counted apart.
         let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
-        let address = RemoteAddress(host: .loopback, port: settings.port)
-        sender.send(Array("noise".utf8), to: address)
-        sender.send(Announcer.offer(String(repeating: "ab", count: 32), "phone", 1), to: address)
+        let place = RemoteAddress(host: .loopback, port: settings.port)
+        sender.send(Array("noise".utf8), to: place)
+        sender.send(Announcer.offer(String(repeating: "ab", count: 32), "phone", 1), to: place)
         let changes = Changes()
         let observer = lenders.observer
         lenders.observer = {

@@ -7,6 +7,8 @@ import Synchronization
 import TestSupport
 import Testing
 import Text
+import Threads
+import Transfers
 
 @testable import HTTP
 
@@ -32,6 +34,8 @@ import Text
 
     enum Misdeed: CaseIterable {
         case nothing, cut, endless, tooLong, malformed, unknownKind, otherNumber, twoReports, zeros
+        /// An answer to a question that was not asked.
+        case heartbeat
     }
 
     @Test("a message that is not allowed ends the run and the transfer, and no other", arguments: Misdeed.allCases)
@@ -50,6 +54,7 @@ import Text
                 return [StandIn.framed(NetworkReport(number: transfer.number + 1, .success(Self.response)).bytes)]
             case .twoReports: return [StandIn.framed(good), StandIn.framed(good)]
             case .zeros: return [.bytes([0, 0, 0, 0])]
+            case .heartbeat: return [StandIn.framed(Heartbeat.message)]
             }
         }
         let session = HTTPSession(standIn.network, .system, Self.limits)
@@ -178,6 +183,92 @@ import Text
             log: { _ in }
         )
         #expect(try await fault(session) == .lost("badged-network does not answer"))
+    }
+
+    /// Questions follow one another without a pause.
+    private static func questions(answer: Int64) -> Heartbeat.Times {
+        var times = Heartbeat.Times()
+        times.interval = 0
+        times.answer = answer
+        times.start = answer
+        return times
+    }
+
+    @Test("a run that hangs in a transfer is ended long before the limits of the transfer")
+    func hang() async throws {
+        let standIn = try StandIn(lives: { false }, { _ in [] })
+        let job = NetworkJob(standIn.network, heartbeat: Self.questions(answer: 1))
+        let session = HTTPSession(
+            job,
+            preSharedKey: nil,
+            isDeveloperMode: false,
+            Self.limits,
+            nil,
+            log: { _ in }
+        )
+        #expect(try await fault(session) == .lost("badged-network does not answer"))
+    }
+
+    @Test("badged-network answers before, during and after a transfer, which goes on")
+    func answersAlways() async throws {
+        #expect(TransferJob.fault == nil)
+        let (badged, program) = try UnixSocket.pair()
+        let served = OneShot<Void>()
+        _ = startThread("badged-network") {
+            TransferJob(socket: program).serve()
+            close(program)
+            served.fill(())
+        }
+        let (listener, port) = try LoopbackSocket.listen()
+        let page = try #require(WebAddress("http://127.0.0.1:\(port)/"))
+        let transfer = NetworkRequest.Transfer(
+            number: 7,
+            session: 1,
+            HTTPRequest(address: page),
+            proxy: nil,
+            connectMilliseconds: 240_000,
+            totalMilliseconds: 240_000
+        )
+        let report: NetworkReport = try await withCheckedThrowingContinuation { continuation in
+            _ = startThread("badged") {
+                continuation.resume(with: Result { try Self.converse(badged, listener, transfer) })
+            }
+        }
+        #expect(report.number == 7)
+        #expect(try report.result.get().body == Array("fine".utf8))
+        close(badged)
+        close(listener)
+        await served.value(whenCancelled: ())
+    }
+
+    /// Asks badged-network before a transfer, while its server lets it wait, and after it. Returns the report.
+    nonisolated private static func converse(
+        _ badged: Int32,
+        _ listener: Int32,
+        _ transfer: NetworkRequest.Transfer
+    ) throws -> NetworkReport {
+        func send(_ message: [UInt8]) {
+            guard case .bytes(let bytes) = StandIn.framed(message) else { return }
+            BlockingSocket.send(bytes, to: badged)
+        }
+        func receive() throws -> [UInt8] {
+            let length = try #require(BlockingSocket.receive(4, from: badged))
+            return try #require(BlockingSocket.receive(length.reduce(0) { $0 << 8 | Int($1) }, from: badged))
+        }
+        func ask() throws {
+            send(Heartbeat.message)
+            #expect(try receive() == Heartbeat.message)
+        }
+        try ask()
+        send(NetworkRequest.open(session: 1, .system).bytes)
+        send(NetworkRequest.transfer(transfer).bytes)
+        let server = accept(listener, nil, nil)
+        defer { close(server) }
+        for _ in 0..<3 { try ask() }
+        BlockingSocket.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine".utf8, to: server)
+        let report = try #require(NetworkReport(bytes: try receive()))
+        try ask()
+        return report
     }
 
     @Test(

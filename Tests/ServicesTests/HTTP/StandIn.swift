@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
+import Concurrency
 import Dispatch
 import Glibc
 import HTTP
@@ -19,9 +20,10 @@ final class StandIn: Sendable {
     }
 
     /// Answers each request with what `script` returns for it. `onStart` is told the number of each run, and returns whether
-    /// the run goes on.
+    /// the run goes on. `lives` returns whether the run answers the next question of `Heartbeat`.
     convenience init(
         onStart: @escaping @Sendable (Int) -> Bool = { _ in true },
+        lives: @escaping @Sendable () -> Bool = { true },
         _ script: @escaping @Sendable (NetworkRequest) -> [Answer]
     ) throws {
         let count = Mutex(0)
@@ -31,16 +33,19 @@ final class StandIn: Sendable {
                 return $0
             }
             guard onStart(number) else { return }
-            while let bytes = Self.message(client), let request = NetworkRequest(bytes: bytes) {
+            while let bytes = Self.message(client, lives), let request = NetworkRequest(bytes: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
         })
     }
 
     /// The same in the place of the run for remote readers.
-    convenience init(remote script: @escaping @Sendable (RemoteRequest) -> [Answer]) throws {
+    convenience init(
+        lives: @escaping @Sendable () -> Bool = { true },
+        remote script: @escaping @Sendable (RemoteRequest) -> [Answer]
+    ) throws {
         try self.init(serving: { client in
-            while let bytes = Self.message(client), let request = RemoteRequest(bytes: bytes) {
+            while let bytes = Self.message(client, lives), let request = RemoteRequest(bytes: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
         })
@@ -49,7 +54,7 @@ final class StandIn: Sendable {
     /// Answers the first request with descriptors, each in a message of its own.
     convenience init(passing descriptors: @escaping @Sendable () -> [Int32]) throws {
         try self.init(serving: { client in
-            guard Self.message(client) != nil else { return }
+            guard Self.message(client, { true }) != nil else { return }
             for descriptor in descriptors() {
                 _ = clinux_pass_descriptor(client, descriptor, [1], 1)
                 close(descriptor)
@@ -74,9 +79,13 @@ final class StandIn: Sendable {
         }
     }
 
-    private static func message(_ client: Int32) -> [UInt8]? {
-        BlockingSocket.receive(4, from: client).flatMap { length in
-            BlockingSocket.receive(length.reduce(0) { $0 << 8 | Int($1) }, from: client)
+    private static func message(_ client: Int32, _ lives: () -> Bool) -> [UInt8]? {
+        while true {
+            let message = BlockingSocket.receive(4, from: client).flatMap { length in
+                BlockingSocket.receive(length.reduce(0) { $0 << 8 | Int($1) }, from: client)
+            }
+            guard message == Heartbeat.message else { return message }
+            if lives() { _ = send(framed(Heartbeat.message), client) }
         }
     }
 

@@ -44,7 +44,7 @@ import Testing
                 // Somebody who does not want more datagrams.
                 socket.read(false)
             case .connection: arrival.yield("connection")
-            case .failed(let text):
+            case .failed(let text), .ended(let text):
                 arrival.yield(text)
                 arrival.finish()
             }
@@ -107,11 +107,29 @@ import Testing
         #expect(try await events(.paired(trusted: []), nil) == [.ended(ending)])
     }
 
-    @Test("each pause before the next attempt is twice as long as the one before, and at most a minute")
-    func pauses() {
-        var backOff = BackOff()
-        #expect((0..<8).map { _ in backOff.next() } == [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
-        backOff.reset()
-        #expect(backOff.next() == 1000)
+    @Test("a run that hangs after it has opened a socket is ended, and asks tell so", arguments: [true, false])
+    func hang(isAsked: Bool) async throws {
+        let standIn = try StandIn(
+            lives: { false },
+            remote: { request in
+                guard case .open(let socket, _, _, _) = request else { return [] }
+                return [StandIn.framed(RemoteReport.opened(socket: socket, port: 5).bytes)]
+            }
+        )
+        var times = Heartbeat.Times()
+        (times.interval, times.answer, times.start) = (isAsked ? 600_000 : 0, 1, 1)
+        let network = RemoteNetwork(standIn.network, grace: 600_000, heartbeat: times)
+        #expect(await network.answers(), "no run is needed yet")
+        let (events, arrival) = AsyncStream.makeStream(of: String.self)
+        let socket = network.open(.datagrams, port: 0, interface: nil) { _, event in
+            guard case .ended(let text) = event else { return }
+            arrival.yield(text)
+            arrival.finish()
+        }
+        if isAsked { #expect(await !network.answers()) }
+        var all: [String] = []
+        for await event in events { all.append(event) }
+        #expect(all == ["badged-network does not answer"])
+        socket.close()
     }
 }

@@ -45,11 +45,13 @@ typedef struct {
     const char *_Nullable proxy_password;
     long connect_milliseconds;
     long total_milliseconds;
-    /* The transfer is cancelled when this descriptor can be read or is hung up. */
+    /* `may_go_on` is called when this descriptor can be read or is hung up. */
     int stop;
 
     /* The first argument of every callback. */
     void *_Nonnull owner;
+    /* Reads what does not end the transfer from `stop`; false cancels the transfer. */
+    bool (*_Nonnull may_go_on)(void *_Nonnull owner);
     /* Prepares an SSL_CTX for a new connection; false when it cannot be prepared. */
     bool (*_Nonnull prepare_tls)(void *_Nonnull owner, void *_Nonnull context);
     /* Called with each address of the server before it is tried, unless there is a proxy; false skips the address. */

@@ -45,7 +45,11 @@ func bindToInterface(_ socket: Int32, _ name: String) -> Bool {
             failure = SystemError("SO_BINDTODEVICE \(interface)")
         }
         var (one, zero): (Int32, Int32) = (1, 0)
-        if kind == .datagrams { setsockopt(descriptor, SOL_SOCKET, SO_BROADCAST, &one, 4) }
+        if kind == .datagrams {
+            setsockopt(descriptor, SOL_SOCKET, SO_BROADCAST, &one, 4)
+            // A run that was given up because it hangs may still have the port.
+            setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+        }
         if family == AF_INET6 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &zero, 4) }
         let address = RemoteAddress(host: .four(0), port: port)
         if failure == nil, address.withSocketAddress(for: family, { bind(descriptor, $0, $1) }) != 0 {

@@ -36,6 +36,7 @@ import Text
         self.onEnd = onEnd
         stream = try JobStream(
             Network.Run(descriptor: socket, process: nil),
+            asking: nil,
             maximum: { RemoteJobMessage.maximumCount },
             onMessage: { [weak self] in self?.handle($0) ?? false },
             onEnd: { [weak self] _ in self?.onEnd() }
