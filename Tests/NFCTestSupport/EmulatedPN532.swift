@@ -86,8 +86,11 @@ package final class EmulatedPN532: Sendable {
     /// Sends bytes that are no frame, as a disturbed line does. libnfc takes this for a failed device.
     package func disturbLine() { line.withLock { $0?.send([UInt8](repeating: 0x55, count: 16)) } }
 
-    /// Ends the silence of a board that was made with `isSilent`.
+    /// Ends the silence of a board.
     package func startAnswering() { line.withLock { $0?.startAnswering() } }
+
+    /// Lets the board fall silent, as without power, while its serial line stays.
+    package func stopAnswering() { line.withLock { $0?.stopAnswering() } }
 
     /// The command whose search is running; nil when the chip does not look for a card.
     package var search: [UInt8]? { line.withLock { $0?.search } }
@@ -130,6 +133,7 @@ private final class Line: Sendable {
     }
 
     func startAnswering() { chip.withLock { $0.isSilent = false } }
+    func stopAnswering() { chip.withLock { $0.isSilent = true } }
 
     func wake() {
         var one: UInt64 = 1

@@ -43,19 +43,29 @@ import Wire
     package func sessionBegan(_ session: Session) {
         let id = ObjectIdentifier(session)
         clients[id] = Client(session: session)
+        updateWatching()
         guard session.permissions.contains(.readers) else { return }
         for reader in registry.readers { report(id, reader.name) }
     }
 
     package func permissionsChanged(_ session: Session, from old: Permissions) {
         let id = ObjectIdentifier(session)
+        updateWatching()
         guard session.permissions.contains(.readers) != old.contains(.readers) else { return }
         clients[id]?.told = [:]
         guard session.permissions.contains(.readers) else { return }
         for reader in registry.readers { report(id, reader.name) }
     }
 
-    package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
+    package func sessionEnded(_ session: Session) {
+        clients[ObjectIdentifier(session)] = nil
+        updateWatching()
+    }
+
+    private func updateWatching() {
+        let wanted: Permissions = [.readers, .cards]
+        registry.isWatched = clients.values.contains { !$0.session.permissions.isDisjoint(with: wanted) }
+    }
 
     package func levelChanged(_ session: Session) {
         // Below level 3 there is no PAUSE, so no client would answer CONTINUE.

@@ -16,6 +16,14 @@ package import Text
     /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
+    /// Whether clients watch readers or use cards.
+    var isWatched = false {
+        didSet {
+            guard isWatched != oldValue else { return }
+            for backend in backends { backend.watch(isWatched) }
+        }
+    }
+
     private var readersByName: [String: Reader] = [:]
     private var backends: [any ReaderBackend] = []
     /// For each reader, the number of cards that were removed before they were recognised.
@@ -55,6 +63,7 @@ package import Text
     /// Adds a backend, and handles its events from now on.
     package func add(_ backend: any ReaderBackend) {
         backends.append(backend)
+        if isWatched { backend.watch(true) }
         let events = backend.events
         consumers.append(
             Task { @Loop [weak self] in

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Confinement
 import Glibc
 import Host
@@ -25,14 +26,21 @@ import Text
             exit(error.exitCode)
         }
         limitDescriptors()
-        guard Confinement.nfcDevices.apply(to: "badged-nfc") else { exit(1) }
+        guard ChildProcess.endWithSocket(grace: closeTime), Confinement.nfcDevices.apply(to: "badged-nfc") else {
+            exit(1)
+        }
         let sending = Mutex(())
-        let send = { @Sendable (report: NFCReport) in
-            let bytes = report.bytes
+        let sendBytes = { @Sendable (bytes: [UInt8]) in
             sending.withLock { _ in _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
         }
+        let send = { @Sendable (report: NFCReport) in sendBytes(report.bytes) }
         let monitor = DeviceMonitor { send(.event($0)) }
-        while let request = receive() {
+        while let message = receive() {
+            if message == Heartbeat.message {
+                if monitor.answers() { sendBytes(message) }
+                continue
+            }
+            guard let request = NFCRequest(bytes: message) else { break }
             switch request {
             case .scan(let devices):
                 monitor.scan(devices)
@@ -47,13 +55,16 @@ import Text
         _exit(0)
     }
 
-    /// The next request; nil when badged has closed the socket or sent an invalid message.
-    private static func receive() -> NFCRequest? {
+    /// The time in which devices are closed, in milliseconds.
+    private static let closeTime: Int32 = 2000
+
+    /// The next message; nil when badged has closed the socket.
+    private static func receive() -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: NFCMessage.maximumSize, alignment: 1) { buffer in
             var count = 0
             repeat { count = recv(socket, buffer.baseAddress, buffer.count, 0) } while count < 0 && errno == EINTR
             guard count > 0 else { return nil }
-            return NFCRequest(bytes: Array(UnsafeRawBufferPointer(buffer).prefix(count)))
+            return Array(UnsafeRawBufferPointer(buffer).prefix(count))
         }
     }
 

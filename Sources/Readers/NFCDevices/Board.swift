@@ -15,6 +15,8 @@ final class Board: Sendable {
         /// The thread is in `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
+        /// The device must prove that it answers, before it looks for cards again.
+        var mustProve = false
     }
 
     let connection: ConnectionString
@@ -35,6 +37,10 @@ final class Board: Sendable {
     /// USB transfers and one wake-up for each, so the thread wakes up less than four times a second.
     private static let searchInterval = Duration.milliseconds(1500)
     private static let presenceInterval = DispatchTimeInterval.seconds(1)
+    /// The time after which a device that waits for cards has to prove that it answers.
+    private static let proofInterval = Duration.seconds(3)
+    /// No call of libnfc takes so long, unless it looks for cards.
+    private static let longestCall = Duration.seconds(13)
 
     init(
         _ device: NFCDevice,
@@ -70,6 +76,27 @@ final class Board: Sendable {
         }
     }
 
+    /// Whether libnfc returns. A search has no limit of time, so one that has lasted for some seconds is ended: the device
+    /// answers a command before the next one, or it fails.
+    func isAlive() -> Bool {
+        let time = device.callTime
+        state.withLock { state in
+            state.mustProve = true
+            if state.isPolling, time > Self.proofInterval { device.abort() }
+        }
+        return time < Self.longestCall
+    }
+
+    /// Has the device answer a command, if that was asked for. A search alone cannot tell a silent device from a field
+    /// without a card.
+    private func prove() throws(NFCCode) {
+        let isDue = state.withLock { state in
+            defer { state.mustProve = false }
+            return state.mustProve
+        }
+        if isDue { try device.setField(on: true) }
+    }
+
     /// The session of this insertion; nil when the insertion has ended.
     func session(_ insertion: UInt64) -> NFCCardSession? {
         state.withLock { $0.session?.insertion.number == insertion ? $0.session : nil }
@@ -100,6 +127,7 @@ final class Board: Sendable {
     /// Looks for a card.
     /// - Returns: nil when no card was found, or after `stop`.
     private func search(_ isTypeBNext: inout Bool) throws(NFCCode) -> Target? {
+        try prove()
         switch connection.search {
         case .byChip:
             do throws(NFCCode) {

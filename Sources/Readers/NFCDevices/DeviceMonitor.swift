@@ -60,6 +60,13 @@ package final class DeviceMonitor: Sendable {
         }
     }
 
+    /// Whether the threads of all devices go on. For a question of badged whether this program lives: it also makes each
+    /// device that waits for cards prove that it still answers.
+    package func answers() -> Bool {
+        let boards = state.withLock { $0.boards }
+        return boards.allSatisfy { $0.isAlive() }
+    }
+
     private func session(_ insertion: UInt64) -> NFCCardSession? {
         let boards = state.withLock { $0.boards }
         return boards.lazy.compactMap { $0.session(insertion) }.first

@@ -2,6 +2,7 @@
 import CLinux
 import CNFC
 import Glibc
+import Synchronization
 
 /// An open device of libnfc. One thread uses it; other threads may call only `abort`.
 ///
@@ -25,6 +26,8 @@ final class NFCDevice: @unchecked Sendable {
     /// An eventfd that `abort` makes readable; -1 where libnfc's own abort works.
     private let abortEvent: Int32
     private let answer: UnsafeMutableBufferPointer<UInt8>
+    /// When the running call of libnfc has begun.
+    private let callStart = Mutex<ContinuousClock.Instant?>(nil)
 
     /// The longest answer of a chip: 262 bytes and a status.
     private static let maximumAnswer = 264
@@ -80,6 +83,8 @@ final class NFCDevice: @unchecked Sendable {
     func close() {
         guard let device else { return }
         self.device = nil
+        callStart.withLock { $0 = .now }
+        defer { callStart.withLock { $0 = nil } }
         _ = library.withContext(for: connection) { _ in nfc_close(device) }
     }
 
@@ -90,10 +95,15 @@ final class NFCDevice: @unchecked Sendable {
         try call { nfc_device_set_property_bool($0, NP_EASY_FRAMING, true) }
     }
 
+    /// How long the running call of libnfc has lasted; 0 without one. For other threads.
+    var callTime: Duration { callStart.withLock { $0.map { ContinuousClock.now - $0 } ?? .zero } }
+
     @discardableResult
     private func call(_ body: (OpaquePointer) -> Int32) throws(NFCCode) -> Int32 {
         guard let device else { throw .openFailed }
+        callStart.withLock { $0 = .now }
         let result = body(device)
+        callStart.withLock { $0 = nil }
         guard result >= 0 else { throw NFCCode(value: result) }
         // A function that libnfc's driver lacks returns 0 and sets this error.
         guard nfc_device_get_last_error(device) != NFC_EDEVNOTSUPP else { throw .unsupported }

@@ -74,6 +74,9 @@ package protocol ReaderBackend: Sendable {
     /// Makes the checks for GET_HEALTH that are not sent as events.
     func currentHealth() async -> [HealthCheck]
 
+    /// Says whether clients watch readers. Only then a backend asks its program again and again whether it lives.
+    func watch(_ isOn: Bool)
+
     /// Looks for readers that appear without an event. SIGHUP calls this.
     func rescan()
 
@@ -83,6 +86,7 @@ package protocol ReaderBackend: Sendable {
 
 extension ReaderBackend {
     package func currentHealth() async -> [HealthCheck] { [] }
+    package func watch(_ isOn: Bool) {}
     package func rescan() {}
     package func close() async {}
 }

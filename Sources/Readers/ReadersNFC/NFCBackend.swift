@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
+package import Concurrency
 package import Host
 package import ISO7816
 package import Readers
@@ -14,8 +14,12 @@ package final class NFCBackend: ReaderBackend {
     package static let checkName = "nfc"
     let client: NFCClient
 
-    /// - Parameter devices: connection strings of libnfc, in addition to the devices that libnfc lists.
-    package init(devices: [String] = []) { client = NFCClient(devices: devices) }
+    /// - Parameters:
+    ///   - devices: connection strings of libnfc, in addition to the devices that libnfc lists.
+    ///   - heartbeat: the times of the questions whether badged-nfc lives.
+    package init(devices: [String] = [], heartbeat: Heartbeat.Times = Heartbeat.Times()) {
+        client = NFCClient(devices: devices, heartbeat: heartbeat)
+    }
 
     deinit { Task { @Loop [client] in client.stop() } }
 
@@ -47,9 +51,10 @@ package final class NFCBackend: ReaderBackend {
 
     package func currentHealth() async -> [HealthCheck] {
         // The user may have corrected a fault that causes no event. The result comes as a health event.
-        await client.retry()
-        return []
+        await client.currentHealth()
     }
+
+    package func watch(_ isOn: Bool) { Task { @Loop [client] in client.isWatched = isOn } }
 }
 
 /// The connection of one user to a card in the field of a device.

@@ -38,21 +38,30 @@ import Threads
     private var answers: [UInt32: CheckedContinuation<Result<ResponseAPDU, CardError>, Never>] = [:]
     private var releases: [UInt32: CheckedContinuation<Void, Never>] = [:]
     private var reportedChecks: [HealthCheck] = []
-    /// Restarts the program after a crash.
+    /// Starts the program again after an end that was not wanted.
     private var restart: Loop.Alarm?
-    private var restartDelay = minimumRestartDelay
-    private var startTime = ContinuousClock.now
+    private var backOff = BackOff()
+    private let heartbeat: Heartbeat.Times
     private let end = Waiters()
 
     private static let maximumReaders = 64
-    /// Seconds. The delay doubles with each crash, and is reset after `stableTime` without a crash.
-    private nonisolated static let minimumRestartDelay: Int64 = 1
-    private static let maximumRestartDelay: Int64 = 64
-    private static let stableTime = Duration.seconds(60)
     /// Milliseconds.
     private static let closeTimeout: Int64 = 700
 
-    nonisolated init(devices: [String]) { self.devices = devices }
+    nonisolated init(devices: [String], heartbeat: Heartbeat.Times) {
+        self.devices = devices
+        self.heartbeat = heartbeat
+    }
+
+    /// Whether clients watch readers. Then the program is asked whether it lives.
+    var isWatched = false { didSet { program?.isNeeded = isWatched } }
+
+    /// Asks the program whether it lives, and looks for devices again if there is a fault. Returns the faults.
+    func currentHealth() async -> [HealthCheck] {
+        _ = await program?.answers()
+        retry()
+        return reportedChecks.filter { !$0.ok }
+    }
 
     /// The process of the program, if it runs.
     var process: Int32? { program?.process }
@@ -155,16 +164,18 @@ import Threads
     private func startProgram() {
         do throws(Failure) {
             program = try NFCProgram(
+                asking: heartbeat,
                 onReport: { [weak self] in self?.handle($0) },
-                onEnd: { [weak self] in self?.programEnded() }
+                onEnd: { [weak self] in self?.programEnded($0) }
             )
-            startTime = .now
+            program?.isNeeded = isWatched
+            backOff.started()
         } catch {
             report(fault: error.message)
         }
     }
 
-    private func programEnded() {
+    private func programEnded(_ ending: NFCProgram.Ending) {
         program = nil
         for name in readers { remove(name) }
         for answer in answers.values { answer.resume(returning: .failure(.removed)) }
@@ -176,13 +187,13 @@ import Threads
             isEnding = false
             return look()
         }
-        if ContinuousClock.now - startTime > Self.stableTime { restartDelay = Self.minimumRestartDelay }
-        Log.error("badged-nfc ended unexpectedly; it is started again in \(restartDelay) s")
-        report(fault: "the program badged-nfc ended unexpectedly; it is started again in \(restartDelay) s")
+        let pause = backOff.next()
+        let words = ending == .silent ? "did not answer" : "ended unexpectedly"
+        Log.error("badged-nfc \(words); it is started again in \(pause / 1000) s")
+        report(fault: "the program badged-nfc \(words); it is started again in \(pause / 1000) s")
         let alarm = Loop.Alarm { [weak self] in self?.rescan() }
-        alarm.set(after: restartDelay * 1000)
+        alarm.set(after: pause)
         restart = alarm
-        restartDelay = min(restartDelay * 2, Self.maximumRestartDelay)
     }
 
     private func report(fault advice: String) { report([HealthCheck(NFCBackend.checkName, ok: false, advice: advice)]) }

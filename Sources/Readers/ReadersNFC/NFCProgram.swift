@@ -12,13 +12,22 @@ import Text
     /// Messages that did not fit into the socket's buffer.
     private var unsent: [[UInt8]] = []
     private let onReport: @Loop (NFCReport) -> Void
-    private let onEnd: @Loop () -> Void
+    private let onEnd: @Loop (Ending) -> Void
+    private var heartbeat: Heartbeat?
 
-    /// Starts the program. `onEnd` runs once, when the program has ended or sent an invalid message.
+    enum Ending {
+        /// The program has ended, or has sent an invalid message.
+        case ended
+        /// The program, or the thread of one of its devices, does not answer.
+        case silent
+    }
+
+    /// Starts the program. `onEnd` runs once.
     /// - Throws: when the program is missing or cannot be started.
     init(
+        asking times: Heartbeat.Times,
         onReport: @escaping @Loop (NFCReport) -> Void,
-        onEnd: @escaping @Loop () -> Void
+        onEnd: @escaping @Loop (Ending) -> Void
     ) throws(Failure) {
         (self.onReport, self.onEnd) = (onReport, onEnd)
         guard let path = ChildProcess.path(of: "badged-nfc") else {
@@ -38,7 +47,21 @@ import Text
         } catch {
             throw Self.failure("\(error)")
         }
+        heartbeat = Heartbeat("badged-nfc", times) { [weak self] in
+            self?.send(Heartbeat.message)
+        } onSilence: { [weak self] in
+            self?.end(.silent)
+        }
     }
+
+    /// Whether something depends on the program now.
+    var isNeeded: Bool {
+        get { heartbeat?.isNeeded ?? false }
+        set { heartbeat?.isNeeded = newValue }
+    }
+
+    /// Asks the program, and returns whether it answers.
+    func answers() async -> Bool { await heartbeat?.answers() ?? true }
 
     private static func failure(_ reason: String) -> Failure {
         Failure(.internalError, "the program badged-nfc cannot be started: \(reason)")
@@ -51,9 +74,20 @@ import Text
         _ = startThread("badged-wait") { [process] in waitpid(process, nil, 0) }
     }
 
-    func send(_ request: NFCRequest) {
-        unsent.append(request.bytes)
+    func send(_ request: NFCRequest) { send(request.bytes) }
+
+    private func send(_ message: [UInt8]) {
+        unsent.append(message)
         flush()
+    }
+
+    private func end(_ ending: Ending) {
+        guard let registration else { return }
+        self.registration = nil
+        registration.cancel()
+        heartbeat?.stop()
+        if ending == .silent { kill(process, SIGKILL) }
+        onEnd(ending)
     }
 
     /// Asks the program to close all devices and to end.
@@ -89,13 +123,10 @@ import Text
                 )
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return }
-                guard count > 0, count <= buffer.count,
-                    let report = NFCReport(bytes: Array(UnsafeRawBufferPointer(buffer).prefix(count)))
-                else {
-                    registration?.cancel()
-                    registration = nil
-                    return onEnd()
-                }
+                guard count > 0, count <= buffer.count else { return end(.ended) }
+                let message = Array(UnsafeRawBufferPointer(buffer).prefix(count))
+                if message == Heartbeat.message, heartbeat?.answered() == true { continue }
+                guard let report = NFCReport(bytes: message) else { return end(.ended) }
                 onReport(report)
             }
         }

@@ -45,6 +45,58 @@ struct NFCProgramTests {
         await connection.disconnect(reset: true)
     }
 
+    @Test("a program that is stopped is ended and started again while a client watches readers, or asks for the health")
+    func hang() async throws {
+        let fixture = try await NFCFixture()
+        let first = try #require(await fixture.backend.client.process)
+        kill(first, SIGSTOP)
+        fixture.backend.watch(true)
+        try await fixture.events.wait(for: "removed \(fixture.reader)")
+        try await fixture.events.wait(for: "health nfc")
+        #expect(fixture.events.checks.first?.advice?.contains("did not answer; it is started again in") == true)
+        try await fixture.events.wait(for: "added \(fixture.reader)")
+        fixture.backend.watch(false)
+        let second = try #require(await fixture.backend.client.process)
+        #expect(second != first)
+        kill(second, SIGSTOP)
+        // On a busy machine some of its threads run for a moment more.
+        var checks: [HealthCheck] = []
+        while checks.isEmpty { checks = await fixture.backend.currentHealth() }
+        #expect(checks.first?.advice?.contains("did not answer; it is started again in") == true)
+        try await fixture.events.wait(for: "added \(fixture.reader)")
+    }
+
+    @Test("a board that falls silent while it waits for cards is reported and removed, and used when it answers again")
+    func silentBoard() async throws {
+        let fixture = try await NFCFixture()
+        fixture.backend.watch(true)
+        fixture.board.stopAnswering()
+        try await fixture.events.wait(for: "removed \(fixture.reader)")
+        let check = try #require(fixture.events.checks.first { !$0.ok })
+        #expect(check.name == "nfc \(fixture.board.connection)" && check.reader == fixture.reader)
+        fixture.board.startAnswering()
+        try await fixture.events.wait(for: "added \(fixture.reader)")
+        let connection = try await fixture.connect(PICC(application: PICC.echo))
+        #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
+        await connection.disconnect(reset: true)
+    }
+
+    @Test("a card is found as before while the board is asked again and again whether it answers")
+    func asked() async throws {
+        let fixture = try await NFCFixture()
+        let process = await fixture.backend.client.process
+        for _ in 0..<3 {
+            #expect(await fixture.backend.currentHealth().isEmpty)
+            let connection = try await fixture.connect(PICC(application: PICC.echo))
+            #expect(await fixture.backend.currentHealth().isEmpty)
+            #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
+            await connection.disconnect(reset: true)
+            fixture.field.remove()
+            try await fixture.events.wait(for: "withdrawn \(fixture.reader)")
+        }
+        #expect(await fixture.backend.client.process == process)
+    }
+
     @Test("a rescan starts a crashed program at once")
     func rescan() async throws {
         let fixture = try await NFCFixture()
