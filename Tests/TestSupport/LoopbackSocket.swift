@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Glibc
+package import Glibc
 import Host
 
 /// Sockets of TCP on 127.0.0.1.
@@ -42,7 +42,7 @@ package enum LoopbackSocket {
         return descriptor
     }
 
-    static func address(_ host: UInt32 = 0x7F00_0001, port: UInt16) -> sockaddr_in {
+    package static func address(_ host: UInt32 = 0x7F00_0001, port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian

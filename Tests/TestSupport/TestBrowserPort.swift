@@ -29,10 +29,12 @@ import Synchronization
         fields: [("Name", "badged"), ("Implementation-Version", "1.2.3")]
     )
 
-    /// Starts a browser port; `serve` gets the daemon's end of each connection and the user of its client.
+    /// Starts a browser port; `serve` gets the daemon's end of each connection and the user of its client. `user` plays
+    /// other users than this one: it gets the port of a client.
     package init(
         origins: Set<String> = [],
         requestTimeout: UInt32 = 10,
+        user: (@Sendable (UInt16) -> UInt32?)? = nil,
         serve: @escaping @Loop @Sendable (Int32, UInt32?) -> Void
     ) throws {
         let (listener, port) = try LoopbackSocket.listen(backlog: 512)
@@ -43,6 +45,11 @@ import Synchronization
         let activation = ActivationServer(
             rules,
             requestTimeout: requestTimeout,
+            user: { client in
+                guard let peer = LoopbackClient(socket: client) else { return nil }
+                guard let user else { return peer.user(connectedTo: port) }
+                return user(UInt16(peer.bytes[0]) << 8 | UInt16(peer.bytes[1]))
+            },
             connect: { client in
                 let uid = LoopbackClient(socket: client)?.user(connectedTo: port)
                 guard let pair = try? UnixSocket.pair() else { return nil }

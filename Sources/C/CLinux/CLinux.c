@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 const uint32_t CLINUX_EPOLLIN = EPOLLIN, CLINUX_EPOLLOUT = EPOLLOUT;
-const uint32_t CLINUX_EPOLLHUP = EPOLLHUP, CLINUX_EPOLLERR = EPOLLERR;
+const uint32_t CLINUX_EPOLLHUP = EPOLLHUP, CLINUX_EPOLLERR = EPOLLERR, CLINUX_EPOLLET = EPOLLET;
 
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 

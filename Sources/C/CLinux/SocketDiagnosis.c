@@ -11,19 +11,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel answers before sendto returns, so the socket never waits. */
-static ssize_t ask(const void *question, size_t count, void *answer, size_t capacity) {
+int clinux_open_diagnosis(void) {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
-    if (fd < 0) return -1;
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    ssize_t got = sendto(fd, question, count, 0, (struct sockaddr *)&kernel, sizeof kernel);
-    if (got >= 0) got = recv(fd, answer, capacity, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&kernel, sizeof kernel) == 0) return fd;
     close(fd);
-    return got;
+    return -1;
 }
 
-int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other, uint16_t other_port,
-                     uint32_t *uid) {
+/* The kernel answers before send returns, so the socket never waits. */
+static ssize_t ask(int fd, const void *question, size_t count, void *answer, size_t capacity) {
+    ssize_t got = send(fd, question, count, 0);
+    return got < 0 ? got : recv(fd, answer, capacity, 0);
+}
+
+int clinux_tcp_owner(int diagnosis, int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other,
+                     uint16_t other_port, uint32_t *uid) {
     struct {
         struct nlmsghdr header;
         struct inet_diag_req_v2 request;
@@ -47,7 +50,7 @@ int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const u
         struct nlmsghdr header;
         uint8_t bytes[4096];
     } answer;
-    ssize_t count = ask(&question, sizeof question, &answer, sizeof answer);
+    ssize_t count = ask(diagnosis, &question, sizeof question, &answer, sizeof answer);
     if (count < 0) return -1;
     struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
     if (!NLMSG_OK(&answer.header, (size_t)count) || answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||

@@ -31,6 +31,7 @@ import Wire
         }
         guard !listeners.isEmpty else { ChildProcess.refuse(program, hint: hint) }
         ChildProcess.requireSocket(of: program, hint: hint)
+        guard ChildProcess.endWithSocket(grace: 1000) else { exit(1) }
         for descriptor in [daemon] + listeners { clinux_set_cloexec(descriptor) }
         let fields = ServerInfo(version: Version.current, drivers: []).versionFields
         let identity = ActivationIdentity(
@@ -47,8 +48,12 @@ import Wire
 
     /// Serves until the daemon ends.
     @Loop private static func serve(_ rules: ActivationRules, _ listeners: [Int32], _ daemon: Int32) {
+        // Opened before the confinement, which allows no further socket.
+        let diagnosis = SocketDiagnosis()
+        let port = LoopbackSockets.port(of: listeners[0]) ?? 0
         let server = ActivationServer(
             rules,
+            user: { LoopbackClient(socket: $0)?.user(connectedTo: port, diagnosis) },
             connect: { connect(through: daemon, for: $0) },
             log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }
         )

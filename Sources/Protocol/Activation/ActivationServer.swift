@@ -17,6 +17,8 @@ import Text
     private let rules: ActivationRules
     /// Makes a connection to the daemon for a client with this socket. Returns nil if this fails.
     private let connect: (_ client: Int32) -> Int32?
+    /// Returns the user of a client with this socket; nil if the kernel does not report it.
+    private let user: (_ client: Int32) -> UInt32?
     private let log: LineLog
     /// The time limit for the request of a connection, in seconds.
     private let requestTimeout: UInt32
@@ -25,6 +27,11 @@ import Text
     private var timer: Loop.Alarm?
     /// By the connection of the library.
     private var clients: [OpaquePointer: Client] = [:]
+    /// The users of accepted sockets that the library has not reported yet.
+    private var arriving: [Int32: UInt32?] = [:]
+    /// The connections of each user that are not being closed.
+    private var counts: [UInt32?: Int] = [:]
+    private var lastNumber = 0
     /// Whether refused connections were logged. This is reset when half of the connections have ended.
     private var hasLoggedRefusal = false
     /// Whether the library has to be called again, although none of its sockets is ready.
@@ -33,18 +40,26 @@ import Text
     }
     private var lineLimit = LineLimit()
 
-    /// The largest number of connections at once.
-    nonisolated package static let maximumConnections = 256
+    /// The largest number of connections at once, and of one user. What has sent no whole request makes room for others.
+    nonisolated package static let maximumConnections = 1024
+    nonisolated package static let maximumPerUser = 256
+    /// Connections that are being closed to make room.
+    private static let reserve = 64
     /// The bytes of a request with its answer. A TcToken URL is long.
     private static let memory = 24_576
 
     package init(
         _ rules: ActivationRules,
         requestTimeout: UInt32 = 10,
+        user: @escaping (_ client: Int32) -> UInt32?,
         connect: @escaping (_ client: Int32) -> Int32?,
         log: @escaping LineLog
     ) {
-        (self.rules, self.requestTimeout, self.connect, self.log) = (rules, requestTimeout, connect, log)
+        self.rules = rules
+        self.requestTimeout = requestTimeout
+        self.user = user
+        self.connect = connect
+        self.log = log
     }
 
     /// Serves these listening sockets until `stop`. They stay those of the caller.
@@ -63,7 +78,8 @@ import Text
             }
         )
         let context = Unmanaged.passUnretained(self).toOpaque()
-        daemon = cmicrohttpd_start(handlers, context, Self.memory, UInt32(Self.maximumConnections), requestTimeout)
+        let limit = UInt32(Self.maximumConnections + Self.reserve)
+        daemon = cmicrohttpd_start(handlers, context, Self.memory, limit, requestTimeout)
         guard let daemon else { return false }
         timer = Loop.Alarm { [weak self] in self?.work() }
         do throws(SystemError) {
@@ -136,6 +152,13 @@ import Text
     /// A connection of the library.
     @Loop private final class Client {
         let socket: Int32
+        let user: UInt32?
+        /// Counts the connections by their arrival.
+        let number: Int
+        /// Whether no whole request has come yet.
+        var isIdle = true
+        /// Whether the connection is being closed to make room.
+        var isLeaving = false
         /// Closes a connection whose request does not arrive in time.
         var deadline: Loop.Alarm?
         /// The request target as the client has written it.
@@ -147,7 +170,11 @@ import Text
         var outcome: ActivationOutcome?
         var webSocket: WebSocketClient?
 
-        init(_ socket: Int32) { self.socket = socket }
+        init(_ socket: Int32, _ user: UInt32?, _ number: Int) {
+            self.socket = socket
+            self.user = user
+            self.number = number
+        }
 
         func end() {
             deadline?.cancel()
@@ -163,29 +190,71 @@ import Text
         for _ in 0..<64 {
             let socket = clinux_accept(listener)
             guard socket >= 0 else { break }
-            guard clients.count < Self.maximumConnections else {
+            let user = user(socket)
+            guard makeRoom(for: user) else {
                 if !hasLoggedRefusal { log("connections are refused: the limit is \(Self.maximumConnections)", false) }
                 hasLoggedRefusal = true
                 close(socket)
                 continue
             }
+            arriving[socket] = user
             clinux_tcp_nodelay(socket)
             // The library needs an address for limits that are not used. On failure it closes the socket.
             var address = sockaddr()
             address.sa_family = sa_family_t(AF_INET)
             MHD_add_connection(daemon, socket, &address, socklen_t(MemoryLayout<sockaddr>.size))
+            arriving[socket] = nil
         }
         work()
+    }
+
+    /// Closes the oldest connection without a request, if that is necessary for one more of a user: one of the same user,
+    /// or of the user who has the most.
+    /// - Returns: false if there is no room.
+    private func makeRoom(for user: UInt32?) -> Bool {
+        let own = counts[user, default: 0]
+        let all = counts.values.reduce(0, +)
+        guard clients.count < all + Self.reserve else { return false }
+        guard own >= Self.maximumPerUser || all >= Self.maximumConnections else { return true }
+        let idle = clients.values.filter { client in
+            guard client.isIdle, !client.isLeaving else { return false }
+            return client.user == user || own < Self.maximumPerUser && counts[client.user, default: 0] > own
+        }
+        let oldest = idle.max { first, second in
+            let (one, other) = (counts[first.user, default: 0], counts[second.user, default: 0])
+            return one == other ? first.number > second.number : one < other
+        }
+        guard let oldest else { return false }
+        leave(oldest)
+        return true
+    }
+
+    /// Has the library close a connection.
+    private func leave(_ client: Client) {
+        client.isLeaving = true
+        uncount(client)
+        shutdown(client.socket, Int32(SHUT_RDWR))
+    }
+
+    private func uncount(_ client: Client) {
+        let rest = counts[client.user, default: 1] - 1
+        counts[client.user] = rest > 0 ? rest : nil
     }
 
     private func changed(_ connection: OpaquePointer?, _ event: MHD_ConnectionNotificationCode) {
         guard let connection else { return }
         guard event == .CONNECTION_NOTIFY_STARTED else {
-            clients.removeValue(forKey: connection)?.end()
+            if let client = clients.removeValue(forKey: connection) {
+                if !client.isLeaving { uncount(client) }
+                client.end()
+            }
             if clients.count < Self.maximumConnections / 2 { hasLoggedRefusal = false }
             return
         }
-        let client = Client(cmicrohttpd_socket(connection))
+        let socket = cmicrohttpd_socket(connection)
+        lastNumber += 1
+        let client = Client(socket, arriving[socket] ?? nil, lastNumber)
+        counts[client.user, default: 0] += 1
         // The library restarts its timeout at each byte.
         client.deadline = Loop.Alarm { [weak client] in
             if let client { shutdown(client.socket, Int32(SHUT_RDWR)) }
@@ -219,6 +288,7 @@ import Text
     private func answer(_ connection: OpaquePointer?, _ method: UnsafePointer<CChar>?) -> MHD_Result {
         guard let connection, let method, let client = clients[connection] else { return .NO }
         client.deadline?.cancel()
+        client.isIdle = false
         if let outcome = client.outcome { return queue(.end(outcome, rules.identity), connection) }
         let headers = Self.headers(of: connection)
         let request = ActivationRequest(String(cString: method), target: client.target, headers: headers)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Host
 import Server
+import Synchronization
 import TestSupport
 import Testing
 
@@ -20,22 +22,69 @@ struct HostileClientTests {
         try await TestBrowserPort(requestTimeout: requestTimeout) { socket, _ in close(socket) }
     }
 
-    @Test("idle connections count for the limit, and a closed one makes room")
-    func bound() async throws {
-        let text = try await TestBrowserPort.answer {
-            var idle = try (0..<ActivationServer.maximumConnections).map { _ in
-                try TestBrowserPort.begin("", port: port.port)
+    /// Who has opened a connection with this port of its own.
+    private final class Users: Sendable {
+        private let byPort = Mutex<[UInt16: UInt32]>([:])
+
+        subscript(port: UInt16) -> UInt32? { byPort.withLock { $0[port] } }
+
+        /// Opens a connection of a user without sending anything, as the port sees it only after it is accepted.
+        func begin(_ user: UInt32, _ port: UInt16, _ request: String = "") throws -> Int32 {
+            let own = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var address = LoopbackSocket.address(port: 0)
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isConnected = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                    guard bind(own, pointer, size) == 0, getsockname(own, pointer, &size) == 0 else { return false }
+                    let number = pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port }
+                    byPort.withLock { $0[UInt16(bigEndian: number)] = user }
+                    var server = LoopbackSocket.address(port: port)
+                    return withUnsafePointer(to: &server) {
+                        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(own, $0, size) == 0 }
+                    }
+                }
             }
-            let refused = try port.exchange("")
-            #expect(refused == "", "above the limit a connection is closed")
-            close(idle.removeFirst())
-            defer { for socket in idle { close(socket) } }
-            // The port may accept the next connection before it reads the end of the closed one.
-            while true {
-                if let text = try? port.exchange(Self.status), !text.isEmpty { return text }
-            }
+            guard isConnected else { throw SystemError("connect") }
+            BlockingSocket.send(request.utf8, to: own)
+            return own
         }
-        #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+
+        /// The answer to a request for the status.
+        func status(_ user: UInt32, _ port: UInt16) throws -> String {
+            let own = try begin(user, port, HostileClientTests.status)
+            defer { close(own) }
+            var answer: [UInt8] = []
+            while let piece = BlockingSocket.receive(from: own) { answer += piece }
+            return String(decoding: answer, as: UTF8.self)
+        }
+    }
+
+    @Test("a browser is answered while others keep all places, and each loses its oldest silent connection first")
+    func greed() async throws {
+        let users = Users()
+        // No connection ends by itself.
+        let port = try await TestBrowserPort(requestTimeout: 240, user: { users[$0] }) { socket, _ in close(socket) }
+        let number = port.port
+        let texts = try await TestBrowserPort.answer {
+            let share = ActivationServer.maximumPerUser
+            // More than one user may have, of each of several who together have more than there are places.
+            var held: [UInt32: [Int32]] = [:]
+            for user in UInt32(1)...6 {
+                for _ in 0..<(share + 10) { held[user, default: []].append(try users.begin(user, number, "GET /eID")) }
+            }
+            defer { for socket in held.values.joined() { close(socket) } }
+            let answers = try (1...7).map { try users.status($0, number) }
+            // The newest connection of a user goes on, and the oldest one was closed.
+            for sockets in held.values {
+                #expect(BlockingSocket.receive(from: sockets[0]) == nil)
+                BlockingSocket.send("-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8, to: sockets[share + 9])
+                let text = BlockingSocket.receive(from: sockets[share + 9]).map { String(decoding: $0, as: UTF8.self) }
+                #expect(text?.hasPrefix("HTTP/1.1 200 OK\r\n") == true)
+            }
+            return answers.joined(separator: "|")
+        }
+        #expect(texts.split(separator: "|").count == 7)
+        #expect(texts.split(separator: "|").allSatisfy { $0.hasPrefix("HTTP/1.1 200 OK\r\n") }, "\(texts)")
     }
 
     @Test("closed connections do not count for the limit")

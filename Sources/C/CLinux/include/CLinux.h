@@ -12,7 +12,7 @@
 const char *badged_version(void);
 
 /* epoll: events are bits of these constants. Hang-up and error are reported without being requested. */
-extern const uint32_t CLINUX_EPOLLIN, CLINUX_EPOLLOUT, CLINUX_EPOLLHUP, CLINUX_EPOLLERR;
+extern const uint32_t CLINUX_EPOLLIN, CLINUX_EPOLLOUT, CLINUX_EPOLLHUP, CLINUX_EPOLLERR, CLINUX_EPOLLET;
 enum clinux_epoll_operation { CLINUX_EPOLL_ADD, CLINUX_EPOLL_MODIFY, CLINUX_EPOLL_REMOVE };
 struct clinux_epoll_event { uint32_t events; uint64_t token; };
 int clinux_epoll_create(void);
@@ -58,11 +58,13 @@ int clinux_drop_capability(unsigned capability);
  * posix_spawn_file_actions_t. */
 int clinux_spawn_close_from(void *actions, int lowest);
 
-/* Reads the user of the process that has this end of a TCP connection of this computer: NETLINK_SOCK_DIAG,
- * sock_diag(7). Addresses have 4 or 16 bytes. Returns -1 if no process has the socket any more, because the kernel
+/* Opens a non-blocking socket at which the kernel answers questions about sockets: NETLINK_SOCK_DIAG, sock_diag(7). */
+int clinux_open_diagnosis(void);
+/* Reads the user of the process that has this end of a TCP connection of this computer from such a socket.
+ * Addresses have 4 or 16 bytes. Returns -1 if no process has the socket any more, because the kernel
  * reports root for such a socket. */
-int clinux_tcp_owner(int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other, uint16_t other_port,
-                     uint32_t *uid);
+int clinux_tcp_owner(int diagnosis, int is_ipv6, const uint8_t *own, uint16_t own_port, const uint8_t *other,
+                     uint16_t other_port, uint32_t *uid);
 /* Reads the address and the port of the other end of a TCP connection. Returns the size of the address, 4 or 16; -1 for
  * another kind of socket. */
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
