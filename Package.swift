@@ -559,7 +559,8 @@ let package = Package(
             "AuthenticationTests",
             [
                 "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "CountryAuthorities", "EService", "EID", "Concurrency", "VirtualEID", "Text", "Wire", "TestSupport",
+                "CountryAuthorities", "EService", "EID", "Concurrency", "VirtualEID", "Text", "Threads", "HTTP", "Host",
+                "Wire", "TestSupport",
             ]
         ),
         tests(

@@ -23,11 +23,15 @@ extension RunningDaemon {
     }
 
     /// Starts the program with this text as its configuration file.
-    convenience init(configuration: String, in folder: TemporaryFolder? = nil) async throws {
+    convenience init(
+        configuration: String,
+        in folder: TemporaryFolder? = nil,
+        environment: [String: String] = [:]
+    ) async throws {
         let path = "/tmp/badged-test-\(UInt32.random(in: .min ... .max)).conf"
         try Data(configuration.utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        try await self.init(["--config", path], in: folder)
+        try await self.init(["--config", path], in: folder, environment: environment)
     }
 
     /// Stops the process with SIGSTOP and returns when it is stopped.

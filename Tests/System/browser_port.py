@@ -6,6 +6,7 @@ import pwd
 import signal
 import socket
 import sys
+import time
 
 import websocket  # websocket-client, which sends the address of the server as Origin
 import websockets
@@ -112,6 +113,12 @@ check("and ended, so that browsers are served again", until(lambda: not is_activ
 got = client("localhost")
 check("by the next one", got == "badged", got)
 check("whose health is good", health()["ok"])
+stopped = [name for name in os.listdir("/proc") if name.isdigit() and is_activation(name)][0]
+os.kill(int(stopped), signal.SIGSTOP)
+check("that one is stopped, too", until(lambda: state(stopped) == "T"))
+got = client("localhost")
+check("a browser that connects to it is served by the next one, although nobody asks for the health", got == "badged", got)
+check("and the log says why", "badged-activation did not answer" in daemon.log(), daemon.log())
 got = client("localhost", host="evil.example")
 check("another Host gets 403", got == 403, got)
 check("the log has the Host", "request refused: Host 'evil.example' is not a name of this computer" in daemon.log(), daemon.log())
@@ -197,6 +204,31 @@ if os.geteuid() == 0:
     os.chmod(path, 0o666)
     root = user_interface(0)
     check("root's serves all if the configuration says so", show(nobody) == "200" and root.wait_for("SHOW_UI") is not None)
+    daemon.end()
+
+    # Another user keeps more connections than there are places for it
+    daemon = start()
+    held, fill = os.pipe()
+    wait, hold = os.pipe()
+    keeper = os.fork()
+    if keeper == 0:
+        os.close(hold)
+        os.setresuid(nobody, nobody, nobody)
+        connections = [socket.create_connection(("127.0.0.1", port), LIMIT) for _ in range(300)]
+        for connection in connections:
+            connection.sendall(b"GET /eID")
+        os.write(fill, b".")
+        os.read(wait, 1)
+        os._exit(0)
+    os.close(wait)
+    os.read(held, 1)
+    for uid in (0, nobody):
+        begun = time.monotonic()
+        got = show(uid)
+        check(f"a browser of user {uid} is answered in 3 s while another program of user {nobody} keeps 300 connections",
+              got == "503" and time.monotonic() - begun < 3, (got, time.monotonic() - begun))
+    os.close(hold)
+    os.waitpid(keeper, 0)
     daemon.end()
 
     # What the port allows and what [access] allows

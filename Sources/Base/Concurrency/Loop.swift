@@ -65,7 +65,7 @@ package actor Loop {
     @Loop private static var handlers: [UInt64: Handler] = [:]
     @Loop private static var nextToken: UInt64 = 1
 
-    /// Watches a descriptor, level-triggered, until the registration is cancelled. The C function is epoll_ctl.
+    /// Watches a descriptor, level-triggered unless `interest` says otherwise, until the registration is cancelled. The C function is epoll_ctl.
     /// - Throws: `SystemError` if the kernel refuses.
     @Loop package static func watch(
         _ descriptor: Int32,
@@ -87,6 +87,8 @@ package actor Loop {
         package init(rawValue: UInt32) { self.rawValue = rawValue }
         package static let read = Interest(rawValue: CLINUX_EPOLLIN)
         package static let write = Interest(rawValue: CLINUX_EPOLLOUT)
+        /// Edge-triggered: what another program handles is reported once.
+        package static let once = Interest(rawValue: CLINUX_EPOLLET)
     }
 
     /// The bits of `events`. Hang-up means that both directions are closed, or an error.

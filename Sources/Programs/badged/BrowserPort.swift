@@ -8,7 +8,8 @@ import Server
 import Threads
 
 /// The daemon's side of the browser port. It listens, and starts badged-activation with the first connection.
-/// badged-activation serves all connections, and asks the daemon for a session for each of them.
+/// badged-activation serves all connections, and asks the daemon for a session for each of them. It is asked whether it
+/// lives when somebody connects, and while such sessions are open.
 @Loop final class BrowserPort {
     private let listeners: [Int32]
     private let port: UInt16
@@ -19,35 +20,58 @@ import Threads
     private var arriving = 0
     private let origins: [String]
     private let server: SocketServer
-    /// The listeners are watched while badged-activation does not run.
     private var watchers: [Loop.Registration] = []
-    /// The socket to badged-activation, while that runs, and the descriptor of its process.
-    private var program: (descriptor: Int32, registration: Loop.Registration, process: Int32)?
-    private var pause: Loop.Alarm?
-    /// Those who wait for the next sign of life of badged-activation.
-    private var waiting: [OneShot<Bool>] = []
+    private var program: Run?
+    private var backOff = BackOff()
+    private lazy var restart = Loop.Alarm { [weak self] in self?.waitForConnection() }
+    private lazy var nextCheck = Loop.Alarm { [weak self] in
+        for watcher in self?.watchers ?? [] { watcher.change(Self.connections) }
+    }
+    /// The sessions of clients of the port.
+    var sessions = 0 { didSet { program?.heartbeat.isNeeded = sessions > 0 } }
+    /// Why badged-activation does not run, until it may be started again.
+    private(set) var fault: String?
 
-    /// Listens at the port of the configuration.
-    init(
-        _ configuration: Configuration,
-        _ network: Network,
-        _ server: SocketServer,
-        _ access: AccessControl
-    ) throws(StartError) {
-        (self.server, self.access) = (server, access)
+    /// A run of badged-activation.
+    private struct Run {
+        let descriptor: Int32
+        let registration: Loop.Registration
+        /// The descriptor of its process.
+        let process: Int32
+        let heartbeat: Heartbeat
+    }
+
+    /// The name of the clients in the log.
+    static let origin = "port for browsers"
+    /// New connections that badged-activation is to accept.
+    private static let connections: Loop.Interest = [.read, .once]
+    /// Milliseconds between two questions because of connections.
+    private static let checkPause: Int64 = 1000
+
+    /// Serves clients of listening sockets.
+    init(_ listeners: [Int32], _ configuration: Configuration, _ server: SocketServer, _ access: AccessControl) {
+        self.listeners = listeners
+        self.server = server
+        self.access = access
         port = configuration.activationPort
         permissions = configuration.activationPermissions
         origins = configuration.activationOrigins
-        listeners = try network.listen(port: configuration.activationPort)
         Log.info("browsers are served at port \(configuration.activationPort)")
         waitForConnection()
     }
 
     private func waitForConnection() {
-        pause = nil
+        fault = nil
+        watch(.read) { [weak self] in self?.startProgram() }
+    }
+
+    /// Watches the listeners.
+    private func watch(_ interest: Loop.Interest, _ body: @escaping @Loop () -> Void) {
+        for watcher in watchers { watcher.cancel() }
+        watchers = []
         for listener in listeners {
             do throws(SystemError) {
-                watchers.append(try Loop.watch(listener, .read) { [weak self] _ in self?.startProgram() })
+                watchers.append(try Loop.watch(listener, interest) { _ in body() })
             } catch {
                 Log.error("cannot wait for browsers: \(error.description)")
             }
@@ -59,22 +83,60 @@ import Threads
         watchers = []
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { return programEnded("no socket") }
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
+            return programEnded("badged-activation cannot be started: no socket")
+        }
         defer { close(pair[1]) }
         let arguments = ["--listeners", String(listeners.count)] + origins.flatMap { ["--origin", $0] }
         guard let path = ChildProcess.path(of: "badged-activation"),
             let id = ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners)
         else {
             close(pair[0])
-            return programEnded("the program is missing or cannot be started")
+            return programEnded("badged-activation is missing or cannot be started")
         }
         do throws(SystemError) {
             let registration = try Loop.watch(pair[0], .read) { [weak self] _ in self?.acceptClients() }
-            program = (pair[0], registration, clinux_open_process(id))
+            let socket = pair[0]
+            let heartbeat = Heartbeat("badged-activation") {
+                _ = send(socket, Heartbeat.message, Heartbeat.message.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            } onSilence: { [weak self] in
+                self?.end("badged-activation did not answer, and was ended")
+            }
+            program = Run(
+                descriptor: socket,
+                registration: registration,
+                process: clinux_open_process(id),
+                heartbeat: heartbeat
+            )
+            backOff.started()
+            heartbeat.isNeeded = sessions > 0
+            // Only badged-activation accepts connections now. If it hangs, this is how badged sees that somebody waits.
+            watch(Self.connections) { [weak self] in self?.connected() }
         } catch {
             close(pair[0])
-            programEnded(error.description)
+            programEnded("badged-activation cannot be started: \(error.description)")
         }
+    }
+
+    /// Somebody has connected to the port.
+    private func connected() {
+        program?.heartbeat.check()
+        for watcher in watchers { watcher.change([]) }
+        nextCheck.set(after: Self.checkPause)
+    }
+
+    /// Ends badged-activation, also one that has sent an invalid message: it would keep the listening sockets.
+    private func end(_ reason: String) {
+        guard let program else { return }
+        self.program = nil
+        program.heartbeat.stop()
+        program.registration.cancel()
+        close(program.descriptor)
+        if program.process >= 0 {
+            clinux_kill_process(program.process)
+            close(program.process)
+        }
+        programEnded(reason)
     }
 
     private func acceptClients() {
@@ -83,21 +145,9 @@ import Threads
             var count: Int32 = 0
             let socket = clinux_take_descriptor(program.descriptor, &note, &count)
             if socket == -1 { return }
-            if socket == -3 {
-                hear(true)
-                continue
-            }
-            guard socket >= 0 else {
-                program.registration.cancel()
-                close(program.descriptor)
-                // A program that has sent an invalid message may still run and hold the listening sockets.
-                if program.process >= 0 {
-                    clinux_kill_process(program.process)
-                    close(program.process)
-                }
-                self.program = nil
-                return programEnded("the program has ended")
-            }
+            let isAnswer = socket == -3 && Array(note.prefix(Int(count))) == Heartbeat.message
+            if isAnswer, program.heartbeat.answered() { continue }
+            guard socket >= 0 else { return end("badged-activation has ended unexpectedly") }
             clinux_set_nonblocking(socket)
             let uid = LoopbackClient(bytes: Array(note.prefix(Int(count))))?.user(connectedTo: port)
             serve(socket, uid)
@@ -110,7 +160,7 @@ import Threads
     /// Serves a client with what both `[activation]` and `[access]` allow to its user. A client whose user the kernel
     /// does not report may only send ACTIVATE.
     private func serve(_ socket: Int32, _ uid: UInt32?) {
-        let origin = "port for browsers, " + (uid.map { "uid \($0)" } ?? "unknown user")
+        let origin = "\(Self.origin), " + (uid.map { "uid \($0)" } ?? "unknown user")
         guard let uid else { return server.serve(socket, .activate, from: origin) }
         guard arriving < Self.mostArriving else {
             close(socket)
@@ -130,36 +180,22 @@ import Threads
 
     // MARK: Health
 
-    /// Milliseconds that badged-activation has for the answer to a ping.
-    static let answerTime: Int64 = 2000
-
-    /// Whether badged-activation answers, or starts with the next connection. One that does not answer is ended, as
-    /// when it is stopped or runs without end: it would keep all browsers waiting.
-    func answers() async -> Bool {
-        guard let program else { return pause == nil }
-        let answer = OneShot<Bool>()
-        waiting.append(answer)
-        var byte: UInt8 = 0
-        _ = send(program.descriptor, &byte, 1, Int32(MSG_NOSIGNAL))
-        let limit = Loop.Alarm { answer.fill(false) }
-        limit.set(after: Self.answerTime)
-        defer { limit.cancel() }
-        if await answer.value(whenCancelled: false) { return true }
-        if program.process >= 0, self.program?.process == program.process { clinux_kill_process(program.process) }
-        return false
+    /// Why browsers are not served now; nil if badged-activation answers, or starts with the next connection. One that
+    /// does not answer is ended, as when it is stopped or runs without end: it would keep all browsers waiting.
+    func currentFault() async -> String? {
+        _ = await program?.heartbeat.answers()
+        return fault
     }
 
-    private func hear(_ isAlive: Bool) {
-        for answer in waiting { answer.fill(isAlive) }
-        waiting = []
-    }
-
-    /// Waits for the next connection, which starts the program again. The pause of a second limits the restarts of a
-    /// program that ends at once.
+    /// Waits for the next connection, which starts the program again. The pause limits the restarts of a program that
+    /// ends at once.
     private func programEnded(_ reason: String) {
-        hear(false)
-        Log.warning("badged-activation: \(reason)")
-        pause = Loop.Alarm { [weak self] in self?.waitForConnection() }
-        pause?.set(after: 1000)
+        nextCheck.cancel()
+        for watcher in watchers { watcher.cancel() }
+        watchers = []
+        fault = reason
+        let pause = backOff.next()
+        Log.warning("\(reason); browsers are served again in \(pause / 1000) s")
+        restart.set(after: pause)
     }
 }

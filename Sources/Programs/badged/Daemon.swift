@@ -29,6 +29,7 @@ import Scanners
 import Server
 import Store
 import Text
+import Threads
 import Vault
 import VirtualDocument
 import VirtualEID
@@ -198,7 +199,7 @@ import Wire
             Log.error("cannot start: \(error.description)")
             exit(1)
         }
-        openBrowserPort(server)
+        await openBrowserPort(server)
         sharing = remote?.sharing
         sharing?.start()
         service.ready(status: "serving \(socket.path)")
@@ -210,26 +211,66 @@ import Wire
         Log.error("browsers are not served: \(cause); hint: \(hint)")
     }
 
-    /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it.
-    private func openBrowserPort(_ server: SocketServer) {
+    /// Milliseconds after which the start goes on without the browser port.
+    private static let portPatience: Int64 = 1000
+
+    /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it. A
+    /// badged-network that hangs does not delay the start for long, and the port is opened later.
+    private func openBrowserPort(_ server: SocketServer) async {
         guard configuration.isActivationEnabled else { return }
         // A Debian package of its own contains it.
         guard ChildProcess.path(of: "badged-activation") != nil else {
             let hint = "apt install badged-activation"
             return browsersFail("badged-activation is missing", hint)
         }
-        do throws(StartError) {
-            browsers.port = try BrowserPort(configuration, parts.network, server, access)
-        } catch {
-            browsersFail(error.message, error.hint)
-            // TR-03124-1: a second eID client asks the first one to show its window.
-            let (port, network) = (configuration.activationPort, parts.network)
-            let isStarted = startThread("badged-ask") {
-                guard let owner = network.askOwnerToShowItself(port: port) else { return }
-                Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
-            }
-            if !isStarted { Log.warning("cannot spawn a thread to ask the owner of port \(port) to show itself") }
+        let isTried = OneShot<Void>()
+        Task { @Loop in
+            await listenForBrowsers(server, isTried)
+            isTried.fill(())
         }
+        let limit = Loop.Alarm { isTried.fill(()) }
+        limit.set(after: Self.portPatience)
+        await isTried.value(whenCancelled: ())
+        limit.cancel()
+    }
+
+    /// Listens at the browser port through badged-network, which is tried again if it does not answer.
+    private func listenForBrowsers(_ server: SocketServer, _ isTried: OneShot<Void>) async {
+        let (port, network) = (configuration.activationPort, parts.network)
+        var backOff = BackOff()
+        while true {
+            switch await Self.listen(port, network) {
+            case .success(let listeners):
+                browsers.fault = nil
+                browsers.port = BrowserPort(listeners, configuration, server, access)
+                return
+            case .failure(let error):
+                browsersFail(error.message, error.hint)
+                isTried.fill(())
+                guard error.mayPass else { return askOwnerToShowItself(port, network) }
+            }
+            await Loop.sleep(milliseconds: backOff.next())
+        }
+    }
+
+    /// Opens the sockets on a thread, because badged-network may hang.
+    private static func listen(_ port: UInt16, _ network: Network) async -> Result<[Int32], StartError> {
+        let result = OneShot<Result<[Int32], StartError>>()
+        let isStarted = startThread("badged-listen") {
+            result.fill(Result { () throws(StartError) in try network.listen(port: port) })
+        }
+        let refusal = StartError("cannot spawn a thread", hint: "allow more threads (TasksMax=)", mayPass: true)
+        if !isStarted { result.fill(.failure(refusal)) }
+        return await result.value(whenCancelled: .success([]))
+    }
+
+    /// TR-03124-1: a second eID client asks the first one to show its window.
+    private func askOwnerToShowItself(_ port: UInt16, _ network: Network) {
+        let isStarted = startThread("badged-ask") {
+            guard let owner = network.askOwnerToShowItself(port: port) else { return }
+            Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
+        }
+        if !isStarted { Log.warning("cannot spawn a thread to ask the owner of port \(port) to show itself") }
     }
 
     private func callWatchdog(every interval: Duration) {

@@ -57,15 +57,23 @@ import Text
     func health() async -> [HealthCheck] {
         if let fault { return [HealthCheck(Self.name, ok: false, cause: fault.cause, advice: fault.advice)] }
         guard let port else { return [] }
-        guard await !port.answers() else { return [HealthCheck(Self.name, ok: true)] }
+        guard let fault = await port.currentFault() else { return [HealthCheck(Self.name, ok: true)] }
         return [
             HealthCheck(
                 Self.name,
                 ok: false,
-                cause: "badged-activation did not answer for \(BrowserPort.answerTime / 1000) seconds, and was ended",
-                advice: "load the page again: the next connection starts it anew"
+                cause: fault,
+                advice: "load the page again in some seconds: the next connection starts badged-activation"
             )
         ]
+    }
+
+    func sessionBegan(_ session: Session) { count(session, 1) }
+
+    func sessionEnded(_ session: Session) { count(session, -1) }
+
+    private func count(_ session: Session, _ change: Int) {
+        if session.name.contains("(\(BrowserPort.origin)") { port?.sessions += change }
     }
 }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+import Host
+import TestSupport
+import Testing
+import Text
+import Threads
+
+/// A badged-network that is to open the browser port, and hangs or sends a byte each second.
+@Suite("The start with a bad badged-network", .timeLimit(.minutes(5)))
+struct BrowserPortStartTests {
+    enum Run: CaseIterable { case silent, drip }
+
+    @Test("the start does not wait for it, and browsers are served by the next run", arguments: Run.allCases)
+    func start(run: Run) async throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/network.sock"
+        let listener = try UnixSocket.listen(on: path)
+        let program = try #require(ChildProcess.path(of: "badged-network"))
+        _ = startThread {
+            let bad = accept(listener, nil, nil)
+            if run == .drip {
+                _ = startThread {
+                    while BlockingSocket.send([0x2E], to: bad) { sleep(1) }
+                }
+            }
+            while case let next = accept(listener, nil, nil), next >= 0 {
+                _ = ChildProcess.start(program, [], descriptors: [next])
+                close(next)
+            }
+        }
+        let reserved = try ReservedPort()
+        // It is ready before the run has ended, which lasts for five seconds at least.
+        let daemon = try await RunningDaemon(
+            configuration: "[activation]\nenabled=yes\nport=\(reserved.number)\n",
+            environment: ["BADGED_NETWORK_SOCKET": path]
+        )
+        let begun = ContinuousClock.now
+        #expect(await daemon.program.prints("browsers are not served", on: .error))
+        #expect(ContinuousClock.now - begun > .seconds(1), "the start has waited for the run")
+        let request = "GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let number = reserved.number
+        let text = try await TestBrowserPort.answer {
+            // Until the next run listens, connections are refused.
+            while true {
+                if let text = try? TestBrowserPort.exchange(request, port: number) { return text }
+            }
+        }
+        #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    }
+}
