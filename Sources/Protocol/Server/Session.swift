@@ -41,6 +41,12 @@ package import Wire
     /// Whether the session waits in `Turns`.
     var isWaiting = false { didSet { updateInterest() } }
     private var isClosed = false
+    /// The time of the last command, or of the begin.
+    private(set) var lastUse = Loop.now
+    /// Whether nothing waits for the client, or for an answer to it.
+    var isIdle: Bool {
+        workflow == nil && !isDeferring && !isHandling && !isWaiting && !isReadable && !isClosed && outbox.isEmpty
+    }
     private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
     init(
@@ -75,6 +81,7 @@ package import Wire
     // MARK: Commands
 
     private func handle(_ line: UnsafeRawBufferPointer) {
+        lastUse = Loop.now
         lineBytes = Self.workFactor * line.count
         let command: Command
         do throws(Malformed) {

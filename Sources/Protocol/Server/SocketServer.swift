@@ -213,7 +213,7 @@ package import Wire
         let all = clientCount + arriving.values.reduce(0, +)
         let root = clientsByUser[0, default: 0] + arriving[0, default: 0]
         let name = Self.text(uid)
-        guard (uid == 0 ? root : all - root) < limits.clients else {
+        guard (uid == 0 ? root : all - root) < limits.clients || makeRoom(for: uid, own) else {
             log(.warning, "a client of \(name) was refused: \(limits.clients) are connected (max_clients)", for: uid)
             return false
         }
@@ -221,6 +221,22 @@ package import Wire
             log(.warning, "a client of \(name) was refused: \(own) are connected (max_clients_per_user)", for: uid)
             return false
         }
+        return true
+    }
+
+    /// Disconnects the client of the user with the most clients that has been idle for the longest time. The user of the
+    /// new client, who has `own`, must have fewer also afterwards.
+    /// - Returns: false if there is no such client.
+    private func makeRoom(for uid: UInt32?, _ own: Int) -> Bool {
+        let others = clientsByUser.filter { $0.key != 0 }
+        guard uid != 0, let greediest = others.max(by: { $0.value < $1.value }), greediest.value > own + 1 else {
+            return false
+        }
+        let idle = sessions.filter { $0.uid == greediest.key && $0.isIdle }
+        guard let oldest = idle.min(by: { $0.lastUse < $1.lastUse }) else { return false }
+        let user = Self.text(uid)
+        log(.notice, "\(oldest.name) is disconnected: idle, and \(user) needs its place (max_clients)", for: oldest.uid)
+        oldest.end(becauseOf: "another user needs its place")
         return true
     }
 

@@ -89,6 +89,35 @@ import VirtualEID
         #expect(await (try server.connect(uid: 1001)).answer(to: #"{"cmd":"GET_STATUS"}"#) != nil)
     }
 
+    @Test("a fifth user gets the place of the oldest idle client of the user who has most, never of one that is busy")
+    func fifthUser() async throws {
+        let server = try await TestServer(limits: Self.limits { ($0.clients, $0.workflows) = (12, 12) })
+        // Three of each of four users, all places.
+        var held: [TestClient] = []
+        for uid in UInt32(1001)...1004 {
+            for _ in 0..<3 {
+                let client = try server.connect(uid: uid)
+                _ = await client.exchange()
+                held.append(client)
+            }
+        }
+        // The first client of each user is busy, and the second one was used last.
+        for index in stride(from: 0, to: 12, by: 3) {
+            #expect(await held[index].ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "INSERT_CARD") != nil)
+            _ = await held[index + 1].exchange()
+        }
+        let fifth = try (0..<2).map { _ in try server.connect(uid: 1005) }
+        for client in fifth { #expect(await client.answer(to: #"{"cmd":"GET_STATUS"}"#) != nil) }
+        // Then nobody has two more than the next client would have.
+        #expect(await (try server.connect(uid: 1005)).next("INTERNAL_ERROR") != nil)
+        #expect(await (try server.connect(uid: 1001)).next("INTERNAL_ERROR") != nil)
+        let lost = server.logged.filter { $0.contains("is disconnected: idle, and uid 1005 needs its place") }
+        #expect(lost.count == 2)
+        for index in 0..<12 where index % 3 < 2 {
+            #expect(await held[index].answer(to: #"{"cmd":"GET_STATUS"}"#) != nil, "client \(index)")
+        }
+    }
+
     @Test("no user has more than a quarter of the clients and of the workflows, whatever its own limit is")
     func quarter() async throws {
         let server = try await TestServer(
