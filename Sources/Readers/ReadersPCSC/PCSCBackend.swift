@@ -97,7 +97,8 @@ package final class PCSCBackend: ReaderBackend {
             watch.retry()
             return []
         }
-        return [USBReaders.check(USBReaders.missing(USBReaders.connected(), in: entries.map(\.features)))]
+        return await watch.currentHealth()
+            + [USBReaders.check(USBReaders.missing(USBReaders.connected(), in: entries.map(\.features)))]
     }
 }
 

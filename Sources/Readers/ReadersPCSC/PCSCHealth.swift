@@ -4,7 +4,7 @@ import Host
 import Readers
 
 /// Why pcscd cannot be reached.
-enum PCSCFault: Sendable, Equatable {
+enum PCSCFault: Error, Sendable, Equatable {
     /// There is no socket: pcscd is not installed, or neither pcscd nor pcscd.socket has been started.
     case noSocket
     /// There is a socket and no process listens, for example after pcscd was killed.
@@ -17,6 +17,10 @@ enum PCSCFault: Sendable, Equatable {
     case hungUp
     /// The system refuses this process a thread, a descriptor or an inotify instance.
     case noResources
+    /// A process listens and does not answer.
+    case silent
+    /// pcscd hangs up, and has as many connections as it takes.
+    case full(connections: Int)
     case other(PCSCCode)
 
     /// Finds the fault.
@@ -35,6 +39,20 @@ enum PCSCFault: Sendable, Equatable {
         default: self = .other(code)
         }
     }
+
+    /// The connections that pcscd takes, unless it is started with --max-thread.
+    private static let places = 200
+
+    /// The fault in the light of the number of connections: pcscd hangs up also when it has no place left.
+    func with(connections: Int) -> PCSCFault {
+        switch self {
+        case .denied, .hungUp: connections >= Self.places ? .full(connections: connections) : self
+        case .noSocket, .refused, .versionMismatch, .noResources, .silent, .full, .other: self
+        }
+    }
+
+    /// Whether the fault may pass without an event of the socket.
+    var mayPass: Bool { if case .full = self { true } else { false } }
 }
 
 /// The health checks of pcscd.
@@ -56,8 +74,24 @@ struct PCSCHealth: Sendable, Equatable {
             return access("pcscd denies access to the cards: \(polkit)")
         case nil:
             return [HealthCheck("pcscd", ok: true), HealthCheck("pcscdAccess", ok: true)]
+        // polkit refuses nothing to root.
+        case .denied where user == 0:
+            return failed(
+                "pcscd at \(path) closes each connection: its places may be taken by other programs (200, or its option "
+                    + "--max-thread), or it fails; 'ss -xp' shows the programs, 'journalctl -u pcscd' the reason"
+            )
         case .denied:
             return access("pcscd denies access (\(path)): \(polkit)")
+        case .silent:
+            return failed(
+                "pcscd at \(path) does not answer: restart it with 'systemctl restart pcscd'; if that happens again, see "
+                    + "'journalctl -u pcscd' for the driver that hangs"
+            )
+        case .full(let connections):
+            return failed(
+                "pcscd has no place left, because \(connections) connections are open at \(path): end programs that keep "
+                    + "them ('ss -xp' shows them), or start pcscd with --max-thread"
+            )
         case .noSocket:
             return failed(
                 "there is no pcscd (\(path) does not exist): install pcscd and start it with "

@@ -41,6 +41,20 @@ struct PCSCSocket: Sendable {
         return list + ["/"]
     }
 
+    /// The number of connections that processes of this network namespace have to the socket. proc(5), /proc/net/unix.
+    var connections: Int {
+        guard case .bytes(let table) = PlainFile.read("/proc/self/net/unix", limit: 1 << 24) else { return 0 }
+        return Self.connections(in: table, path: path)
+    }
+
+    /// The lines of connected sockets with this path: those that the listening process has accepted.
+    static func connections(in table: [UInt8], path: String) -> Int {
+        table.split(separator: 0x0A).count { line in
+            let columns = line.split(separator: 0x20, maxSplits: 7)
+            return columns.count == 8 && columns[5].elementsEqual("03".utf8) && columns[7].elementsEqual(path.utf8)
+        }
+    }
+
     /// Connects once and closes the connection.
     /// - Returns: errno of the connect, 0 when a process listens.
     func tryConnect() -> Int32 {

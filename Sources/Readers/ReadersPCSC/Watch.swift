@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Dispatch
+import Host
 import Readers
 import Synchronization
+import Threads
 
 /// Watches pcscd, its readers and cards for one consumer of events.
 ///
@@ -27,6 +29,8 @@ final class Watch: Sendable {
         var refreshes: [Refresh] = []
         /// Signalled at each change of the table.
         var changeSignals: [DispatchSemaphore] = []
+        /// Those who wait for the answer of pcscd to a question of GET_HEALTH.
+        var probes: [OneShot<PCSCFault?>] = []
         /// Called once when their insertion ends.
         var removalHandlers: [UInt64: (insertion: Insertion, body: @Sendable () -> Void)] = [:]
         var lastHandler: UInt64 = 0
@@ -239,9 +243,12 @@ final class Watch: Sendable {
             if seen == .denied { wasDenied = true }
             let fault = seen == .hungUp && wasDenied ? .denied : seen
             let limit = fault == .noSocket ? 3 : 8
-            guard tries < limit else { return (fault, nil, true) }
+            guard tries < limit else { return (fault, fault.mayPass ? Self.longPause : nil, true) }
             return (fault, 5 << tries, fault == .refused && tries >= 3)
         }
+
+        /// The milliseconds between two tries while a fault lasts that passes without an event.
+        private static let longPause = 10_000
     }
 
     private enum Connection {
@@ -249,12 +256,67 @@ final class Watch: Sendable {
         case failed(PCSCFault)
     }
 
+    /// Milliseconds for an answer of pcscd.
+    private static let patience: Int64 = 3000
+
+    /// Makes a context; the health says so while pcscd does not answer.
+    private func makeContext() throws(PCSCFault) -> PCSCContext {
+        let before = state.withLock { $0.generation }
+        let limit = Task { @Loop [weak self] in
+            await Loop.sleep(milliseconds: Self.patience)
+            guard let self, !Task.isCancelled else { return }
+            publish { state in
+                if state.generation == before, state.context == nil { state.health = PCSCHealth(fault: .silent) }
+                return []
+            }
+        }
+        defer { limit.cancel() }
+        do throws(PCSCCode) {
+            return try PCSCContext()
+        } catch {
+            throw fault(error)
+        }
+    }
+
+    private func fault(_ code: PCSCCode) -> PCSCFault {
+        PCSCFault(code, errno: socket.tryConnect()).with(connections: socket.connections)
+    }
+
+    /// Asks pcscd for one more context, and returns the checks if it refuses that or does not answer.
+    func currentHealth() async -> [HealthCheck] {
+        let answer = OneShot<PCSCFault?>()
+        let isFirst = state.withLock { state in
+            state.probes.append(answer)
+            return state.probes.count == 1
+        }
+        // One thread for all who ask: it stays as long as pcscd hangs.
+        let isAsked =
+            !isFirst
+            || startThread("pcsc-health") { [self] in
+                var found: PCSCFault?
+                do throws(PCSCCode) { _ = try PCSCContext() } catch { found = fault(error) }
+                let probes = state.withLock { state in
+                    defer { state.probes = [] }
+                    return state.probes
+                }
+                for probe in probes { probe.fill(found) }
+            }
+        if !isAsked { state.withLock { $0.probes = [] } }
+        let limit = Task { @Loop in
+            await Loop.sleep(milliseconds: Self.patience)
+            answer.fill(.silent)
+        }
+        defer { limit.cancel() }
+        guard isAsked, let fault = await answer.value(whenCancelled: nil) else { return [] }
+        return PCSCHealth(fault: fault).checks(path: socket.path)
+    }
+
     private func connect() -> Connection {
         let context: PCSCContext
-        do throws(PCSCCode) {
-            context = try PCSCContext()
+        do throws(PCSCFault) {
+            context = try makeContext()
         } catch {
-            return .failed(PCSCFault(error, errno: socket.tryConnect()))
+            return .failed(error)
         }
         let generation = state.withLock { state in
             state.generation += 1

@@ -18,6 +18,8 @@ struct HealthTests {
             (.noResources, "pcscd", "inotify"),
             (.other(.noMemory), "pcscd", "0x80100006"),
             (.denied, "pcscdAccess", "org.debian.pcsc-lite.access_pcsc"),
+            (.silent, "pcscd", "systemctl restart pcscd"),
+            (.full(connections: 200), "pcscd", "200 connections are open"),
         ]
     )
     func fault(fault: PCSCFault, name: String, advice: String) throws {
@@ -28,6 +30,38 @@ struct HealthTests {
         #expect(text.contains(advice))
         #expect(fault != .denied || text.contains("user id 1234"))
         #expect(checks.filter(\.ok).allSatisfy { $0.advice == nil })
+    }
+
+    @Test("root is never told to write a rule for polkit, which refuses nothing to root")
+    func root() {
+        let faults: [PCSCFault] = [
+            .noSocket, .refused, .denied, .versionMismatch, .hungUp, .noResources, .silent, .full(connections: 200),
+            .other(.noMemory),
+        ]
+        for fault in faults {
+            let checks = PCSCHealth(fault: fault).checks(path: "/run/pcscd/pcscd.comm", user: 0)
+            #expect(checks.filter { !$0.ok }.map(\.name) == ["pcscd"], "\(fault)")
+            #expect(!checks.contains { $0.advice?.contains("polkit") == true }, "\(fault)")
+        }
+    }
+
+    @Test("a pcscd that hangs up is full if it has as many connections as it takes", arguments: [0, 199, 200, 300])
+    func places(count: Int) {
+        let line = "0000000000000000: 00000003 00000000 00000000 0001 03 12345 /run/pcscd/pcscd.comm\n"
+        let others = """
+            Num       RefCount Protocol Flags    Type St Inode Path
+            0000000000000000: 00000002 00000000 00010000 0001 01 12344 /run/pcscd/pcscd.comm
+            0000000000000000: 00000003 00000000 00000000 0001 03 12346 /run/pcscd/pcscd.comm.old
+            0000000000000000: 00000003 00000000 00000000 0001 03 12347
+
+            """
+        let table = Array((others + String(repeating: line, count: count)).utf8)
+        let found = PCSCSocket.connections(in: table, path: "/run/pcscd/pcscd.comm")
+        #expect(found == count)
+        for fault in [PCSCFault.denied, .hungUp] {
+            #expect(fault.with(connections: found) == (count < 200 ? fault : .full(connections: count)))
+        }
+        #expect(PCSCFault.refused.with(connections: found) == .refused)
     }
 
     @Test("without a fault all checks pass")

@@ -76,6 +76,13 @@ final class PCSCD: Sendable {
         for await _ in ended {}
     }
 
+    /// Stops pcscd (SIGSTOP), or lets it go on (SIGCONT).
+    func signal(_ signal: Int32) {
+        hasEnded.withLock { hasEnded in
+            if !hasEnded { _ = Glibc.kill(process, signal) }
+        }
+    }
+
     /// Removes the directory of pcscd, as before its first start.
     static func cleanUp() { try? FileManager.default.removeItem(atPath: folder) }
 }
