@@ -78,19 +78,87 @@ package enum PlainFile {
         }
     }
 
-    /// Refuses a file that other users can change, and a file in a folder where other users can replace it.
+    /// Refuses a file that other users can change, and a path at which other users can put another file.
     static func check(_ descriptor: Int32, _ path: String) throws(StartError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0, !isExposed(status) else { throw exposed(path) }
-        try checkFolder(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
+        try checkPlace(path)
     }
 
-    /// Refuses a folder that other users can change. A folder that is missing is accepted.
-    package static func checkFolder(_ path: String) throws(StartError) {
-        var status = stat()
-        guard stat(path, &status) == 0, isExposed(status) else { return }
-        throw exposed(path)
+    /// Refuses a folder that other users can change or replace. A folder that is missing is accepted.
+    package static func checkFolder(_ path: String) throws(StartError) { try checkPlace(path) }
+
+    /// The largest number of symbolic links in a path, as in the kernel. path_resolution(7)
+    private static let maximumLinks = 40
+
+    /// Refuses a path if other users can change one of its folders, or one of the links that lead to them.
+    package static func checkPlace(_ path: String) throws(StartError) {
+        guard !path.isEmpty else { return }
+        func names(_ path: String) -> [Substring] { path.split(separator: "/") }
+        var rest = names(path.hasPrefix("/") ? path : workingFolder + "/" + path)
+        var (folder, links) = ("", 0)
+        try check(folder: "/")
+        while !rest.isEmpty {
+            let name = rest.removeFirst()
+            if name == "." { continue }
+            if name == ".." {
+                folder = names(folder).dropLast().map { "/" + $0 }.joined()
+                continue
+            }
+            let next = "\(folder)/\(name)"
+            var status = stat()
+            guard lstat(next, &status) == 0 else { return }
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR:
+                try check(folder: next + "/")
+                folder = next
+            case S_IFLNK:
+                links += 1
+                // Nobody can write to a link; its owner can replace it.
+                status.st_mode = 0
+                guard links <= maximumLinks, !isExposed(rooted(status)) else { throw exposed(next) }
+                let target = target(of: next)
+                if target.hasPrefix("/") { folder = "" }
+                rest = names(target) + rest
+            default: return
+            }
+        }
     }
+
+    private static func check(folder: String) throws(StartError) {
+        var status = stat()
+        guard stat(folder, &status) == 0, isExposed(rooted(status)) else { return }
+        throw exposed(folder)
+    }
+
+    private static var workingFolder: String {
+        guard let path = getcwd(nil, 0) else { return "" }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    private static func target(of link: String) -> String {
+        var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = bytes.withUnsafeMutableBytes { memory in
+            memory.baseAddress.map { readlink(link, $0, memory.count) } ?? -1
+        }
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    /// A status in which root is the owner of what root owns outside of this user namespace. user_namespaces(7)
+    private static func rooted(_ status: stat) -> stat {
+        var status = status
+        if hidesRoot, status.st_uid == overflowUser { status.st_uid = 0 }
+        return status
+    }
+
+    private static let overflowUser: UInt32 = 65_534
+    /// Whether this process is in a user namespace that does not have the number of root.
+    private static let hidesRoot: Bool = {
+        guard case .bytes(let map) = read("/proc/self/uid_map", limit: 65_536) else { return false }
+        let lines = String(decoding: map, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+        return !lines.contains { $0.count == 3 && $0[1] == "0" }
+    }()
 
     private static func exposed(_ path: String) -> StartError {
         .inConfiguration(

@@ -33,6 +33,7 @@ package enum SecretFile {
         guard !PlainFile.isExposed(status) else {
             throw .inConfiguration("\(path) belongs to another user", hint: advice)
         }
+        if !isCredential { try PlainFile.checkPlace(path) }
         var count = 0
         let content = Secret(count: limit + 1) { memory in
             count = max(Glibc.read(descriptor, memory.baseAddress, memory.count), 0)

@@ -70,6 +70,7 @@ package struct AllowList: Sendable {
         guard !PlainFile.isExposed(status) else {
             throw Self.fault(path, "other users can change it", hint: "chmod go-w \(path); its owner is root or badged")
         }
+        try PlainFile.checkPlace(path)
         guard status.st_size <= Self.maximumBytes else {
             throw Self.fault(path, "it is larger than \(Self.maximumBytes >> 20) MiB", hint: "list fewer credentials")
         }

@@ -364,6 +364,60 @@ struct ConfigurationTests {
         #expect(refusal() == "cannot read \(file): it is not a plain file")
     }
 
+    /// What other users can do to a folder above a file, or to a link on the way to it.
+    enum Weakness: CaseIterable { case owner, group, others, link, linkedFolder }
+
+    @Test(
+        "each folder above a file counts, and each link on the way, not the last one only",
+        .enabled(if: getuid() == 0),
+        arguments: Weakness.allCases,
+        0..<4
+    )
+    func foldersAbove(weakness: Weakness, depth: Int) throws {
+        let temporary = try TemporaryFolder()
+        var folders = [temporary.path]
+        for name in ["a", "b", "c"] { folders.append(folders[folders.count - 1] + "/" + name) }
+        for folder in folders {
+            mkdir(folder, 0o755)
+            chmod(folder, 0o755)
+        }
+        let file = folders[3] + "/b.conf"
+        try temporary.write("a/b/c/b.conf", "[access]\ndefault = none\n".utf8)
+        chmod(file, 0o644)
+        func refusal(_ path: String) -> String? {
+            do throws(StartError) {
+                _ = try Configuration(path: path)
+                return nil
+            } catch { return error.message }
+        }
+        #expect(refusal(file) == nil)
+        let weak = folders[depth]
+        var (path, refused) = (file, weak + "/")
+        switch weakness {
+        case .owner: chown(weak, 65_533, 0)
+        case .group:
+            chown(weak, 0, 65_533)
+            chmod(weak, 0o775)
+        case .others: chmod(weak, 0o757)
+        case .link, .linkedFolder:
+            let other = try TemporaryFolder()
+            chmod(other.path, 0o1777)
+            let link = other.path + "/link"
+            symlink(weak, link)
+            path = link + file.dropFirst(weak.count)
+            #expect(refusal(path) == nil)
+            if weakness == .link {
+                lchown(link, 65_533, 65_533)
+                refused = link
+            } else {
+                chmod(weak, 0o757)
+            }
+            #expect(refusal(path) == "other users can change \(refused)")
+            return
+        }
+        #expect(refusal(path) == "other users can change \(refused)")
+    }
+
     @Test(
         "who can change a file: its owner, and the members of its group if the mode says so",
         arguments: [
