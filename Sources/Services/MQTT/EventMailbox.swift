@@ -19,6 +19,8 @@ package enum MailboxInput: Sendable {
     case connected(String?)
     /// New settings that were checked.
     case reload(MQTTConfiguration)
+    /// The thread that watches badged goes on.
+    case alive
     case stop
 }
 

@@ -135,7 +135,7 @@ package final class EventOutbox {
                 daemon = (isConnected, isWatching, version ?? daemon.version)
                 if isConnected { daemonRun = run }
                 slots[.state]?.isDirty = true
-            case .connected, .reload, .stop: break
+            case .connected, .reload, .alive, .stop: break
             }
         }
         commit()

@@ -17,6 +17,9 @@ package final class Publisher {
     private let mailbox: EventMailbox
     private let outbox: EventOutbox
     private let service: ServiceNotification?
+    /// The milliseconds between two signs of life for the service manager; nil: it does not watch.
+    private let signInterval: Int64?
+    private var nextSign = Int64.min
 
     private var connection: BrokerConnection?
     private var isConnecting = false
@@ -43,6 +46,7 @@ package final class Publisher {
         service: ServiceNotification?
     ) {
         (self.configuration, self.mailbox, self.outbox, self.service) = (configuration, mailbox, outbox, service)
+        signInterval = service?.watchdogInterval.map { Int64($0 / .milliseconds(1)) }
         nextTry = Self.now + Int64.random(in: 0...2000)
         warnOfVersion()
     }
@@ -64,6 +68,7 @@ package final class Publisher {
                 switch input {
                 case .connected(let reason): attemptEnded(reason)
                 case .reload(let new): reload(new)
+                case .alive: service?.watchdog()
                 case .stop:
                     service?.stopping()
                     leave("stopped")
@@ -72,6 +77,7 @@ package final class Publisher {
                 }
             }
             let now = Self.now
+            askForSign(now)
             outbox.tidy(at: now)
             keepConnection(now)
             if readySince != nil, let connection {
@@ -81,6 +87,14 @@ package final class Publisher {
             if outbox.fault != shownFault { writeStatus() }
             wait(until: deadline(now))
         }
+    }
+
+    /// Asks the thread that watches badged, when a sign of life is due. Its answer becomes the sign, so it proves that both
+    /// threads go on.
+    private func askForSign(_ now: Int64) {
+        guard let signInterval, now >= nextSign else { return }
+        nextSign = now + signInterval
+        Task { @Loop [mailbox] in mailbox.post(.alive) }
     }
 
     private func keepConnection(_ now: Int64) {
@@ -117,6 +131,7 @@ package final class Publisher {
 
     private func deadline(_ now: Int64) -> Int64 {
         var deadline = outbox.deadline(at: now)
+        if signInterval != nil { deadline = min(deadline, nextSign) }
         if connection == nil {
             deadline = min(deadline, nextTry)
         } else if readySince == nil {
