@@ -119,14 +119,25 @@ activation = child("badged-activation")
 # badged-nfc reports the missing device after it is confined.
 check("badged-nfc reports the device", until(lambda: "pn532_uart:/dev/none" in " ".join(checks())), checks())
 
+
+
+def diagnoses(pid):
+    """The sockets of a process at which the kernel says who owns a connection: sock_diag(7), number 4 of netlink(7)."""
+    with open(f"/proc/{pid}/net/netlink", encoding="ascii") as file:
+        rows = [line.split() for line in list(file)[1:]]
+    return sockets(pid) & {row[9] for row in rows if row[1] == "4"}
+
+
 listening = {number for name in ("tcp", "tcp6") for number, port in table(name, "0A").items() if port == PORT}
 check("badged listens at the browser port", listening and listening <= sockets(daemon.pid), listening)
 log = os.path.realpath(daemon.log_path)
 for name, pid, shared in (("badged-activation", activation, listening), ("badged-nfc", nfc, set()), ("badged-network", network, set())):
     if pid != network:
         # The connection of the request above may still be open for a moment.
-        fits = until(lambda pid=pid, shared=shared: len(sockets(pid) - shared) == 1)
+        fits = until(lambda pid=pid, shared=shared: len(sockets(pid) - shared - diagnoses(pid)) == 1)
         check(f"{name} has one socket of its own" + (" and the listening sockets" if shared else ""), fits, descriptors(pid))
+    check(f"{name} has {'one socket' if shared else 'no socket'} for questions about connections",
+          len(diagnoses(pid)) == (1 if shared else 0), descriptors(pid))
     common = sockets(pid) & sockets(daemon.pid)
     check(f"{name} has no connection of badged", common == shared, (descriptors(pid), descriptors(daemon.pid)))
     if pid != network:
