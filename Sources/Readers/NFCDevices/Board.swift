@@ -15,6 +15,8 @@ final class Board: Sendable {
         /// The thread is in `NFCDevice.poll` or `NFCDevice.wait`.
         var isPolling = false
         var isStopped = false
+        /// When the search was ended that runs.
+        var abortTime: ContinuousClock.Instant?
         /// The device must prove that it answers, before it looks for cards again.
         var mustProve = false
     }
@@ -39,6 +41,8 @@ final class Board: Sendable {
     private static let presenceInterval = DispatchTimeInterval.seconds(1)
     /// The time after which a device that waits for cards has to prove that it answers.
     private static let proofInterval = Duration.seconds(3)
+    /// The time in which libnfc ends a search.
+    private static let abortLimit = Duration.seconds(4)
     /// No call of libnfc takes so long, unless it looks for cards.
     private static let longestCall = Duration.seconds(13)
 
@@ -79,12 +83,16 @@ final class Board: Sendable {
     /// Whether libnfc returns. A search has no limit of time, so one that has lasted for some seconds is ended: the device
     /// answers a command before the next one, or it fails.
     func isAlive() -> Bool {
-        let time = device.callTime
-        state.withLock { state in
+        let (time, now) = (device.callTime, ContinuousClock.now)
+        return state.withLock { state in
             state.mustProve = true
-            if state.isPolling, time > Self.proofInterval { device.abort() }
+            guard state.isPolling else { return time < Self.longestCall }
+            if let begun = state.abortTime { return now - begun < Self.abortLimit }
+            guard time > Self.proofInterval else { return true }
+            state.abortTime = now
+            device.abort()
+            return true
         }
-        return time < Self.longestCall
     }
 
     /// Has the device answer a command, if that was asked for. A search alone cannot tell a silent device from a field
@@ -167,6 +175,7 @@ final class Board: Sendable {
         guard
             state.withLock({ state in
                 state.isPolling = !state.isStopped
+                state.abortTime = nil
                 return state.isPolling
             })
         else { return nil }

@@ -142,8 +142,11 @@ final class NFCDevice: @unchecked Sendable {
             defer { cnfc_wait(nil) }
             do throws(NFCCode) { result = .success(try selectOnce(typeB: typeB)) } catch { result = .failure(error) }
         }
-        if case .failure(let error) = result, error.meaning == .aborted { return nil }
-        return try result.get()
+        guard case .failure(let error) = result, error.meaning == .aborted else { return try result.get() }
+        // The next search begins anew.
+        var count: UInt64 = 0
+        if abortEvent >= 0 { _ = read(abortEvent, &count, 8) }
+        return nil
     }
 
     /// Ends `poll` or `wait` on another thread. An abort that comes just before `poll` begins to wait is lost, so the

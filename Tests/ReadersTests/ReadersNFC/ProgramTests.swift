@@ -72,8 +72,10 @@ struct NFCProgramTests {
         fixture.backend.watch(true)
         fixture.board.stopAnswering()
         try await fixture.events.wait(for: "removed \(fixture.reader)")
-        let check = try #require(fixture.events.checks.first { !$0.ok })
-        #expect(check.name == "nfc \(fixture.board.connection)" && check.reader == fixture.reader)
+        // A board that has not even acknowledged its last command makes libnfc hang, and badged-nfc is started again.
+        while !fixture.events.checks.contains(where: { !$0.ok && $0.name == "nfc \(fixture.board.connection)" }) {
+            _ = try await fixture.events.next()
+        }
         fixture.board.startAnswering()
         try await fixture.events.wait(for: "added \(fixture.reader)")
         let connection = try await fixture.connect(PICC(application: PICC.echo))
