@@ -17,9 +17,11 @@ import Testing
                 peer.ask(kind, Say.reader(left: left))
                 peer.send(Say.changed)
             }
-            let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "\(digits)\n\(digits)\n")
+            let program = try badgectl(peer, "change-pin", hasTerminal: true)
+            await answer(program, kind == "PIN" ? "PIN: " : "\n\(kind): ", digits)
+            await answer(program, "\n\(kind): ", digits)
             #expect(await program.exitCode == 0)
-            let said = program.text(.error).split(separator: "\n").map(String.init)
+            let said = program.dialogue.split(separator: "\n").map(String.init)
             #expect(said.contains("The card has left the reader."))
             #expect(said.contains("The card left before it answered. The \(kind) is needed again."))
             #expect(!program.everything.contains("wrong"))

@@ -110,10 +110,16 @@ import Text
     @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")
     func tries() async throws {
         let peer = try ScriptedPeer { $0.playResetPIN(lastTries: 1) }
-        let input = "111111\n222222\n000000000000\n333333\n123456789012\n333333\n"
-        let program = try badgectl(peer, "wallet", "pin", "--pin-stdin", input: input)
+        let program = try badgectl(peer, "wallet", "pin", hasTerminal: true)
+        for pin in ["111111", "222222"] { await answer(program, "PIN: ", pin) }
+        for puk in ["000000000000", "123456789012"] {
+            await answer(program, "PUK: ", puk)
+            for question in ["New PIN: ", "Repeat the new PIN: "] { await answer(program, question, "333333") }
+        }
         await program.ends(0, printing: "The PIN has been changed.\n")
-        let said = program.text(.error).split(separator: "\n").filter { !$0.hasPrefix("Leave the card") }
+        let said = program.dialogue.split(separator: "\n").filter { line in
+            !["Leave the card", "PIN: ", "PUK: ", "New PIN: ", "Repeat "].contains { line.hasPrefix($0) }
+        }
         #expect(
             said == [
                 "2 tries are left.", "That PIN was wrong.",

@@ -124,13 +124,16 @@ struct CardQuestionTests {
         }
         let program = try RunningProgram(
             "badgectl",
-            ["--socket", peer.path, "mpin", "register", "alice", "--backend", "http://b", "--card", "--pin-stdin"],
-            input: "7391\n111111\n123456\n"
+            ["--socket", peer.path, "mpin", "register", "alice", "--backend", "http://b", "--card"],
+            hasTerminal: true
         )
+        #expect(await program.prints("New PIN: ", typing: "7391\n"))
+        #expect(await program.prints("Repeat the new PIN: ", typing: "7391\n"))
+        for pin in ["111111", "123456"] { #expect(await program.prints("\nPIN: ", typing: pin + "\n")) }
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.output) == "alice is registered.\n")
-        #expect(program.text(.error).contains("No reader is connected. Connect one, then put the Keycard on it.\n"))
-        #expect(program.text(.error).contains("That PIN was wrong.\n2 tries are left.\n"))
+        #expect(program.dialogue.contains("No reader is connected. Connect one, then put the Keycard on it.\n"))
+        #expect(program.dialogue.contains("That PIN was wrong.\n2 tries are left.\n"))
         #expect(await answers(peer) == ["SET_PIN 111111 1", "SET_PIN 123456 2", "SET_NEW_PIN 7391 3"])
     }
 }

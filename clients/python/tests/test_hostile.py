@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
 import unittest
 from typing import Any
@@ -226,6 +228,34 @@ class Secrets(unittest.TestCase):
                 asyncio.run(send(fake.socket))
             finally:
                 done.set()
+
+    def test_without_a_terminal_a_line_answers_one_prompt(self) -> None:
+        reader = {"name": "R", "insertable": False, "attached": True, "keypad": False, "card": None}
+
+        def serve(talk: Conversation) -> None:
+            talk.answer(msg="CHANGE_PIN")
+            talk.send({"msg": "ENTER_PIN", "question": 1, "reader": reader})
+            self.assertEqual(talk.next()["value"], "000000")
+            talk.send({"msg": "ENTER_PIN", "question": 2, "reader": reader})
+            self.assertEqual(talk.next()["cmd"], "CANCEL")
+            talk.send({"msg": "CHANGE_PIN", "success": False, "reason": "User_Cancelled"})
+
+        with Fake(serve) as fake:
+            read, write = os.pipe()
+            os.write(write, b"000000\n654321\n")
+            os.close(write)
+            script = f"import badged\nbadged.connect({fake.socket!r}).change_pin().run(badged.ask_in_terminal)"
+            # A session of its own has no terminal.
+            child = subprocess.run(
+                [sys.executable, "-c", script],
+                stdin=read,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                start_new_session=True,
+                check=False,
+            )
+            os.close(read)
+        self.assertIn(b"PIN is asked for again", child.stderr)
 
     def test_a_secret_is_read_from_a_terminal_without_echo(self) -> None:
         import pty

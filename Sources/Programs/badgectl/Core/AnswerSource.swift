@@ -3,7 +3,7 @@ import Glibc
 import Secrets
 
 struct TypedSecretForm: Sendable {
-    enum Content: Sendable {
+    enum Content: Sendable, Hashable {
         case digits(ClosedRange<Int>)
         /// Printable ASCII characters.
         case characters(ClosedRange<Int>)
@@ -16,6 +16,8 @@ struct TypedSecretForm: Sendable {
     var content: Content
     /// Whether the user types the secret twice, because a typing error would be hard to undo.
     var isTypedTwice = false
+    /// Whether the value is a further line of the last one.
+    var isContinuation = false
     /// Who gets what this secret opens; nil: nobody but the card. A window shows it, where the consent is no longer
     /// seen.
     var service: String?
@@ -69,6 +71,8 @@ enum TypedAnswer {
     case cancelled
     /// This line of standard input cannot be the answer.
     case malformed(line: Int)
+    /// A script was asked for a value of this name before.
+    case repeated(String)
     case noTerminal
     /// pinentry does not work here.
     case noPinentry
@@ -186,10 +190,19 @@ final class TerminalSource: AnswerSource {
 
 /// Standard input of a script: one value per line in the order of the questions, a new PIN once. Questions that are no
 /// secret go to the terminal, if there is one.
+///
+/// A script cannot react to a wrong value: its next line was written for the next question. So each value is asked for
+/// once.
 actor StreamSource: AnswerSource {
+    private struct Question: Hashable {
+        let name: String
+        let content: TypedSecretForm.Content
+    }
+
     private let input: LineSource
     private let terminal: TerminalSource?
     private var lines = 0
+    private var asked: Set<Question> = []
 
     init?(_ terminal: TerminalSource?) {
         guard let input = LineSource(STDIN_FILENO) else { return nil }
@@ -199,6 +212,8 @@ actor StreamSource: AnswerSource {
     }
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
+        let question = Question(name: form.name, content: form.content)
+        guard form.isContinuation || asked.insert(question).inserted else { return .repeated(form.name) }
         let line = await input.next()
         lines += 1
         switch line {

@@ -252,12 +252,29 @@ final class CommandLineUser: WorkflowUser {
         case .malformed(let line):
             let text = "line \(line) of standard input is not \(form)"
             giveUp { CommandFailure(text, hint: "\($0); correct the line and try again") }
+        case .repeated(let name): giveUpScript("the \(name) is asked for again")
         case .noTerminal:
             let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
             giveUp(CommandFailure(noTerminal ?? "there is no terminal to ask on", hint: hint))
         case .noPinentry: giveUp(.noPinentry)
         case .cancelled, .confirmed, .secret, .text: return
         }
+    }
+
+    /// Ends a run whose values come from a script when the last value was not accepted. The next line was written for
+    /// another question.
+    ///
+    /// - Parameter reason: what happened to the last value; nil: nothing that a script could not expect.
+    /// - Returns: whether the run ends.
+    func endsScript(_ reason: String?) -> Bool {
+        guard let reason, source is StreamSource else { return false }
+        giveUpScript(reason)
+        return true
+    }
+
+    private func giveUpScript(_ reason: String) {
+        let hint = "a line of standard input answers one question, and no further line was used; correct it and try again"
+        giveUp { CommandFailure("\(reason): \($0)", hint: hint) }
     }
 
     /// Notes how the program ends. The first reason counts.

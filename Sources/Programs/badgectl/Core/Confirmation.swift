@@ -23,7 +23,7 @@ enum Confirmation {
                 case "n", "no": throw CommandFailure(notDone, hint: "to go on, answer y")
                 default: say("Type y or n.")
                 }
-            case .noTerminal, .noPinentry, .secret, .confirmed, .malformed:
+            case .noTerminal, .noPinentry, .secret, .confirmed, .malformed, .repeated:
                 throw CommandFailure(
                     usage: "there is no terminal to ask on: \(notDone)",
                     hint: "run badgectl in a terminal, or use --yes if you are sure"

@@ -36,6 +36,19 @@ extension SecretKind {
     }
 }
 
+extension SecretQuestion {
+    /// Why the value before was not accepted; nil: it was, or there was none.
+    fileprivate var lastFault: String? {
+        if let error { return "badged has not sent the value to the card (\(error))" }
+        return switch (last?.outcome, last?.kind) {
+        case (.wrong, let kind?): "the \(kind.label) was wrong"
+        case (.void, .newPIN): "the card left before it answered, and may have the old PIN or the new one"
+        case (.void, _): "the card left before it answered"
+        default: nil
+        }
+    }
+}
+
 extension CommandLineUser: CardUser {
     var isAutomatic: Bool { automatic != nil }
 
@@ -44,6 +57,7 @@ extension CommandLineUser: CardUser {
         if let automatic { return answer(question, automatic) }
         let texts = SecretTexts.of(question, takesTransportPIN: takesTransportPIN)
         explain(question, texts)
+        if endsScript(question.lastFault) { return nil }
         var form = texts.form
         form.service = service
         guard let secret = await secret(form) else { return nil }

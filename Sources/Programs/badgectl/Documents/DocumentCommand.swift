@@ -144,6 +144,7 @@ extension CommandLineUser: DocumentUser {
         cardIsThere()
         if let error = question.message ?? question.error {
             say((question.error == "wrongPassword" ? error : "Not sent to the document: \(error)") + ".")
+            if endsScript(error) { return nil }
         }
         let name = question.acceptsCAN ? "CAN, or first line of the zone" : "first line of the machine readable zone"
         guard let first = await secret(TypedSecretForm(name: name, content: .characters(6...90)))?.take() else {
@@ -153,7 +154,8 @@ extension CommandLineUser: DocumentUser {
         if question.acceptsCAN, length == 6 { return work(.can(SecretBox(first))) }
         var zone = first
         for _ in 0..<(length == 30 ? 2 : length == 36 || length == 44 ? 1 : 0) {
-            let form = TypedSecretForm(name: "next line", content: .characters(length...length))
+            var form = TypedSecretForm(name: "next line", content: .characters(length...length))
+            form.isContinuation = true
             guard let line = await secret(form)?.take() else { return nil }
             zone = zone.appending(line)
         }

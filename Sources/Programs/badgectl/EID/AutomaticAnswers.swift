@@ -115,6 +115,7 @@ final class AutomaticAnswers: Sendable {
             over.withLock { $0 = true }
             throw failure("the PIN in \(path) is wrong")
         }
+        guard question.last == nil else { throw failure("the card left before it answered; the PIN is given once") }
         return try pin()
     }
 }

@@ -15,8 +15,9 @@ enum ChangePINCommand {
             """,
             """
             With --pin-stdin the values are read from standard input in the order of the questions, the new PIN once.
-            No value is used twice. The card of a virtual reader is inserted by itself: in the reader that --reader
-            names, else when no other reader has a card.
+            A line answers one question: after a wrong value, or when a value is asked for again, the program ends. The
+            card of a virtual reader is inserted by itself: in the reader that --reader names, else when no other reader
+            has a card.
             """,
         ],
         run: run

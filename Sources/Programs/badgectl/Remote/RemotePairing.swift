@@ -90,6 +90,7 @@ enum RemotePairing {
                 """
             )
         }
+        if user.endsScript(question.error) { return nil }
         return await user.secret(TypedSecretForm(name: "pairing code", digits: 4...4))
     }
 

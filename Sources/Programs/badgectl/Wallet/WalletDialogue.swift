@@ -89,6 +89,7 @@ extension CommandLineUser: WalletUser {
 
     func words(_ question: WordsQuestion) async -> SecretBox? {
         if let error = question.error { say("\(error).") }
+        if endsScript(question.error) { return nil }
         if case .all = question.wanted, question.error == nil {
             say("Type the words with spaces between them. The terminal does not show them.")
         }

@@ -89,11 +89,16 @@ class Prompt(Step):
 
     #: Whether this prompt was answered.
     is_answered: bool
+    #: Whether the workflow has asked such a prompt before, for example because the PIN was wrong.
+    is_repeated: bool
 
-    def attach(self, send: Callable[[str, Mapping[str, Any], bytearray | None], None]) -> None:
+    def attach(
+        self, send: Callable[[str, Mapping[str, Any], bytearray | None], None], is_repeated: bool = False
+    ) -> None:
         """Tells the prompt where its answer goes. The workflow calls this."""
         object.__setattr__(self, "_send", send)
         object.__setattr__(self, "is_answered", False)
+        object.__setattr__(self, "is_repeated", is_repeated)
 
     def _reply(self, command: str, members: Mapping[str, Any] | None = None, secret: bytearray | None = None) -> None:
         send = getattr(self, "_send", None)

@@ -15,15 +15,29 @@ from .messages import AccessRights, ConsentPrompt, EnterMrz, InsertCard, Pause, 
 _LIMIT = 4096
 
 
+def _open_terminal() -> tuple[int, bool]:
+    """The terminal, or standard input without one; whether the descriptor is to be closed."""
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY), True
+    except OSError:
+        return sys.stdin.fileno(), False
+
+
+def _has_terminal() -> bool:
+    descriptor, is_own = _open_terminal()
+    try:
+        return os.isatty(descriptor)
+    finally:
+        if is_own:
+            os.close(descriptor)
+
+
 def read_secret(prompt: str) -> bytearray:
     """Reads a line from the terminal without showing it, into a bytearray and no `str`.
 
     Without a terminal the line comes from standard input.
     """
-    try:
-        descriptor, is_own = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY), True
-    except OSError:
-        descriptor, is_own = sys.stdin.fileno(), False
+    descriptor, is_own = _open_terminal()
     result = bytearray(_LIMIT)
     length = 0
     before = termios.tcgetattr(descriptor) if os.isatty(descriptor) else None
@@ -54,8 +68,12 @@ def read_secret(prompt: str) -> bytearray:
 def ask_in_terminal(message: Message) -> object:
     """A handler for `run`: asks for secrets without showing them, and for consent with the whole request.
 
-    An empty line cancels the workflow.
+    An empty line cancels the workflow. Without a terminal a second prompt of the same kind cancels it, too: the next
+    line of standard input was written for another one.
     """
+    if isinstance(message, SecretPrompt | EnterMrz) and message.is_repeated and not _has_terminal():
+        print(f"{message} is asked for again: give the right value, and start again.", file=sys.stderr)
+        return None
     match message:
         case EnterMrz():
             if message.error:

@@ -39,6 +39,8 @@ class Dialogue(Generic[R]):
         self._finish = finish
         self._queue: collections.deque[tuple[Message, int]] = collections.deque()
         self._unread = 0
+        #: The prompts that were asked. M-Pin asks for the PIN of a card and for its own one.
+        self._prompts: set[tuple[Any, ...]] = set()
         self._request = ""
         #: The result, or why there is none; both None while the workflow runs.
         self.result: R | None = None
@@ -88,7 +90,9 @@ class Dialogue(Generic[R]):
         result = self._finish(raw)
         message = parse(raw)
         if isinstance(message, Prompt):
-            message.attach(self._answer)
+            kind = (message.msg, raw.get("backend"), raw.get("factor"))
+            message.attach(self._answer, is_repeated=kind in self._prompts)
+            self._prompts.add(kind)
         self._queue.append((message, size))
         self._unread += size
         if self._unread > MAXIMUM_UNREAD:
