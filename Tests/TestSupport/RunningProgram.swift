@@ -59,7 +59,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    private let id: pid_t
+    package let id: Int32
     private let input: Int32
     /// The test's side of the terminal; -1 without a terminal.
     private let terminal: Int32

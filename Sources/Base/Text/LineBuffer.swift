@@ -85,9 +85,12 @@ package final class LineBuffer {
             searched = end
             return .tooLong
         }
-        if start == end { empty() } else { wipe() }
+        wipeReturned()
         return nil
     }
+
+    /// Wipes the returned lines before the next call of the buffer. The last line is no longer valid.
+    package func wipeReturned() { if start == end { empty() } else { wipe() } }
 
     /// Wipes the returned lines. A partial line may keep the buffer in use for long after a PIN.
     private func wipe() {

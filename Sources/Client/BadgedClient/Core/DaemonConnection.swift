@@ -128,7 +128,10 @@ public final class DaemonConnection: Sendable {
         value: consuming Secret
     ) async throws(ClientError) -> Event {
         let id = nextRequest()
-        return try await exchange(CommandText.line(command, id, members, value: value), id)
+        let line = CommandText.line(command, id, members, value: value)
+        // Otherwise the value would be wiped after the answer.
+        _ = consume value
+        return try await exchange(line, id)
     }
 
     /// Sends bytes unchanged: lines that the application has made itself, each with its `\n`.

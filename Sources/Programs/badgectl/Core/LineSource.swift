@@ -143,6 +143,8 @@ final class LineSource: Sendable {
     private func read(_ number: Int) -> Line {
         while true {
             if isCancelled(number) { return .cancelled }
+            // The next read may be hours away, and the line may be a PIN.
+            defer { buffer.lines.wipeReturned() }
             switch buffer.lines.next() {
             case .text(let text): return .text(SecretBox(Secret(text)))
             case .tooLong: return .tooLong
