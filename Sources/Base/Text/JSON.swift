@@ -56,6 +56,16 @@ public enum JSON: Sendable, Equatable {
         return members.last { $0.key == key }?.value
     }
 
+    /// Whether an object in this value has two members of one name, which readers of JSON understand differently.
+    package var repeatsName: Bool {
+        switch self {
+        case .null, .bool, .number, .string: false
+        case .array(let items): items.contains { $0.repeatsName }
+        case .object(let members):
+            Set(members.map { Array($0.key.utf8) }).count < members.count || members.contains { $0.value.repeatsName }
+        }
+    }
+
     public var string: String? {
         guard case .string(let value) = self else { return nil }
         return value

@@ -264,3 +264,4 @@ extension DataToVerify {
         return FlowEntity(type: entity.type, members: .object(members + [.init("signing", shown)]))
     }
 }
+            .init("notSigned", .array(signing.notSigned.map { .string($0) })),

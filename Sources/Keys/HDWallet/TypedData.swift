@@ -4,8 +4,8 @@ package import Text
 
 /// Structured data that a user can read before they are signed. EIP-712.
 ///
-/// The data are strict: each member of `message` and `domain` has a type and a value, so nothing is shown that is not
-/// signed.
+/// The data are strict, so nothing is shown that is not signed: each member of `message` and `domain` has a type and a
+/// value, each type is used, and names are compared byte by byte.
 package struct TypedData: Sendable, Equatable {
     /// `types`, `primaryType`, `domain` and `message` as they were read.
     package let json: JSON
@@ -28,30 +28,68 @@ package struct TypedData: Sendable, Equatable {
         var encoder = try Encoder(json["types"] ?? .null, domain)
         domainSeparator = try encoder.hash(domain, of: Encoder.domainType, 0)
         var digest: [UInt8] = [0x19, 0x01] + domainSeparator
-        if primary != Encoder.domainType { digest += try encoder.hash(message, of: primary, 0) }
+        if primary == Encoder.domainType {
+            // With this type, the hash of the message is not a part of the digest.
+            guard message.members?.isEmpty == true else {
+                throw Malformed("with the primaryType EIP712Domain the message is not signed, so it must be empty")
+            }
+        } else {
+            digest += try encoder.hash(message, of: primary, 0)
+        }
+        try encoder.requireUse(of: json["types"] ?? .null)
         self.digest = Keccak256.hash(digest)
         self.json = json
     }
 
-    /// Whether a string in `message` contains the hexadecimal digits of an address, also inside longer data.
-    package func mentions(_ address: EthereumAddress) -> Bool {
-        Self.mentions(Hex.encode(address.bytes), json["message"] ?? .null)
+    /// Whether a value is in `message`: a text, a number in any notation or as a word of 32 bytes inside of data, or data
+    /// inside of longer data. Of arrays and objects, each value must be there.
+    package func mentions(_ value: JSON) -> Bool {
+        switch value {
+        case .null, .bool: false
+        case .string(let text), .number(let text): mentions(text)
+        case .array(let items): items.allSatisfy(mentions)
+        case .object(let members): members.allSatisfy { mentions($0.value) }
+        }
     }
 
-    private static func mentions(_ digits: String, _ value: JSON) -> Bool {
-        switch value {
-        case .string(let text): contains(Array(text.utf8), Array(digits.utf8))
-        case .array(let values): values.contains { mentions(digits, $0) }
-        case .object(let members): members.contains { mentions(digits, $0.value) }
-        case .null, .bool, .number: false
+    private func mentions(_ text: String) -> Bool {
+        let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let number = isNumber ? try? Encoder.integer(.string(text)).magnitude : nil
+        let digits =
+            text.hasPrefix("0x") ? text.utf8.dropFirst(2).map(Self.lower) : number.map { Array(Hex.encode($0).utf8) }
+        return Self.values(json["message"] ?? .null).contains { value in
+            switch value {
+            case .string(let found), .number(let found):
+                if found.utf8.elementsEqual(text.utf8) { return true }
+                if let number, (try? Encoder.integer(value).magnitude) == number { return true }
+                return found.hasPrefix("0x") && digits.map { Self.contains(Array(found.utf8), $0) } ?? false
+            case .null, .bool, .array, .object: return false
+            }
         }
+    }
+
+    /// The values in a value that have no members.
+    private static func values(_ value: JSON) -> [JSON] {
+        switch value {
+        case .array(let items): items.flatMap(values)
+        case .object(let members): members.flatMap { values($0.value) }
+        case .null, .bool, .number, .string: [value]
+        }
+    }
+
+    /// Whether a string in `message` contains the hexadecimal digits of an address, also inside longer data.
+    package func mentions(_ address: EthereumAddress) -> Bool {
+        let digits = Array(Hex.encode(address.bytes).utf8)
+        return Self.values(json["message"] ?? .null).contains { Self.contains(Array(($0.string ?? "").utf8), digits) }
     }
 
     private static func contains(_ text: [UInt8], _ digits: [UInt8]) -> Bool {
         guard text.count >= digits.count else { return false }
-        let lower = text.map { (0x41...0x46).contains($0) ? $0 | 0x20 : $0 }
+        let lower = text.map(Self.lower)
         return (0...lower.count - digits.count).contains { lower[$0..<$0 + digits.count].elementsEqual(digits) }
     }
+
+    private static func lower(_ digit: UInt8) -> UInt8 { (0x41...0x46).contains(digit) ? digit | 0x20 : digit }
 }
 
 extension TypedData {
@@ -66,6 +104,8 @@ extension TypedData {
 
         private var types: [String: [Member]] = [:]
         private var typeHashes: [String: [UInt8]] = [:]
+        /// The types that are a part of the digest.
+        private var usedTypes: Set<String> = []
         private var values = 0
 
         init(_ json: JSON, _ domain: JSON) throws(Malformed) {
@@ -73,7 +113,7 @@ extension TypedData {
                 throw Malformed("types is not an object, or has more than \(TypedData.maximumTypes) types")
             }
             for entry in entries {
-                guard Self.isName(entry.key), types[entry.key] == nil, Self.atomic(entry.key) == nil else {
+                guard Self.isName(entry.key), types[entry.key] == nil, !Self.isBuiltIn(entry.key) else {
                     throw Malformed("a type has an invalid or repeated name")
                 }
                 types[entry.key] = try Self.members(entry.value)
@@ -102,6 +142,21 @@ extension TypedData {
                 ("salt", "bytes32"),
             ]
             return known.filter { domain[$0.0] != nil }.map { Member(name: $0.0, type: $0.1) }
+        }
+
+        /// Whether a name is that of a type that each message has, or looks like one, such as `uint7`.
+        private static func isBuiltIn(_ name: String) -> Bool {
+            if ["bool", "address", "string"].contains(name) { return true }
+            let letters = name.utf8.prefix { !(0x30...0x39).contains($0) }
+            return ["bytes", "uint", "int"].contains(String(Substring(letters)))
+                && name.utf8.dropFirst(letters.count).allSatisfy { (0x30...0x39).contains($0) }
+        }
+
+        /// Throws if a type of `types` is not a part of the digest.
+        func requireUse(of types: JSON) throws(Malformed) {
+            guard types.members?.allSatisfy({ usedTypes.contains($0.key) }) == true else {
+                throw Malformed("types has a type that neither the domain nor the message uses, so it is not signed")
+            }
         }
 
         private static func isName(_ text: String) -> Bool {
@@ -171,10 +226,17 @@ extension TypedData {
                 for member in members {
                     var base = member.type
                     while let array = try Self.array(base) { base = array.element }
-                    guard types[base] != nil, base != name, used.insert(base).inserted else { continue }
-                    open.append(base)
+                    guard Self.isName(base), types[base] != nil else {
+                        guard base == "string" || base == "bytes" || Self.atomic(base) != nil else {
+                            throw Malformed("a type is not known")
+                        }
+                        continue
+                    }
+                    if base != name, used.insert(base).inserted { open.append(base) }
                 }
             }
+            usedTypes.formUnion(used)
+            usedTypes.insert(name)
             var text = ""
             for type in [name] + used.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
                 let members = (types[type] ?? []).map { "\($0.type) \($0.name)" }
@@ -190,13 +252,14 @@ extension TypedData {
         /// EIP-712, hashStruct.
         mutating func hash(_ value: JSON, of type: String, _ depth: Int) throws(Malformed) -> [UInt8] {
             guard depth < TypedData.maximumDepth else { throw Malformed("the message is nested too deeply") }
-            guard let members = types[type] else { throw Malformed("a type is not defined") }
+            guard Self.isName(type), let members = types[type] else { throw Malformed("a type is not defined") }
             guard let found = value.members, found.count == members.count else {
                 throw Malformed("the members of a value do not match its type")
             }
             var bytes = try typeHash(type)
             for member in members {
-                guard let value = value[member.name] else {
+                // Swift takes some characters as equal that have other bytes, such as K and the sign of Kelvin.
+                guard let value = found.first(where: { $0.key.utf8.elementsEqual(member.name.utf8) })?.value else {
                     throw Malformed("the members of a value do not match its type")
                 }
                 bytes += try word(value, member.type, depth)
@@ -265,7 +328,7 @@ extension TypedData {
         }
 
         /// Reads a whole number: a number, decimal digits, or `0x` and hexadecimal digits. The magnitude has 32 bytes.
-        private static func integer(_ value: JSON) throws(Malformed) -> (isNegative: Bool, magnitude: [UInt8]) {
+        static func integer(_ value: JSON) throws(Malformed) -> (isNegative: Bool, magnitude: [UInt8]) {
             var text: Substring
             switch value {
             case .number(let digits): text = digits[...]
@@ -292,6 +355,7 @@ extension TypedData {
                 }
                 guard carry == 0 else { throw Malformed("a number does not fit its type") }
             }
+            if isNegative, magnitude.allSatisfy({ $0 == 0 }) { throw Malformed("a number is a negative zero") }
             return (isNegative, magnitude)
         }
 

@@ -64,6 +64,11 @@ struct QRPayloadTests {
                 + Array(repeating: "1", count: 65).joined(separator: ",") + #"],"tid":"1"}}"#,
             "AS|2|\(address)|\(address.dropFirst(2))|5|9|\(signature)",
             "AS|2|\(address.dropFirst(2))|\(address.dropFirst(2))|5|9|0x00",
+            #"{"dd":"AD","dd":"RD","ddv":"2","d":{"da":"\#(address)"}}"#,
+            #"{"dd":"AD","ddv":"2","d":{"da":"\#(address)"},"d":{"da":"\#(address)"}}"#,
+            #"{"dd":"AD","ddv":"2","d":{"da":"0x0000000000000000000000000000000000000001","da":"\#(address)"}}"#,
+            transaction(#","rn":"other""#), transaction(#","o":{"cs":"USD","cs":"EUR"}"#),
+            transaction("", #","m":{"tn":"n","tn":"o"}"#),
             String(repeating: " ", count: 9000),
         ]
     )

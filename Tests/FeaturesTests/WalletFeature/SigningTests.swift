@@ -108,6 +108,35 @@ import Text
         #expect(Self.payloads.count == 5)
     }
 
+    @Test("VERIFY_DATA names what is shown and not signed")
+    func notSigned() async throws {
+        let bench = try await bench("4.0")
+        let user = try WalletUser(bench)
+        user.answers["VERIFY_DATA"] = Array(repeating: #"{"cmd":"CANCEL"}"#, count: 8)
+        let payload = Self.payloads[2].payload
+        let data = "0x" + String(repeating: "0", count: 63) + "1"
+        func typed(_ more: (type: String, value: String)) -> String {
+            #""typedData":{"types":{"Do":[{"name":"to","type":"address"},{"name":"more","type":"\#(more.type)"}]},"#
+                + #""primaryType":"Do","domain":{"name":"d"},"message":{"to":"\#(Self.other)","more":\#(more.value)}}"#
+        }
+        let all = ["rule_name", "token_holder_addresses", "amounts", "token_id", "user_id"]
+        let cases: [(what: String, left: [String])] = [
+            (#""preimage":"0x190102""#, all), (#""message":"m""#, all),
+            (#""message":\#(escaped(payload))"#, ["user_id"]),
+            (typed(("string", #""t1""#)), ["rule_name", "amounts", "user_id"]),
+            (typed(("string", #""Direct Transfer""#)), ["amounts", "token_id", "user_id"]),
+            (typed(("bytes", #""\#(data)""#)), ["rule_name", "token_id", "user_id"]),
+        ]
+        for (what, left) in cases {
+            let members = #""workflow":"PERFORM_QR_ACTION","userId":"u1","payload":\#(escaped(payload))"#
+            _ = try await user.run(#"{"cmd":"RUN_WALLET",\#(members),\#(what)}"#)
+            let shown = user.last("VERIFY_DATA")?["signing"]?["notSigned"]
+            #expect(shown == .array(left.map { .string($0) }), "\(what)")
+        }
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"ACTIVATE_USER","userId":"u","challenge":"c"}"#)
+        #expect(user.last("VERIFY_DATA")?["signing"]?["notSigned"] == .array([.string("id")]))
+    }
+
     @Test("a QR action that does not say what to sign, or says it wrongly, is refused")
     func refusals() async throws {
         let bench = try await bench("4.0")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 import HDWallet
 import TestSupport
 import Testing
@@ -74,6 +75,129 @@ struct TypedDataTests {
     func accepted(type: String, value: String) throws {
         let json = try JSON(message(type, value).utf8)
         #expect(try TypedData(json).digest.count == 32)
+    }
+
+    /// Arrays of structs, a type that uses itself, a domain of another form, data and numbers.
+    private static let order = #"""
+        {"types":{"EIP712Domain":[{"name":"name","type":"string"},{"name":"kind","type":"Kind"}],
+        "Kind":[{"name":"K","type":"uint8"}],
+        "Order":[{"name":"lines","type":"Line[]"},{"name":"pair","type":"int16[2]"},{"name":"open","type":"bool"},
+        {"name":"data","type":"bytes"},{"name":"salt","type":"bytes4"}],
+        "Line":[{"name":"to","type":"address"},{"name":"amount","type":"uint256"},{"name":"parts","type":"Line[]"}]},
+        "primaryType":"Order","domain":{"name":"Shop","kind":{"K":1}},
+        "message":{"lines":[{"to":"0xbBbBBBBbbBBBbbbBbbBbbbbBBbBbbbbBbBbbBBbB","amount":"5","parts":[
+        {"to":"0xCD2a3d9F938E13CD947Ec05AbC7FE734Df8DD826","amount":5,"parts":[]}]}],"pair":[1,-2],"open":true,
+        "data":"0x0102","salt":"0x01020304"}}
+        """#
+
+    @Test("each change of what is shown changes the digest, or the data are refused", arguments: [mail, order])
+    func nothingHidden(text: String) throws {
+        let json = try JSON(text.utf8)
+        let digest = try TypedData(json).digest
+        let changes = json.changes()
+        #expect(changes.count > 60)
+        // The usual type of the domain need not be there.
+        for (place, changed) in changes where place != ".types.EIP712Domain away" {
+            #expect((try? TypedData(changed))?.digest != digest, "\(place)")
+        }
+    }
+
+    @Test("members come in any order, and a number in any notation")
+    func notation() throws {
+        let digest = try TypedData(try JSON(Self.order.utf8)).digest
+        let turned = Self.order.replacing(#""pair":[1,-2],"open":true"#, with: #""open":true,"pair":["0x1","-02"]"#)
+        #expect(turned != Self.order)
+        #expect(try TypedData(try JSON(turned.utf8)).digest == digest)
+    }
+
+    private static let lies = [
+        ("the message of EIP712Domain", #""primaryType":"Mail""#, #""primaryType":"EIP712Domain""#),
+        ("a type that nothing uses", #""types":{"#, #""types":{"Extra":[{"name":"amount","type":"uint256"}],"#),
+        ("a type that only itself uses", #""types":{"#, #""types":{"Extra":[{"name":"next","type":"Extra[]"}],"#),
+        (
+            "a name of a type with the sign of Kelvin", #""contents":"Hello, Bob!""#,
+            #""contents":"Hello, Bob!","\u212A":1"#
+        ),
+        ("a type string", #""types":{"#, #""types":{"string":[{"name":"a","type":"bool"}],"#),
+        ("a type bytes", #""types":{"#, #""types":{"bytes":[{"name":"a","type":"bool"}],"#),
+        ("a type uint", #""types":{"#, #""types":{"uint":[{"name":"a","type":"bool"}],"#),
+        ("a type int7", #""types":{"#, #""types":{"int7":[{"name":"a","type":"bool"}],"#),
+        ("a second message", #""message":{"#, #""message":{"a":1},"message":{"#),
+        ("a second primaryType", #""primaryType":"Mail""#, #""primaryType":"Other","primaryType":"Mail""#),
+        ("a second type of one name", #""types":{"#, #""types":{"Mail":[],"#),
+        (
+            "a second member of one name", #"{"name":"contents","#,
+            #"{"name":"from","type":"string"},{"name":"contents","#
+        ),
+        ("a second domain", #""domain":{"#, #""domain":{},"domain":{"#),
+        ("a member of the domain that has no type", #""version":"1""#, #""version":"1","salt":"0x00""#),
+        ("a member of the message that has no type", #""contents":"#, #""amount":"1","contents":"#),
+        ("a member of an inner value that has no type", #""name":"Cow""#, #""name":"Cow","note":"x""#),
+        ("a further member beside the message", #""message":{"#, #""note":"x","message":{"#),
+        (
+            "a word about a member", #"{"name":"contents","type":"string"}"#,
+            #"{"name":"contents","type":"string","note":"x"}"#
+        ),
+    ]
+
+    @Test("what would be shown and not signed is refused", arguments: lies)
+    func refusedLies(name: String, part: String, lie: String) throws {
+        let text = Self.mail.replacing(part, with: lie, maxReplacements: 1)
+        #expect(text != Self.mail)
+        let json = try JSON(text.utf8)
+        #expect(throws: Malformed.self, "\(name)") { _ = try TypedData(json) }
+    }
+
+    @Test(
+        "the types of an empty array are known, and have no second member in their text",
+        arguments: ["Unknown[]", "uint7[]", "uint8 a,Foo[]", "[]", "T,U[]", "K[]"]
+    )
+    func emptyArrays(type: String) throws {
+        let json = try JSON(message(type, "[]").utf8)
+        #expect(throws: Malformed.self) { _ = try TypedData(json) }
+    }
+
+    @Test("a member named K is not found by the sign of Kelvin, which Swift takes as equal")
+    func kelvin() throws {
+        let right = #"{"types":{"T":[{"name":"K","type":"uint8"}]},"primaryType":"T","domain":{},"message":{"K":1}}"#
+        _ = try TypedData(try JSON(right.utf8))
+        let json = try JSON(right.replacing(#"{"K":1}"#, with: #"{"\u212A":1}"#).utf8)
+        #expect(throws: Malformed.self) { _ = try TypedData(json) }
+        let type = try JSON(
+            right.replacing(#""T""#, with: #""K""#).replacing(#""primaryType":"K""#, with: #""primaryType":"\u212A""#)
+                .utf8
+        )
+        #expect(throws: Malformed.self) { _ = try TypedData(type) }
+    }
+
+    @Test("with the primaryType EIP712Domain the domain alone is signed, and the message is empty")
+    func domainAlone() throws {
+        let mail = try JSON(Self.mail.utf8)
+        let members = [
+            JSON.Member("types", .object([.init("EIP712Domain", try #require(mail["types"]?["EIP712Domain"]))])),
+            .init("primaryType", .string("EIP712Domain")), .init("domain", try #require(mail["domain"])),
+        ]
+        let data = try TypedData(.object(members + [.init("message", .object([]))]))
+        #expect(data.digest == Keccak256.hash([0x19, 0x01] + (try TypedData(mail)).domainSeparator))
+        for message in [JSON.object([.init("a", .number("1"))]), .array([]), .null, .string("")] {
+            #expect(throws: Malformed.self) { _ = try TypedData(.object(members + [.init("message", message)])) }
+        }
+    }
+
+    @Test("a text, an amount and data are found in the message, also as a word of data")
+    func values() throws {
+        let word = String(repeating: "0", count: 62) + "ff"
+        let json = try JSON(Self.order.replacing(#""0x0102""#, with: #""0xa9059cbb\#(word)""#).utf8)
+        let data = try TypedData(json)
+        for value in [.string("5"), .number("5"), .string("255"), .string("0xA9059CBB"), .array([.string("5")])]
+            as [JSON]
+        {
+            #expect(data.mentions(value), "\(value)")
+        }
+        for value in [.string("6"), .string("Shop"), .string("0x9999"), .array([.string("5"), .string("6")])] as [JSON]
+        {
+            #expect(!data.mentions(value), "\(value)")
+        }
     }
 
     @Test("members that are not signed, endless types and huge data are refused")

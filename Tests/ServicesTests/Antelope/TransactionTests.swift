@@ -39,6 +39,60 @@ struct TransactionTests {
         }
     }
 
+    @Test("each change of what is shown of a transaction changes the digest, or cannot be packed")
+    func nothingHidden() throws {
+        let types =
+            #"{"version":"eosio::abi/1.1","types":[{"new_type_name":"parts","type":"part[]"}],"#
+            + #""structs":[{"name":"base","base":"","fields":[{"name":"by","type":"name"}]},"#
+            + #"{"name":"do","base":"base","fields":[{"name":"quantity","type":"asset"},{"name":"memo","type":"string"},"#
+            + #"{"name":"parts","type":"parts"},{"name":"maybe","type":"uint8?"},{"name":"one","type":"either"},"#
+            + #"{"name":"flag","type":"bool"},{"name":"data","type":"bytes"},{"name":"at","type":"time_point_sec"}]},"#
+            + #"{"name":"part","base":"","fields":[{"name":"K","type":"int64"}]}],"#
+            + #""actions":[{"name":"do","type":"do","ricardian_contract":""}],"#
+            + #""variants":[{"name":"either","types":["uint8","string"]}]}"#
+        let abi = try ABI(try JSON(types.utf8))
+        let data = try JSON(
+            (#"{"by":"alice","quantity":"1.0000 EOS","memo":"m","parts":[{"K":"5"},{"K":-1}],"maybe":3,"#
+                + #""one":["string","s"],"flag":true,"data":"0102","at":"2026-11-22T10:00:00"}"#).utf8
+        )
+        func digest(
+            _ data: JSON,
+            account: String = "shop",
+            name: String = "do",
+            by: String = "alice@active",
+            expiration: UInt32 = 1_800_000_000,
+            block: UInt16 = 1,
+            chain: ChainID = .eos
+        ) throws -> [UInt8] {
+            let level = by.split(separator: "@").map(String.init)
+            let action = AntelopeAction(
+                account: try AccountName(account),
+                name: try AccountName(name),
+                authorization: [
+                    PermissionLevel(actor: try AccountName(level[0]), permission: try AccountName(level[1]))
+                ],
+                data: try abi.pack(data, as: "do")
+            )
+            let reference = BlockReference(number: block, prefix: 5)
+            let packed = Transaction(expiration: expiration, reference: reference, actions: [action]).packed
+            return try Transaction.digest(of: packed, on: chain)
+        }
+        let first = try digest(data)
+        let changes = data.changes()
+        #expect(changes.count > 60)
+        for (place, changed) in changes { #expect((try? digest(changed)) != first, "\(place)") }
+        let kelvin = String(decoding: data.bytes, as: UTF8.self).replacing(#""K""#, with: #""\u212A""#)
+        let shown = try abi.unpack(abi.pack(try JSON(kelvin.utf8), as: "do"), as: "do").bytes
+        #expect(!shown.contains(0xE2), "the field has the name of the ABI")
+        let other = try #require(ChainID([UInt8](repeating: 1, count: 32)))
+        let others = try [
+            digest(data, account: "shop2"), digest(data, name: "do2"), digest(data, by: "bob@active"),
+            digest(data, by: "alice@owner"), digest(data, expiration: 1_800_000_001), digest(data, block: 2),
+            digest(data, chain: other),
+        ]
+        #expect(Set(others + [first]).count == 8)
+    }
+
     @Test("the signatures of a card have the expected text, key and canonical form")
     func card() throws {
         let file = try vectorFile("antelope-card.json")

@@ -153,6 +153,21 @@ struct VectorTests {
         #expect(Hex.encode(v) == record.v)
     }
 
+    @Test("another hash, time, identity or PIN makes another signature of a document")
+    func documents() throws {
+        let (id, other) = (try #require(MPinID("7b7d")), try #require(MPinID("7b7e")))
+        func sign(_ id: MPinID, _ hash: UInt8, _ time: UInt32, _ digits: String) throws -> [UInt8] {
+            let proof = try LoginProof(id, day: nil, x: try Scalar(7))
+            let token = try Point.hash(try id.digest()).secret()
+            return try proof.sign([UInt8](repeating: hash, count: 32), at: time, token: token, try pin(digits))
+        }
+        let made = try [
+            sign(id, 1, 5, "1234"), sign(id, 2, 5, "1234"), sign(id, 1, 6, "1234"), sign(other, 1, 5, "1234"),
+            sign(id, 1, 5, "1235"),
+        ]
+        #expect(Set(made).count == 5)
+    }
+
     @Test("a second factor changes the token, and no factor is not an empty one")
     func secondFactor() async throws {
         let id = try #require(MPinID("7b7d"))

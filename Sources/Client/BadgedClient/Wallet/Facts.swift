@@ -43,7 +43,10 @@ extension DataToVerify {
     public var facts: [WalletFact] {
         var facts = [WalletFact("purpose", context.workflowType.lowercased().replacing("_", with: " "))]
         facts.append(WalletFact(entity.type, ""))
-        facts += entity.members.facts(indentation: "  ")
+        let notSigned = Set(signing?.notSigned ?? [])
+        facts += (entity.members.members ?? []).map { member in
+            WalletFact("  \(member.key)" + (notSigned.contains(member.key) ? " (not signed)" : ""), member.value.shown)
+        }
         guard let signing else { return facts }
         facts.append(WalletFact("standard", signing.standard))
         switch signing.content {
@@ -65,5 +68,5 @@ extension JSON {
         return members.map { WalletFact(indentation + $0.key, $0.value.shown) }
     }
 
-    private var shown: String { string ?? String(decoding: bytes, as: UTF8.self) }
+    fileprivate var shown: String { string ?? String(decoding: bytes, as: UTF8.self) }
 }

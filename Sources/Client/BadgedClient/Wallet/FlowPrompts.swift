@@ -77,6 +77,8 @@ public struct SigningData: Sendable, Equatable {
     /// 64 hexadecimal digits.
     public var digest: String
     public var content: Content
+    /// The names of the members of the entity that are shown and not signed: the app says them.
+    public var notSigned: [String] = []
 }
 
 extension SigningData {
@@ -92,7 +94,7 @@ extension SigningData {
         } else {
             return nil
         }
-        self.init(standard: standard, digest: digest, content: content)
+        self.init(standard: standard, digest: digest, content: content, notSigned: json["notSigned"]?.strings ?? [])
     }
 }
 

@@ -222,7 +222,9 @@ extension OperationRequest {
     static func parameter(_ value: JSON?) throws(Failure) -> JSON {
         let failure = Failure(operation: .badField, "param must be the JSON of SimpleWallet, or its link")
         switch value {
-        case .object: return value ?? .null
+        case .object:
+            guard let value, !value.repeatsName else { throw failure }
+            return value
         case .string(let text):
             guard text.utf8.count <= maximumParameter else { throw failure }
             var bytes = Array(text.utf8)
@@ -233,7 +235,7 @@ extension OperationRequest {
                 else { throw failure }
                 bytes = decoded
             }
-            guard let json = try? JSON(bytes), json.members != nil else { throw failure }
+            guard let json = try? JSON(bytes), json.members != nil, !json.repeatsName else { throw failure }
             return json
         default: throw failure
         }

@@ -42,6 +42,8 @@ struct VerifyDataPrompt: AcknowledgedPrompt {
     let context: WorkflowContext
     let entity: ContextEntity
     let signing: Signing
+    /// The names of the members of the entity that are signed.
+    let signedMembers: [String]
     /// The card that will sign, if it is held already.
     var lease: CardLease?
 
@@ -55,7 +57,10 @@ struct VerifyDataPrompt: AcknowledgedPrompt {
         question(number) { object in
             context.write(to: &object)
             entity.write(to: &object)
-            object.object("signing") { signing.write(to: &$0) }
+            object.object("signing") { object in
+                signing.write(to: &object)
+                object.member("notSigned", entity.members.map(\.key).filter { !signedMembers.contains($0) })
+            }
         }
     }
 }

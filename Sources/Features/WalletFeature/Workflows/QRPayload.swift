@@ -69,7 +69,8 @@ package enum QRPayload: Sendable, Equatable {
     // MARK: Reading
 
     private static func object(_ text: String) -> QRPayload? {
-        guard let json = try? JSON(text.utf8), let kind = json["dd"]?.string, let data = json["d"],
+        // Another reader could take the other one of two members.
+        guard let json = try? JSON(text.utf8), !json.repeatsName, let kind = json["dd"]?.string, let data = json["d"],
             data.members != nil, isVersion(json["ddv"])
         else { return nil }
         switch kind {

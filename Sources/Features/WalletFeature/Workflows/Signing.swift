@@ -62,6 +62,19 @@ struct Signing: Sendable, Equatable {
         }
     }
 
+    /// The names of the members of a payload that are signed.
+    func signedMembers(of payload: QRPayload) -> [String] {
+        let members = payload.entity([]).members
+        return switch content {
+        // The app has the payload itself signed.
+        case .message(let text):
+            JSON.object(QRPayload(text)?.entity([]).members ?? []).bytes == JSON.object(members).bytes
+                ? members.map(\.key) : []
+        case .typedData(let data): members.filter { data.mentions($0.value) }.map(\.key)
+        case .preimage: []
+        }
+    }
+
     func write(to object: inout JSONWriter) {
         switch content {
         case .message(let text):

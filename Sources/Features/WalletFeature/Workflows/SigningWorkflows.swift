@@ -14,9 +14,13 @@ import Wire
 struct SignData: WalletWorkflow {
     let entity: ContextEntity
     let signing: Signing
+    /// The names of the members of the entity that are signed.
+    let signedMembers: [String]
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
-        _ = try await flow.workflow.ask(VerifyDataPrompt(context: flow.context, entity: entity, signing: signing))
+        _ = try await flow.workflow.ask(
+            VerifyDataPrompt(context: flow.context, entity: entity, signing: signing, signedMembers: signedMembers)
+        )
         let dialogue = flow.dialogue()
         let signature = try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
@@ -44,7 +48,13 @@ struct AddSession: WalletWorkflow {
             let line = line(key.address, EthereumAddress(device))
             let signing = Signing(content: .message(line))
             _ = try await dialogue.ask(
-                VerifyDataPrompt(context: flow.context, entity: entity, signing: signing, lease: card.lease)
+                VerifyDataPrompt(
+                    context: flow.context,
+                    entity: entity,
+                    signing: signing,
+                    signedMembers: ["address", "device_address", "spending_limit", "expiration_time"],
+                    lease: card.lease
+                )
             )
             let signed = try await signing.sign(dialogue, card)
             let signature = signed.last?.value.string ?? ""
@@ -89,7 +99,8 @@ extension SignData {
                     JSON.Member("challenge", .string(challenge))
                 ]
             ),
-            signing: Signing(content: .message(challenge))
+            signing: Signing(content: .message(challenge)),
+            signedMembers: ["challenge"]
         )
     }
 
@@ -112,7 +123,11 @@ extension SignData {
         }
         var user = [JSON.Member("user_id", .string(request.userID))]
         if let token = request.tokenID { user.append(JSON.Member("token_id", .string(token))) }
-        return SignData(entity: payload.entity(user), signing: signing)
+        return SignData(
+            entity: payload.entity(user),
+            signing: signing,
+            signedMembers: signing.signedMembers(of: payload)
+        )
     }
 }
 
