@@ -56,7 +56,7 @@ extension KeyFeature {
     }
 
     func update(_ call: Call) async throws(Failure) -> Reply {
-        let uid = try await owner(call)
+        let uid = try await readableOwner(call)
         return try await alone(uid) { () throws(Failure) in
             let summary = try await update(uid)
             return try await reply(call) { summary.write(to: &$0) }

@@ -10,8 +10,11 @@ import Wire
 /// Passes in the five steps of the WaveLynx SDK: a new key, a blob for the backend, and its reference.
 extension KeyFeature {
     func checkPasses(_ call: Call) async throws(Failure) -> Reply {
+        let uid = try await user(call)
         let protection = try await vault.protectionOfNewKeys()
-        let (storage, unreadable) = (try await vault.keySource(), try await unreadableKeys(try await user(call)))
+        // No key can be made while the record of the endpoint is damaged.
+        _ = try await vault.endpoint(of: uid)
+        let (storage, unreadable) = (try await vault.keySource(), try await unreadableKeys(uid))
         return call.reply { Self.write(protection, unreadable: unreadable, nil, storage, to: &$0) }
     }
 
@@ -46,7 +49,7 @@ extension KeyFeature {
         let label = try call.arguments.optionalText("label", 0...KeyRecord.maximumLabel) ?? ""
         // The nonce that the backend requires in the blob; nil: badged generates one.
         let nonce = try call.arguments.optionalText("nonce", 0...256)
-        let uid = try await owner(call)
+        let uid = try await readableOwner(call)
         let end = vault.now() + Vault.pendingTime
         let key = try await vault.makeKey(of: uid, origin: .wallet) { key in
             (key.label, key.pendingUntil) = (label, end)
@@ -62,7 +65,7 @@ extension KeyFeature {
 
     func savePass(_ call: Call) async throws(Failure) -> Reply {
         let reference = try PassReference(call.arguments)
-        let uid = try await owner(call)
+        let uid = try await readableOwner(call)
         call.session.push(WrittenMessage("WALLET_PENDING"))
         let saved = try await alone(uid) { () throws(Failure) in try await save(reference, uid) }
         let (view, storage) = (view(saved), try await vault.keySource())

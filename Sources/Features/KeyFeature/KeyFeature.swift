@@ -101,6 +101,14 @@ import Wire
         throw busy.contains(uid) ? Self.isBusy : .notSetUp
     }
 
+    /// The user of a command that adds something to the endpoint. While its record is damaged nothing is added: only
+    /// REMOVE_ENDPOINT helps, which deletes everything.
+    func readableOwner(_ call: Call) async throws(Failure) -> UInt32 {
+        let uid = try await owner(call)
+        guard try await vault.endpoint(of: uid) != nil else { throw .notSetUp }
+        return uid
+    }
+
     /// Runs a dialogue with the endpoint of a user, while no other one runs.
     func alone<Value: Sendable>(
         _ uid: UInt32,
@@ -138,7 +146,7 @@ import Wire
 
     private func newKey(_ call: Call) async throws(Failure) -> Reply {
         let new = try NewKey(call.arguments)
-        return try await reply(call, try await make(new, try await owner(call)))
+        return try await reply(call, try await make(new, try await readableOwner(call)))
     }
 
     private func activate(_ call: Call, _ isActive: Bool) async throws(Failure) -> Reply {
@@ -163,7 +171,7 @@ import Wire
 
     private func importSite(_ call: Call) async throws(Failure) -> Reply {
         let site = try SiteToImport(call.arguments)
-        let id = try await add(site, try await owner(call))
+        let id = try await add(site, try await readableOwner(call))
         return try await reply(call) { object in
             object.member("id", id)
             object.member("siteId", Hex.encode(site.code.site))
@@ -306,7 +314,8 @@ import Wire
 
     private func putData(_ call: Call) async throws(Failure) -> Reply {
         let new = try DataToKeep(call.arguments)
-        try await vault.setData(new.content, new.tag, key: new.id, of: try await owner(call))
+        let uid = new.isRemoval ? try await owner(call) : try await readableOwner(call)
+        try await vault.setData(new.content, new.tag, key: new.id, of: uid)
         return try await reply(call, new.id, new.tag, nil)
     }
 
@@ -329,10 +338,13 @@ import Wire
         let id: String
         let tag: DataTag
         let content: SecretBox
+        /// Whether the object is removed.
+        let isRemoval: Bool
 
         init(_ arguments: Arguments) throws(Failure) {
             (id, tag) = (try arguments.key("oid"), try arguments.tag())
             content = try arguments.bytes("data", limit: Vault.maximumData)
+            isRemoval = arguments["data"]?.string?.isEmpty == true
         }
     }
 }

@@ -113,7 +113,8 @@ extension Vault {
     ) async throws(Failure) -> KeyRecord {
         let time = now()
         return try await transaction { values throws(Failure) in
-            guard try values.has("\(uid)", in: Self.endpoints) else { throw .notSetUp }
+            // Where the record of the endpoint is damaged, only its removal helps, which would delete the new key.
+            guard try Self.endpoint(values, uid) != nil else { throw .notSetUp }
             let records = try Self.records(values, uid)
             if records.good.count + records.unreadable.count >= Self.maximumKeys {
                 // The clock may be wrong for a while, so a key that was not saved in time stays while there is room.

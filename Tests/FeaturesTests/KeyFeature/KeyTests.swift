@@ -271,6 +271,45 @@ import Vault
         #expect(daemon.end == nil)
     }
 
+    @Test("while the record of the endpoint is damaged nothing is added that REMOVE_ENDPOINT then deletes")
+    func damagedEndpoint() async throws {
+        let key = try await stage.newKey()
+        let record = SecretBox(Secret(#"{"version":2}"#.utf8))
+        try await stage.store.required().set("1000", in: StoreSpace("vault endpoints"), to: record)
+        let damaged = "DataStorageDecryptionFailed"
+        for command in ["PASS_CHECK", "WALLET_CHECK"] {
+            let check = await stage.ask(command)
+            #expect(check["eligible"] == .bool(false) && check["error"]?.string == damaged, "\(command)")
+        }
+        let additions = [
+            ("NEW_KEY", ""), ("NEW_KEY", #""protocol":"otp","value":"GEZDGNBVGY3TQOJQ""#), ("PASS_PREPARE", ""),
+            ("WALLET_PREPARE", ""), ("PASS_SAVE", #""reference":"a.b.c""#), ("UPDATE_ENDPOINT", ""),
+            ("SETUP_ENDPOINT", ""), ("PUT_DATA", #""oid":"\#(key)","tag":"5F01","data":"00""#),
+            (
+                "IMPORT_SITE",
+                #""qr":"{\"siteUuid\":\"00000000-0000-0000-0000-000000000001\",\"readerUuid\":"#
+                    + #"\"00000000-0000-0000-0000-000000000002\",\"publicKey\":\"\#(Self.point)\"}""#
+            ),
+        ]
+        for (command, members) in additions {
+            #expect(await stage.error(command, members) == damaged, "\(command) \(members)")
+        }
+        #expect(await stage.ask("GET_KEYS")["keys"]?.array?.map { $0["id"]?.string } == [key])
+        // What is there can be used and taken away.
+        for (command, members) in [
+            ("DEACTIVATE_KEY", #""key":"\#(key)""#), ("ACTIVATE_KEY", #""key":"\#(key)""#),
+            ("PUT_DATA", #""oid":"\#(key)","tag":"5F01","data":"""#), ("REMOVE_ENDPOINT", #""confirm":true"#),
+            ("SETUP_ENDPOINT", ""), ("NEW_KEY", ""),
+        ] {
+            #expect(await stage.error(command, members) == "", "\(command)")
+        }
+        #expect(await stage.ask("PASS_CHECK")["eligible"] == .bool(true))
+    }
+
+    /// The base point of P-256.
+    private static let point =
+        "046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c2964fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+
     @Test("a key of a later version is named, does not hide the others, and can be deleted")
     func laterVersion() async throws {
         let (bad, good) = (try await stage.newKey(), try await stage.newKey())
