@@ -33,8 +33,8 @@ final class DelegateUser: WalletUser {
         _ delegate: any OstWorkFlowCallbackDelegate,
         _ queue: DispatchQueue,
         _ type: OstWorkflowType,
-        _ given: GivenValues,
-        _ insertion: VirtualInsertion?
+        _ given: GivenValues = GivenValues(),
+        _ insertion: VirtualInsertion? = nil
     ) {
         delegates = Delegates(flow: delegate, card: delegate as? any OstCardDelegate)
         (self.queue, self.type, self.given, self.insertion) = (queue, type, given, insertion)
@@ -69,6 +69,13 @@ final class DelegateUser: WalletUser {
                 flow.flowInterrupted(workflowContext: context, error: error ?? OstError("", .unknown))
             }
         }
+    }
+
+    /// Reports that a workflow is not started.
+    func refuse(_ code: OstErrorCodes.OstErrorCode, _ message: String) {
+        let context = OstWorkflowContext(workflowId: "", workflowType: type)
+        let error = OstError("", code, message: message)
+        call { flow, _ in flow.flowInterrupted(workflowContext: context, error: error) }
     }
 
     /// Notes why the workflow is cancelled; the first reason counts.
@@ -121,6 +128,10 @@ final class DelegateUser: WalletUser {
         let userID = question.userID ?? ""
         switch question.kind {
         case .pin:
+            if type == .setupDevice, !asksForCard, let card = question.reader.card?.keycard, card.keyUID == nil {
+                endWithoutCardDelegate("the card has no keys, and the app cannot ask their words back")
+                return nil
+            }
             if question.error != nil || question.last?.outcome == .wrong {
                 return await ask { flow, _, answer in flow.invalidPin(userID, delegate: answer) }
             }
@@ -260,8 +271,8 @@ extension DataToVerify {
             }
         let shown = JSON.object([
             .init("standard", .string(signing.standard)), .init("digest", .string(signing.digest)), content,
+            .init("notSigned", .array(signing.notSigned.map { .string($0) })),
         ])
         return FlowEntity(type: entity.type, members: .object(members + [.init("signing", shown)]))
     }
 }
-            .init("notSigned", .array(signing.notSigned.map { .string($0) })),

@@ -72,6 +72,11 @@ public final class OstWorkflows: Sendable {
         expireAfterInSecs: Double,
         delegate: any OstWorkFlowCallbackDelegate
     ) {
+        // badged passes the key on when the card has signed: too late to find out that nobody keeps it.
+        guard delegate is any OstCardDelegate else {
+            let text = "the app does not keep keys of sessions: its delegate is not an OstCardDelegate"
+            return DelegateUser(delegate, queue, .addSession).refuse(.unsupportedWorkflow, text)
+        }
         let seconds = Double(time(nil)) + expireAfterInSecs
         let end = Int(exactly: seconds.rounded(.down)) ?? -1
         run(.addSession, .addSession(spendingLimit: spendingLimit, expirationTime: end), userId, nil, delegate)
@@ -123,6 +128,14 @@ public final class OstWorkflows: Sendable {
         newUserPin: String,
         delegate: any OstWorkFlowCallbackDelegate
     ) {
+        // Without OstCardDelegate badged cannot ask for another new PIN when the card has accepted the old one.
+        let isPIN = newUserPin.utf8.count == 6 && newUserPin.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        guard isPIN || delegate is any OstCardDelegate else {
+            return DelegateUser(delegate, queue, .resetPin).refuse(
+                .pinValidationFailed,
+                "the new PIN must have 6 digits"
+            )
+        }
         let given = GivenValues(pin: secret(oldUserPin), newPIN: secret(newUserPin))
         run(.resetPin, .resetPIN(), userId, nil, delegate, given)
     }

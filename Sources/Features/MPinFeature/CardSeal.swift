@@ -64,6 +64,13 @@ extension MPinFeature {
         return try await borrowSeal(run.workflow, keyUID: keyUID)
     }
 
+    /// Refuses a user whose token is lost, before a card or a PIN is asked for.
+    func requireToken(_ dialogue: Dialogue, for purpose: TokenPurpose = .login) async throws(Failure) {
+        guard try await users.token(dialogue.name, for: purpose) != nil else {
+            throw Failure(.storageError, Self.lost(purpose))
+        }
+    }
+
     /// Borrows a card. Without `keyUID` any card will do, and without `reader` it may be in any reader.
     func borrowSeal(
         _ workflow: Workflow,

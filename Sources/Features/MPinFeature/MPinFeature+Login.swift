@@ -87,9 +87,13 @@ extension MPinFeature {
         let (dialogue, user) = (run.dialogue, run.user)
         try Self.check(user, [.registered])
         let again = "send MPIN_START_AUTHENTICATION before each login"
-        guard let id = user.id, dialogue.client.permits[dialogue.name] != nil else {
+        guard let id = user.id, let permit = dialogue.client.permits[dialogue.name] else {
             throw Failure(.flowError, again)
         }
+        guard permit.begun.duration(to: .now) < MPinClient.HeldPermit.lifetime else {
+            throw Failure(.flowError, "the time permit is too old: \(again)")
+        }
+        try await requireToken(dialogue)
         let token = try await token(dialogue, try await seal(run))
         let factors = try await ask(run, isNew: false, .none).typed
         guard let held = dialogue.client.permits.removeValue(forKey: dialogue.name),

@@ -124,6 +124,7 @@ extension MPinFeature {
 
     /// Borrows the card of a user who has one, and asks for the PIN and the second factor.
     func proofFactors(_ run: UserRun, _ options: ProofOptions) async throws(Failure) -> ProofFactors {
+        try await requireToken(run.dialogue, for: options.purpose)
         let seal = try await seal(run)
         let (typed, hasSecond) = try await ask(run, isNew: false, options.second(of: run.user))
         return ProofFactors(seal: seal, typed: typed, hasSecond: hasSecond)

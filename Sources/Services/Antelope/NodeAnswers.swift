@@ -93,6 +93,14 @@ package struct NodeAccount: Sendable, Equatable {
         case missing
     }
 
+    /// What one key can do with a permission at most.
+    package func authority(for permission: AccountName) -> Authority {
+        guard let found = permissions.first(where: { $0.name == permission.description }), !found.keys.isEmpty else {
+            return .missing
+        }
+        return found.keys.contains { $0.weight >= found.threshold } ? .full : .partial
+    }
+
     package func authority(of key: KeyText, for permission: AccountName) -> Authority {
         guard let found = permissions.first(where: { $0.name == permission.description }),
             let entry = found.keys.first(where: { $0.key == key })

@@ -89,7 +89,7 @@ import Text
             peer.send(Played.interrupted("RESET_PIN", "USER_CANCELED"))
         }
         let app = OstApp()
-        workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+        workflows(peer).performQRAction(userId: "u", payload: "p", delegate: app)
         #expect(await app.end() == "flowInterrupted resetPin userCanceled: no PIN")
     }
 
@@ -98,10 +98,10 @@ import Text
         final class Forgetful: OstApp {
             override func getPin(_ userId: String, delegate: any OstPinAcceptDelegate) { lines.add("getPin") }
         }
-        let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: Played.enter("PIN", 1, left: 3)) }
+        let peer = try ScriptedPeer { $0.playCancelled("REVOKE_DEVICE", at: Played.enter("PIN", 1, left: 3)) }
         let app = Forgetful()
-        workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
-        #expect(await app.end() == "flowInterrupted addSession userCanceled: the app has not answered")
+        workflows(peer).revokeDevice(userId: "u", deviceAddressToRevoke: "0x2", delegate: app)
+        #expect(await app.end() == "flowInterrupted revokeDevice userCanceled: the app has not answered")
     }
 
     @Test("What an app with the nine functions cannot answer ends the workflow with the reason")
@@ -117,12 +117,41 @@ import Text
             (Played.registerDevice(1, error: "Invalid apiResponse"), "invalidAPIResponse: Invalid apiResponse"),
         ]
         for (question, reason) in questions {
-            let peer = try ScriptedPeer { $0.playCancelled("ADD_SESSION", at: question) }
+            let peer = try ScriptedPeer { $0.playCancelled("REVOKE_DEVICE", at: question) }
             let app = OstApp()
-            workflows(peer).addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+            workflows(peer).revokeDevice(userId: "u", deviceAddressToRevoke: "0x2", delegate: app)
             let end = await app.end()
-            #expect(end.hasPrefix("flowInterrupted addSession \(reason)"), "\(end)")
+            #expect(end.hasPrefix("flowInterrupted revokeDevice \(reason)"), "\(end)")
         }
+    }
+
+    @Test("What is known before the PIN is refused before badged is asked: no key is kept, or the new PIN is none")
+    func refusedBefore() async throws {
+        // Nobody listens there: a workflow that was started would end with sdkError.
+        let workflows = OstWorkflows(
+            socketPath: "/nowhere/badged.sock",
+            callbackQueue: DispatchQueue(label: "callbacks")
+        )
+        let app = OstApp(["123456"])
+        workflows.addSession(userId: "u", spendingLimit: "1", expireAfterInSecs: 60, delegate: app)
+        let session = await app.end()
+        #expect(session.hasPrefix("flowInterrupted addSession unsupportedWorkflow: the app does not keep keys"))
+        for pin in ["", "12345", "1234567", "12345a", "１２３４５６"] {
+            workflows.resetPin(
+                userId: "u",
+                passPhrasePrefix: "",
+                oldUserPin: "123456",
+                newUserPin: pin,
+                delegate: app
+            )
+            let end = await app.end()
+            #expect(end == "flowInterrupted resetPin pinValidationFailed: the new PIN must have 6 digits", "\(pin)")
+        }
+        #expect(app.lines.all.count == 6)
+        // An app with the questions of a card can be asked for another new PIN.
+        let card = SetupApp()
+        workflows.resetPin(userId: "u", passPhrasePrefix: "", oldUserPin: "1", newUserPin: "2", delegate: card)
+        #expect(await card.end().hasPrefix("flowInterrupted resetPin sdkError: "))
     }
 
     @Test("An app that sets up new cards only leaves the questions of other cards to the library")

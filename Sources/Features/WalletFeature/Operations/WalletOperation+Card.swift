@@ -114,7 +114,26 @@ extension WalletOperation {
             throw Failure(operation: .boundToOtherCard, words)
         }
         guard let known, let permission, let account else { return }
-        switch known.authority(of: key, for: permission) {
+        try Self.check(known.authority(of: key, for: permission), permission, account, "the key of the card, \(key)")
+    }
+
+    /// Refuses a permission that the key of the bound card, or one key alone, cannot fulfil, before anything is asked.
+    func check(_ permission: AccountName, of known: NodeAccount) throws(Failure) {
+        guard let account else { return }
+        if request.body.kind != .authorize, let text = binding?.publicKey, let key = try? KeyText(text, .publicKey) {
+            let words = "the key of the card, \(key)"
+            return try Self.check(known.authority(of: key, for: permission), permission, account, words)
+        }
+        try Self.check(known.authority(for: permission), permission, account, "a key that a card can have")
+    }
+
+    private static func check(
+        _ authority: NodeAccount.Authority,
+        _ permission: AccountName,
+        _ account: AccountName,
+        _ key: String
+    ) throws(Failure) {
+        switch authority {
         case .full: return
         case .partial:
             let words =
@@ -123,8 +142,8 @@ extension WalletOperation {
             throw Failure(operation: .keyNotInAccount, words)
         case .missing:
             let words =
-                "The permission \(permission) of \(account) does not have the key of the card, \(key): add this"
-                + " key to it, or name another permission"
+                "The permission \(permission) of \(account) does not have \(key): add this key to it, or name another"
+                + " permission"
             throw Failure(operation: .keyNotInAccount, words)
         }
     }

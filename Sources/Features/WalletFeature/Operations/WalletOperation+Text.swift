@@ -3,6 +3,7 @@ import Antelope
 import Crypto
 import HTTP
 import Server
+import Store
 import Text
 
 /// AUTHORIZE and SIGN: the card signs a text, and the server of the dapp gets the signature.
@@ -10,10 +11,13 @@ extension WalletOperation {
     func authorize() async throws(Failure) -> WalletResultMessage {
         guard let account else { throw request.missingAccount }
         let permission = try permission
+        // The binding that is kept at the end.
+        if bindingKey != nil { _ = try await services.store.required() }
         let node = try connect()
         defer { node.session.close() }
         _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
         let known = try await self.known(account, node.node)
+        try check(permission, of: known)
         let (uuid, timestamp) = (request.dapp.uuid, antelope.time())
         let text = "\(timestamp)\(account)\(uuid)\(Self.reference)"
         let shown = try shown(text: text, chain: antelope.chain, permission: permission)

@@ -15,6 +15,7 @@ extension WalletOperation {
         // A node of another chain is refused before any of its data is used.
         _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
         let known = try await self.known(account, node.node)
+        try check(permission, of: known)
         let plan = try await plan(account, permission, node.node)
         let signed = try await sign(plan, permission, known, node.node)
         let id = try cryptography { () throws(CryptoError) in try Transaction.id(of: signed.packed) }

@@ -57,6 +57,12 @@ enum DocumentCommand {
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let groups = try groups(invocation)
         if let folder = invocation.value(of: "--files") { try checkFolder(folder) }
+        if let path = invocation.value(of: "--portrait") {
+            guard groups?.contains(2) != false else {
+                throw CommandFailure(usage: "--portrait needs group 2", hint: "2 must be in --groups")
+            }
+            try checkFolder(path.contains("/") ? String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) : ".")
+        }
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: "no document was read") { workflow in
             let result = try await workflow.connection.readDocument(

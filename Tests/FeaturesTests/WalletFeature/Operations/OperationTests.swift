@@ -203,8 +203,11 @@ import VirtualKeycard
         try await bench.insert()
         let weak = try await user.run(OperationBench.transfer(#","permission":"owner""#))
         #expect(weak.resultCode == 10011)
+        // No single key can fulfil it, so nothing is asked.
+        #expect(!user.names.contains("WALLET_REQUEST") && !user.names.contains("ENTER_PIN"), "\(user.names)")
         try await bench.insertIfAway()
         #expect(try await user.run(OperationBench.authorize(#","permission":"posting""#)).resultCode == 10011)
+        #expect(!user.names.contains("WALLET_REQUEST") && !user.names.contains("ENTER_PIN"), "\(user.names)")
         #expect(bench.node.state.pushed.isEmpty)
         #expect(try await bench.counter("retryCounter") == 3)
     }
