@@ -192,6 +192,8 @@ enum Calls {
 
     static func logout(_ user: IUser, _ logouts: Logouts) -> MPinCall<Bool> {
         .workflow("MPIN_LOGOUT", user) { status, _ throws(ClientError) in
+            // As in the SDK: there is no session to end.
+            if status.status == .flowError, !logouts.contains(user) { return false }
             try status.check()
             logouts.set(false, user)
             return true

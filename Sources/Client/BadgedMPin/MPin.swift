@@ -121,7 +121,7 @@ public final class MPin: MPinSDK {
     /// Whether the last login of the user was that of a browser, which can be ended.
     public func canLogout(_ user: IUser) -> Bool { session.logouts.contains(user) }
 
-    /// Ends the session of the browser. Returns true; a failure is thrown with its status.
+    /// Ends the session of the browser. Returns false if there is none; a failure is thrown with its status.
     @discardableResult
     public func logout(_ user: IUser) async throws(ClientError) -> Bool {
         try await session.run(Calls.logout(user, session.logouts))

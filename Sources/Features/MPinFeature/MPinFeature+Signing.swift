@@ -67,6 +67,8 @@ extension MPinFeature {
             throw Failure(.flowError, "there is no client secret: send MPIN_START_DVS with a new token")
         }
         let seal = try await seal(run)
+        // With the duress PIN of the card, another key would seal this token than the one for logins.
+        if seal != nil { _ = try await token(dialogue, seal) }
         let factors = try await ask(run, isNew: true, hasSecond ? .set : .none).typed
         let token = try await ClientKeys.token(from: secret, factors, identity.signingID)
         var user = run.user

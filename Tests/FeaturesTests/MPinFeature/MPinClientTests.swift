@@ -59,6 +59,8 @@ import Text
         #expect(mpin.canLogout(user))
         #expect(try await mpin.logout(user))
         #expect(!mpin.canLogout(user))
+        // FALSE in the SDK.
+        #expect(try await mpin.logout(user) == false)
 
         #expect(try await mpin.startAuthentication(user).isOK)
         let wrong = try await mpin.finishAuthentication(user, pin: pin("0000")).status

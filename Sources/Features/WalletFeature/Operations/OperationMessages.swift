@@ -59,8 +59,11 @@ struct WalletResultMessage: Message {
     private func returned(_ link: String) -> String {
         let result = code == .cancelled ? 0 : code == .done ? 1 : 2
         let items = "result=\(result)" + (transactionID.map { "&txID=\(Hex.encode($0))" } ?? "")
-        guard link.contains("?") else { return "\(link)?\(items)" }
-        return link.hasSuffix("?") || link.hasSuffix("&") ? link + items : "\(link)&\(items)"
+        // What follows # is no part of the query. RFC 3986, 3.
+        let start = link.prefix { $0 != "#" }
+        let end = link[start.endIndex...]
+        guard start.contains("?") else { return "\(start)?\(items)\(end)" }
+        return start.hasSuffix("?") || start.hasSuffix("&") ? "\(start)\(items)\(end)" : "\(start)&\(items)\(end)"
     }
 }
 

@@ -125,7 +125,7 @@ struct OperationRequest: Sendable {
     }
 
     static func transfer(_ source: Source) throws(Failure) -> OperationRequest {
-        let decimals = try source.members.optionalNumber("decimal", 0...TokenSymbol.maximumPrecision)
+        let decimals = try decimals(source.members, "decimal")
         let transfer = try transfer(source.members, contract: "contractName", decimals, memo: "memo")
         var request = try OperationRequest(source, .transfer(transfer))
         request.account = try source.members.optionalName("from")
@@ -141,6 +141,19 @@ struct OperationRequest: Sendable {
 
     /// The maximum number of bytes of a memo: contracts of tokens refuse longer ones.
     private static let maximumMemo = 256
+
+    private static let decimalsForm = "a whole number from 0 to \(TokenSymbol.maximumPrecision)"
+
+    /// The number of decimals, as a number or, as apps of the SDK send it, as a text of digits.
+    private static func decimals(_ members: Arguments, _ name: StaticString) throws(Failure) -> Int? {
+        try members.optional(name, decimalsForm) { value in
+            let digits = value.string
+            guard digits?.utf8.allSatisfy({ (0x30...0x39).contains($0) }) != false,
+                let number = digits.map({ Int($0) }) ?? value.int, (0...TokenSymbol.maximumPrecision).contains(number)
+            else { return nil }
+            return number
+        }
+    }
 
     /// A decimal number as a text or as a number of JSON.
     private static func amount(_ members: Arguments) throws(Failure) -> String {
@@ -283,7 +296,9 @@ extension OperationRequest {
             (body, address) = (.authorize, "loginUrl")
             _ = try asked.text("loginUrl", 1...2048)
         case .transfer:
-            let decimals = try asked.number("precision", 0...TokenSymbol.maximumPrecision)
+            guard let decimals = try decimals(asked, "precision") else {
+                throw asked.missing("precision", decimalsForm)
+            }
             body = .transfer(try transfer(asked, contract: "contract", decimals, memo: "dappData"))
             let from = try asked.optionalName("from")
             guard account == nil || from == nil || account == from else {

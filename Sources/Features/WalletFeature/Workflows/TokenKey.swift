@@ -27,6 +27,8 @@ extension WalletFeature: SealingKeySource {
                 // The profile may be older than this answer of the card, and the PIN is for one card alone.
                 if let keyUID, card.info.keyUID != keyUID { throw .otherSeal }
                 try await dialogue.openWallet(card)
+                // At a registration; later the token itself shows that another wallet is open.
+                if keyUID == nil { try await dialogue.checkWallet(card) }
                 guard let cardUID = card.info.keyUID else { throw .noKeys }
                 let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
                     SecretBox(try await card.applet.exportPrivateKey(.mpinTokens).scalar.clone())

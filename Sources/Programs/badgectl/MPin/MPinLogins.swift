@@ -102,7 +102,12 @@ enum MPinLogins {
                     hint: "to end the session of an access code: badgectl mpin abort CODE"
                 )
             }
-            _ = try await mpin.logout(user)
+            guard try await mpin.logout(user) else {
+                throw CommandFailure(
+                    "badged knows no browser session of this user",
+                    hint: "a login with an access number begins one: badgectl mpin login --access-number"
+                )
+            }
             dialogue.workflow.user.show(result: "The browser is logged out.")
         }
     }

@@ -322,7 +322,7 @@ import VirtualKeycard
         transferWith(#""amount":"1e3""#), transferWith(#""amount":true"#), transferWith(#""amount":null"#),
         transferWith(#""to":"Alice""#), transferWith(#""to":"""#), transferWith(#""to":7"#),
         transferWith(#""symbol":"eos""#), transferWith(#""symbol":"TOOLONGS""#), transferWith(#""decimal":19"#),
-        transferWith(#""decimal":"4""#), transferWith(#""contractName":"no token!""#),
+        transferWith(#""decimal":"4.0""#), transferWith(#""contractName":"no token!""#),
         transferWith(#""memo":"\#(String(repeating: "x", count: 257))""#), transferWith(#""callbackUrl":"ftp://x""#),
         transferWith(#""callbackUrl":"http://example.org/""#), transferWith(#""callbackUrl":7"#),
         transferWith(#""permission":"UPPER""#), transferWith(#""reader":7"#),
@@ -516,5 +516,29 @@ import VirtualKeycard
         let wrong = try await run(#"{"action":"sign","callback":"app://back"}"#)
         #expect(wrong.resultCode == 10012)
         #expect(wrong["callback"] == .string("app://back?result=2"))
+        for (link, back) in [
+            ("app://back#top", "app://back?result=0#top"), ("app://back?a=1#top", "app://back?a=1&result=0#top"),
+            ("app://back?#top", "app://back?result=0#top"), ("app://back#a?b", "app://back?result=0#a?b"),
+        ] {
+            let end = try await run(#"{"action":"sign","message":"x","callback":"\#(link)"}"#)
+            #expect(end["callback"] == .string(back), "\(link)")
+        }
+        let twice = try await run(#"{"action":"sign","message":"x","message":"y"}"#)
+        #expect(twice.resultCode == 10012, "another reader could take the other message")
+    }
+
+    @Test("decimals are a number or, as in the SDK, a text")
+    func decimals() async throws {
+        let user = try await bench.user()
+        user.answers["WALLET_REQUEST"] = #"{"cmd":"CANCEL"}"#
+        for decimals in ["4", #""4""#, #""04""#] {
+            let transfer = OperationBench.transfer(#","decimal":\#(decimals)"#)
+            #expect(try await user.run(transfer).resultCode == 0, "\(decimals)")
+            try await bench.insertIfAway()
+        }
+        for decimals in [#""""#, #""x""#, #""19""#, #""4.0""#, #""-4""#, "19", "true"] {
+            let transfer = OperationBench.transfer(#","decimal":\#(decimals)"#)
+            #expect(try await user.run(transfer).resultCode == 10012, "\(decimals)")
+        }
     }
 }
