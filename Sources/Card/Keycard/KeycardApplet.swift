@@ -203,6 +203,20 @@ package actor KeycardApplet {
         try await perform(KeycardInstruction.unpair, p1: slot)
     }
 
+    /// Frees all pairing slots but one. Needs the PIN. The answers of UNPAIR do not say whether a slot was used.
+    package func unpairOthers(than own: UInt8) async throws(KeycardError) {
+        guard info.generation == .pairing else { throw .unsupported }
+        for slot in 0..<Self.maximumSlots where slot != own {
+            let status = try await exchangeForStatus(KeycardInstruction.unpair, p1: slot)
+            // The card has no slot of this number, and none of a higher one.
+            if status == StatusWord(0x6A86), slot > own { return }
+            guard status == .ok else { throw .status(status) }
+        }
+    }
+
+    /// More slots than any version has.
+    private static let maximumSlots: UInt8 = 16
+
     // MARK: The channel
 
     /// Whether there is a channel that accepts commands.

@@ -33,6 +33,8 @@ package enum KeycardParameters {
     package static let pukCount = 12
     /// The pairing secret, pairing keys, challenges and salts have 32 bytes.
     package static let secretCount = 32
+    /// The pairing slots of a 3.x card.
+    package static let slotCount = 5
     package static let pinTries = 3
     package static let pukTries = 5
     /// The pairing password that clients use for a new card.

@@ -64,15 +64,18 @@ package struct Mnemonic: ~Copyable, Sendable {
         )
     }
 
-    /// Reads words that a person has typed: ASCII, upper or lower case, with white space between them.
+    /// Reads words that a person has typed: ASCII, upper or lower case, whole or their first four letters, with white
+    /// space or commas between them. Each may have its number before it, from 1 on, as on paper.
     package init(words text: borrowing Secret) throws(Malformed) {
         let indexes = try text.withBytes { bytes throws(Malformed) in
-            let words = Self.split(bytes)
+            let words = TypedWord.words(in: bytes)
             guard Self.counts.contains(words.count) else { throw Self.wrongCount }
             return try Secret(count: words.count * 2) { out throws(Malformed) in
                 for (position, word) in words.enumerated() {
-                    let lower = word.lazy.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-                    guard let index = WordList.index(of: lower) else { throw Self.unknownWord(position) }
+                    guard word.number == nil || word.number == position + 1 else {
+                        throw Malformed("the number before word \(position + 1) is another one")
+                    }
+                    guard let index = word.index else { throw Self.unknownWord(position) }
                     out[2 * position] = UInt8(truncatingIfNeeded: index >> 8)
                     out[2 * position + 1] = UInt8(truncatingIfNeeded: index)
                 }
@@ -82,10 +85,20 @@ package struct Mnemonic: ~Copyable, Sendable {
     }
 
     /// How many words a person has typed.
-    package static func count(of text: borrowing Secret) -> Int { text.withBytes { split($0).count } }
+    package static func count(of text: borrowing Secret) -> Int { text.withBytes { TypedWord.words(in: $0).count } }
 
-    private static func split(_ text: UnsafeRawBufferPointer) -> [Slice<UnsafeRawBufferPointer>] {
-        text.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    /// Whether a person has typed the words at these positions, which count from 1, in the form of `init(words:)`.
+    package func matches(_ typed: borrowing Secret, at positions: [Int]) -> Bool {
+        typed.withBytes { bytes in
+            let words = TypedWord.words(in: bytes)
+            return words.count == positions.count
+                && zip(words, positions).allSatisfy { word, position in
+                    guard (1...count).contains(position), word.number == nil || word.number == position else {
+                        return false
+                    }
+                    return word.index.map(Int.init) == indexes.withBytes { Self.index(in: $0, at: position - 1) }
+                }
+        }
     }
 
     /// The words with one space between them.
@@ -151,6 +164,41 @@ package struct Mnemonic: ~Copyable, Sendable {
     }
 }
 
+/// A word as a person has typed it, perhaps with its number before it, such as `3. able`.
+private struct TypedWord {
+    var number: Int?
+    private let letters: Slice<UnsafeRawBufferPointer>
+
+    /// Its place in the list; nil if it is neither a word nor the first four letters or more of one.
+    var index: UInt16? { WordList.index(ofTyped: letters.lazy.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }) }
+
+    /// Splits a text at white space and commas. A number belongs to the word behind it.
+    static func words(in text: UnsafeRawBufferPointer) -> [TypedWord] {
+        var words: [TypedWord] = []
+        var number: Int?
+        for part in text.split(whereSeparator: { $0 == 0x20 || (0x09...0x0D).contains($0) || $0 == UInt8(ascii: ",") })
+        {
+            let digits = part.prefix { (0x30...0x39).contains($0) }
+            var rest = part[digits.endIndex...]
+            if !digits.isEmpty, let mark = rest.first,
+                [UInt8(ascii: "."), UInt8(ascii: ")"), UInt8(ascii: ":")].contains(mark)
+            {
+                rest = rest.dropFirst()
+            }
+            // Two numbers without a word between them are no numbers of words.
+            if !digits.isEmpty, number == nil {
+                number = digits.prefix(4).reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            } else if !digits.isEmpty {
+                rest = part
+            }
+            guard !rest.isEmpty else { continue }
+            words.append(TypedWord(number: number, letters: rest))
+            number = nil
+        }
+        return words
+    }
+}
+
 /// The English words of BIP-39: 2048 words in alphabetical order, from the file `english.txt` of the specification.
 package enum WordList {
     package static let count = 2048
@@ -161,8 +209,16 @@ package enum WordList {
     /// Each word in ASCII.
     package static let words: [[UInt8]] = file.split(separator: 0x0A).map { Array($0) }
 
-    /// Finds the index of a word; nil if there is no such word.
-    static func index(of word: some Collection<UInt8>) -> UInt16? {
+    /// Finds the index of a word, or of a word that begins with these four letters or more: each four letters begin one
+    /// word at most. nil if there is no such word.
+    static func index(ofTyped typed: some Collection<UInt8>) -> UInt16? {
+        let place = place(of: typed)
+        guard place < words.count, words[place].starts(with: typed) else { return nil }
+        return words[place].count == typed.count || typed.count >= 4 ? UInt16(place) : nil
+    }
+
+    /// The index of the first word that does not come before these letters.
+    private static func place(of word: some Collection<UInt8>) -> Int {
         var range = 0..<words.count
         while !range.isEmpty {
             let middle = range.lowerBound + range.count / 2
@@ -172,7 +228,6 @@ package enum WordList {
                 range = range.lowerBound..<middle
             }
         }
-        guard range.lowerBound < words.count, words[range.lowerBound].elementsEqual(word) else { return nil }
-        return UInt16(range.lowerBound)
+        return range.lowerBound
     }
 }

@@ -36,7 +36,9 @@ struct TypedSecretTests {
         }
     }
 
-    private static let zone = ("P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<", "L898902C36UTO7408122F1204159ZE184226B<<<<<10")
+    private static let zone = (
+        "P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<", "L898902C36UTO7408122F1204159ZE184226B<<<<<10"
+    )
     private static let words = "zoo zone zebra youth young yard wrong worry world work wood wonder"
 
     private static func changesPIN(_ questions: String...) -> @Sendable (ScriptedPeer.Connection) -> Void {
@@ -60,7 +62,8 @@ struct TypedSecretTests {
         { peer in
             peer.command("RUN_READ_DOCUMENT")
             let passwords = command == "SET_CAN" ? #""mrz","can""# : #""mrz""#
-            peer.send(#"{"msg":"ENTER_MRZ","passwords":[\#(passwords)],"question":1,"reader":{\#(Say.reader(left: nil))}}"#)
+            let reader = Say.reader(left: nil)
+            peer.send(#"{"msg":"ENTER_MRZ","passwords":[\#(passwords)],"question":1,"reader":{\#(reader)}}"#)
             peer.command(command)
         }
     }
@@ -161,8 +164,9 @@ struct TypedSecretTests {
                         peer.send(#"{"msg":"MPIN_STARTED","operation":"\#(name)"}"#)
                     }
                     if name == "MPIN_INIT" { isMPin = command["flavour"]?.string != "MFA" }
-                    let ok = #""status":0,"statusCodeAsString":"OK","errorMessage":"""# + (isMPin ? user : #","users":[]"#)
-                    peer.send(#"{"msg":"MPIN_RESULT","operation":"\#(name)",\#(ok)}"#, answering: command)
+                    let ok = #""status":0,"statusCodeAsString":"OK","errorMessage":"""#
+                    let users = isMPin ? user : #","users":[]"#
+                    peer.send(#"{"msg":"MPIN_RESULT","operation":"\#(name)",\#(ok)\#(users)}"#, answering: command)
                 }
                 peer.send(#"{"msg":"MPIN_STARTED","operation":"MPIN_FINISH_AUTHENTICATION"}"#)
                 peer.send(

@@ -113,6 +113,26 @@ let resettable = ["3.1", "4.0"]
         #expect(again.code == "NOT_PAIRED")
     }
 
+    @Test("UNPAIR with others frees the slots of other computers after the PIN, and keeps the own one")
+    func unpairOthers() async throws {
+        let user = try await bench.user(with: card("3.1"))
+        // Lost computers: each has paired, and nobody has its key.
+        for _ in 1...4 {
+            let applet = try await KeycardApplet.select(on: VirtualCardChannel(try await bench.card()))
+            _ = try await applet.pairWithStandardPassword()
+        }
+        let done = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"UNPAIR","others":true}"#)
+        #expect(user.names == ["FLOW_STARTED", "ENTER_PIN", "PIN_VALIDATED", "FLOW_COMPLETE"], "\(done)")
+        #expect(done.entity?["freeSlots"]?.int == 4 && done.entity?["usedSlots"]?.int == 1, "\(done)")
+        #expect(done.entity?["paired"] == .bool(true))
+        #expect(try await bench.info().freeSlots == 4)
+        // The own pairing still works.
+        try await bench.insertAgain()
+        let pin = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"RESET_PIN"}"#)
+        #expect(pin["msg"] == .string("FLOW_COMPLETE"), "\(pin)")
+        #expect(try await bench.info().freeSlots == 4)
+    }
+
     @Test("a 3.1 card with its own pairing password asks for it, and a wrong one uses no slot")
     func pairingPassword() async throws {
         let user = try await bench.user(with: card("3.1", #","pairingPassword":"own password""#))

@@ -71,7 +71,8 @@ struct KeycardKindTests {
             ),
             (
                 #"{"version":"3.1"}"#,
-                #"{"version":"3.1","initialised":true,"keyUID":null,"pinTries":null,"pukTries":null,"paired":false,"trusted":null}"#
+                #"{"version":"3.1","initialised":true,"keyUID":null,"pinTries":null,"pukTries":null,"paired":false,"trusted":null,"#
+                    + #""usedSlots":0,"freeSlots":5}"#
             ),
             (
                 #"{"version":"4.0","initialised":false}"#,
@@ -103,12 +104,14 @@ struct KeycardKindTests {
         while (try? Store(folder: folder)) == nil { await Task.yield() }
         let pairings = pairings()
         let expected =
-            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":1,"pukTries":5,"paired":true,"trusted":null}"#
+            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":1,"pukTries":5,"paired":true,"trusted":null,"#
+            + #""usedSlots":1,"freeSlots":4}"#
         #expect(try await members(card, pairings) == expected)
         #expect(try await members(card, pairings) == expected)
         try await pairings.remove(uid)
         let unpaired =
-            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":null,"pukTries":null,"paired":false,"trusted":null}"#
+            #"{"version":"3.1","initialised":true,"keyUID":"\#(key)","pinTries":null,"pukTries":null,"paired":false,"trusted":null,"#
+            + #""usedSlots":1,"freeSlots":4}"#
         #expect(try await members(card, pairings) == unpaired)
     }
 

@@ -91,4 +91,60 @@ struct BIP39Tests {
         #expect(words.word(at: 12) == nil)
         #expect(words.word(at: -1) == nil)
     }
+
+    private static let typed = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+    @Test(
+        "words may be typed with four letters, with commas and with their numbers",
+        arguments: [
+            "lega winn than year wave saus wort usef lega winn than yell",
+            "LEGAL, winner,thank ,year , wave,sausage worth useful legal winner thank yellow",
+            "1 legal 2 winner 3 thank 4 year 5 wave 6 sausage 7 worth 8 useful 9 legal 10 winner 11 thank 12 yellow",
+            "1. legal 2. winn 3. thank 4. year 5. wave 6. sausage 7. worth 8. useful 9. lega 10. winner 11. thank 12. yell",
+            "1.legal 2)winner, 3:thank 4.year 5.wave 6.sausage 7.worth 8.useful 9.legal 10.winner 11.thank 12.yellow",
+            "legal winner thank year wave sausa worth useful legal winner thank yellow",
+        ]
+    )
+    func typing(text: String) throws {
+        let words = try Mnemonic(words: Secret(text.utf8)).words
+        let isSame = words.withBytes { $0.elementsEqual(Self.typed.utf8) }
+        let count = Mnemonic.count(of: Secret(text.utf8))
+        #expect(isSame && count == 12)
+    }
+
+    @Test(
+        "what is no word is none: three letters, a wrong end, a number in the wrong place",
+        arguments: [
+            "leg winner thank year wave sausage worth useful legal winner thank yellow",
+            "legalx winner thank year wave sausage worth useful legal winner thank yellow",
+            "legxl winner thank year wave sausage worth useful legal winner thank yellow",
+            "2 legal 1 winner 3 thank 4 year 5 wave 6 sausage 7 worth 8 useful 9 legal 10 winner 11 thank 12 yellow",
+            "1 2 legal winner thank year wave sausage worth useful legal winner thank yellow",
+            "1 2 3 4 5 6 7 8 9 10 11 12",
+        ]
+    )
+    func noWords(text: String) {
+        #expect(throws: Malformed.self) { _ = try Mnemonic(words: Secret(text.utf8)) }
+    }
+
+    @Test("each first four letters begin one word of the list")
+    func fourLetters() {
+        #expect(Set(WordList.words.map { $0.prefix(4) }).count == WordList.count)
+    }
+
+    @Test("the words that are asked back may have their numbers, and no others")
+    func askedBack() throws {
+        let mnemonic = try Mnemonic(words: Secret(Self.typed.utf8))
+        for text in ["thank worth yellow", "than wort yell", "3 thank 7. worth, 12)yellow", " Thank,WORTH yellow "] {
+            let matches = mnemonic.matches(Secret(text.utf8), at: [3, 7, 12])
+            #expect(matches, "\(text)")
+        }
+        for text in [
+            "", "thank worth", "thank worth yello w", "1 thank 2 worth 3 yellow", "worth thank yellow",
+            "tha worth yellow",
+        ] {
+            let matches = mnemonic.matches(Secret(text.utf8), at: [3, 7, 12])
+            #expect(!matches, "\(text)")
+        }
+    }
 }

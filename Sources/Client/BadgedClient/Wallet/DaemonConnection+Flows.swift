@@ -76,6 +76,9 @@ public struct WalletFlow: Sendable, Equatable {
     /// UNPAIR: releases the pairing slot of this computer, and forgets the pairing.
     public static let unpair = WalletFlow("UNPAIR")
 
+    /// UNPAIR with `others`: releases the pairing slots of all other computers, which must then pair again.
+    public static let unpairOthers = WalletFlow("UNPAIR", [.init("others", .bool(true))])
+
     /// RESET_CARD: resets the card with these keys to its factory state; empty: the card without keys. Have the user
     /// type the key UID.
     public static func resetCard(keyUID: String) -> WalletFlow {

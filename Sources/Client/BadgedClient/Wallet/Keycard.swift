@@ -19,6 +19,9 @@ public struct Keycard: Sendable, Equatable {
     public var isTrusted: Bool?
     /// Whether badged supports the version of the card. It uses no card of another version.
     public var isSupported = true
+    /// Pairing slots of a 3.x card that are used, and that are free; nil for other cards.
+    public var usedSlots: Int?
+    public var freeSlots: Int?
 }
 
 extension Card {
@@ -33,7 +36,9 @@ extension Card {
             pukTries: members["pukTries"]?.int,
             isPaired: members["paired"]?.bool,
             isTrusted: members["trusted"]?.bool,
-            isSupported: members["supported"]?.bool ?? true
+            isSupported: members["supported"]?.bool ?? true,
+            usedSlots: members["usedSlots"]?.int,
+            freeSlots: members["freeSlots"]?.int
         )
     }
 }

@@ -94,7 +94,16 @@ package struct KeycardProfile: CardProfile {
             JSON.Member("pukTries", number(status?.pukTries)),
             JSON.Member("paired", info.generation == .pairing ? .bool(isPaired) : .null),
             JSON.Member("trusted", isTrusted.map { .bool($0) } ?? .null),
-        ] + (info.isSupported ? [] : [JSON.Member("supported", .bool(false))])
+        ] + slots + (info.isSupported ? [] : [JSON.Member("supported", .bool(false))])
+    }
+
+    /// The pairing slots of a 3.x card, which SELECT shows after INIT.
+    private var slots: [JSON.Member] {
+        guard let free = info.freeSlots else { return [] }
+        return [
+            JSON.Member("usedSlots", .number(String(max(0, KeycardParameters.slotCount - free)))),
+            JSON.Member("freeSlots", .number(String(free))),
+        ]
     }
 
     /// A card with used-up PIN and PUK can only be reset to its factory state.

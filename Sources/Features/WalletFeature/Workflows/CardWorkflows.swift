@@ -63,6 +63,27 @@ struct Pair: WalletWorkflow {
     }
 }
 
+/// UNPAIR with `others`: frees the slots of all other computers, such as lost ones.
+struct UnpairOthers: WalletWorkflow {
+    func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
+        let dialogue = flow.dialogue()
+        return try await dialogue.run { card throws(Failure) in
+            guard card.info.generation == .pairing else { throw .noPairings }
+            try await dialogue.openChannel(card)
+            guard let uid = card.info.instanceUID, let own = try await flow.services.pairings.pairing(with: uid)?.slot
+            else { throw .notInitialised }
+            try await dialogue.unlock(card)
+            try await dialogue.step("UNPAIR", card) { () throws(KeycardError) in
+                try await card.applet.unpairOthers(than: own)
+                // The free slots are in the answer to SELECT.
+                try await card.applet.select()
+            }
+            card.profile.info = await card.applet.info
+            return card.entity
+        }
+    }
+}
+
 /// UNPAIR: frees the slot of this computer on the card, and deletes the pairing.
 struct Unpair: WalletWorkflow {
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {

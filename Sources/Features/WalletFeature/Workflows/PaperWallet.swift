@@ -27,20 +27,6 @@ final class PaperWallet: Sendable {
         self.mnemonic = mnemonic
     }
 
-    /// Whether typed text has exactly the words at these positions, which count from 1. Case and white space do not
-    /// matter.
-    func matches(_ typed: borrowing Secret, at positions: [Int]) -> Bool {
-        typed.withBytes { bytes in
-            let words = bytes.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
-            guard words.count == positions.count else { return false }
-            return zip(words, positions).allSatisfy { word, position in
-                mnemonic.word(at: position - 1)?.elementsEqual(word.lazy.map { Self.lower($0) }) ?? false
-            }
-        }
-    }
-
-    private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
-
     /// Draws `count` different positions, in ascending order.
     func randomPositions(_ count: Int) -> [Int] {
         Array(1...mnemonic.count).shuffled().prefix(count).sorted()

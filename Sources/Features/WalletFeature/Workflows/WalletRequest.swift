@@ -43,7 +43,7 @@ extension WalletRequest {
         case "ADD_SESSION": return try AddSession(arguments)
         case "RESET_PIN": return ResetPIN(byPUK: try arguments.isSet("puk"))
         case "PAIR": return Pair()
-        case "UNPAIR": return Unpair()
+        case "UNPAIR": return try arguments.isSet("others") ? UnpairOthers() : Unpair()
         case "RESET_CARD": return ResetCard(keyUID: try arguments.keyUIDOrNone())
         case "GET_DEVICE_MNEMONICS":
             throw Failure(.mnemonicsNotStored, "The words cannot be read from a card: use the written copy")

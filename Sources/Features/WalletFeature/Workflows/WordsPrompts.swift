@@ -44,7 +44,7 @@ struct WordsCheckPrompt: Prompt {
 
     func answer(in call: Call) throws(Failure) {
         guard call.name == "SET_WORDS" else { throw .badState }
-        guard words.matches(try call.words(), at: positions) else {
+        guard words.mnemonic.matches(try call.words(), at: positions) else {
             throw Failure(.wrongArgument, "The words do not match")
         }
     }

@@ -51,7 +51,11 @@ struct TypedSecretForm: Sendable {
                 range.contains(bytes.count) && bytes.allSatisfy { (0x30...0x39).contains($0) }
             case .characters(let range):
                 range.contains(bytes.count) && bytes.allSatisfy { (0x20...0x7E).contains($0) }
-            case .words(let count): bytes.split(separator: UInt8(ascii: " ")).count == count
+            // Each may have its number before it. badged knows the words.
+            case .words(let count):
+                bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: ",") }
+                    .count { part in part.contains { !(0x30...0x39).contains($0) && !".):".utf8.contains($0) } }
+                    == count
             }
         }
     }

@@ -273,7 +273,7 @@ final class CommandLineUser: WorkflowUser {
     }
 
     private func giveUpScript(_ reason: String) {
-        let hint = "a line of standard input answers one question, and no further line was used; correct it and try again"
+        let hint = "a line of standard input answers one question, so no other line was used; correct it, try again"
         giveUp { CommandFailure("\(reason): \($0)", hint: hint) }
     }
 

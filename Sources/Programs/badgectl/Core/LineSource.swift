@@ -14,8 +14,8 @@ final class LineSource: Sendable {
         case cancelled
     }
 
-    /// Longer than any PIN, CAN or PUK.
-    private static let limit = 256
+    /// Longer than any secret: 24 words with their numbers.
+    private static let limit = 512
 
     private struct State {
         var lastRead = 0

@@ -51,7 +51,12 @@ enum WalletCommand {
             run: PassCommand.save
         ),
         CommandAction("pair", "pair a card with this computer", run: WalletFlows.pair),
-        CommandAction("unpair", "forget the pairing with this computer", run: WalletFlows.unpair),
+        CommandAction(
+            "unpair",
+            "forget the pairing with this computer, or with --others all other pairings",
+            options: ["--others"],
+            run: WalletFlows.unpair
+        ),
         CommandAction(
             "reset-card",
             "destroy the PIN, PUK and keys of a card",
@@ -75,6 +80,7 @@ enum WalletCommand {
             OptionSpec("--contract", ValueSpec("NAME"), "transfer: the contract of the token; eosio.token"),
             OptionSpec("--decimals", ValueSpec("NUMBER"), "transfer: extend AMOUNT to so many decimals"),
             OptionSpec("--label", ValueSpec("TEXT"), "prepare, save: the name of the pass"),
+            OptionSpec("--others", "unpair: free the slots of all other computers, such as lost ones"),
             OptionSpec("--yes", "sign or destroy without a question"),
         ],
         details: [

@@ -91,7 +91,10 @@ extension CommandLineUser: WalletUser {
         if let error = question.error { say("\(error).") }
         if endsScript(question.error) { return nil }
         if case .all = question.wanted, question.error == nil {
-            say("Type the words with spaces between them. The terminal does not show them.")
+            say(
+                "Type the words with spaces or commas between them; the first four letters of each are enough. The"
+                    + " terminal does not show them."
+            )
         }
         let form = WalletTexts.form(question.wanted)
         guard let words = await secret(form, wanted: form.length)?.take() else { return nil }

@@ -58,6 +58,10 @@ extension Keycard {
         case false: rows.append(("pairing", "not paired with this computer yet"))
         case nil: break
         }
+        if let usedSlots, let freeSlots {
+            let hint = freeSlots == 0 ? ": badgectl wallet unpair --others on a paired computer frees them" : ""
+            rows.append(("slots", "\(usedSlots) used, \(freeSlots) free\(hint)"))
+        }
         switch isTrusted {
         case true: rows.append(("authority", "trusted"))
         case false:

@@ -45,6 +45,12 @@ enum WalletFlows {
     }
 
     @Sendable static func unpair(_ invocation: Invocation) async throws {
+        guard !invocation.has("--others") else {
+            return try await run(.unpairOthers, invocation, notDone: "no other computer was unpaired") { entity, user in
+                let free = entity.members["freeSlots"]?.int.map { "; \($0) slots are free" } ?? ""
+                user.show(result: "The card is paired with this computer only\(free).")
+            }
+        }
         try await run(.unpair, invocation, notDone: "the pairing was not given back") { _, user in
             user.show(result: "This computer is no longer paired with the card.")
         }
@@ -167,7 +173,9 @@ enum WalletFlows {
                 "type the main PIN; if that fails, badgectl wallet reset-card and badgectl wallet words"
             case "UNSUPPORTED_CARD": "badgectl wallet status shows the version of the card"
             case "NOT_PAIRED": "badgectl wallet pair pairs this computer with the card"
-            case "NO_FREE_PAIRING_SLOT": "run badgectl wallet unpair on a computer that no longer needs the card"
+            case "NO_FREE_PAIRING_SLOT":
+                "run badgectl wallet unpair on a computer that no longer needs the card, or wallet unpair --others on"
+                    + " one that does; if no computer is paired any more, only badgectl wallet reset-card helps"
             case "CARD_LOST", "CARD_FAILED": "put the card back and look at its state: badgectl wallet status"
             case "ACCESS_DENIED":
                 "ask the administrator for the permissions cards and wallet in [access] of badged.conf"

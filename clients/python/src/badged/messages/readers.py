@@ -58,6 +58,8 @@ class Keycard(Card):
     paired: bool | None = None
     trusted: bool | None = None
     supported: bool = True
+    used_slots: int | None = None
+    free_slots: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
