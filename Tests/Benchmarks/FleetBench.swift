@@ -162,7 +162,9 @@ enum FleetBench {
             } catch {
                 throw BenchError("a host cannot be made: \(error)")
             }
-            mailbox.post(.daemon(isConnected: true, isWatching: true, version: "0.1.0", run: 1))
+            var state = DaemonState()
+            (state.isConnected, state.isWatching, state.version, state.run) = (true, true, "0.1.0", 1)
+            mailbox.post(.daemon(state))
             let reader = JSON.object([
                 .init("name", .string("Reader at the door")), .init("keypad", .bool(false)), .init("card", .null),
             ])

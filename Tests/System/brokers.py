@@ -68,7 +68,7 @@ class FakeBadged:
     def serve(self, client):
         # A client that is killed ends its own thread, in the middle of a line too, and nothing else.
         try:
-            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False,
+            self.send(client, msg="READER", name="Desk", attached=True, insertable=False, keypad=False, driver="pcsc",
                       card={"kind": "eid", "retryCounter": 3})
             for line in client.makefile():
                 command = json.loads(line)

@@ -37,7 +37,7 @@ check("state is the first message", first[0] == "badged/1/door/state", first[:3]
 until(lambda: consumer.messages("readers") and consumer.messages("health"))
 readers = consumer.last("readers")
 check("readers have no counter of a card", readers["readers"] == [
-    {"name": "Desk", "keypad": False, "busy": False, "card": {"kind": "eid"}}], readers)
+    {"name": "Desk", "keypad": False, "busy": False, "driver": "pcsc", "card": {"kind": "eid"}}], readers)
 for number in range(300):
     badged.tap()
     time.sleep(0.01)

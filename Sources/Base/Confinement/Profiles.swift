@@ -66,7 +66,8 @@ extension Confinement {
                         .argument(1, masked: ~UInt32(bitPattern: socketFlags), is: SOCK_STREAM.rawValue)
                     )
                 ],
-            readable: networkFiles + folders.filter { !$0.isEmpty },
+            // The versions of packages are published.
+            readable: networkFiles + folders.filter { !$0.isEmpty } + ["/var/lib/dpkg"],
             owned: [folder]
         )
     }

@@ -126,6 +126,7 @@ extension ReaderRegistry {
             attached: .init(
                 insertable: reader.description.takesCards,
                 keypad: reader.description.hasKeypad,
+                driver: reader.backend.name,
                 remote: reader.description.isRemote,
                 card: card,
                 busy: reader.isLent && reader.owner != session.workflow.map { ObjectIdentifier($0) }

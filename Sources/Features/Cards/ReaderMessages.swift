@@ -13,6 +13,8 @@ package struct ReaderState: Sendable, Equatable {
     struct Attached: Sendable, Equatable {
         var insertable: Bool
         var keypad: Bool
+        /// The name of the driver, as in INFO.
+        var driver: String
         /// Another device lends the reader over the network.
         var remote: Bool
         var card: Card
@@ -33,6 +35,7 @@ package struct ReaderState: Sendable, Equatable {
         guard let attached else { return }
         object.member("insertable", attached.insertable)
         object.member("keypad", attached.keypad)
+        object.member("driver", attached.driver)
         if attached.remote { object.member("remote", true) }
         if attached.busy { object.member("busy", true) }
         switch attached.card {

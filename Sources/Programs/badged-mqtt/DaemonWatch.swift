@@ -18,9 +18,8 @@ import Text
     private var checks: [BadgedClient.HealthCheck] = []
     /// What badged does not allow or does not do, by command.
     private var refusals: [String: ClientError] = [:]
-    private var run = 0
-    private var version: String?
-    private var isWatchingTaps = false
+    /// What was posted last of the connection to badged.
+    private var daemon = DaemonState()
     /// The connection ends because of new settings.
     private var isReloading = false
     /// Why the last reload was refused.
@@ -71,14 +70,18 @@ import Text
 
     private func begin(_ connection: DaemonConnection) async throws(ClientError) {
         let info = try await connection.info()
-        version = info.version
-        run = (try? await connection.startTime()) ?? 0
+        var daemon = DaemonState()
+        (daemon.isConnected, daemon.version) = (true, info.version)
+        if let metrics = try? await connection.metrics() {
+            daemon.run = metrics.startTime
+            daemon.settings = metrics.settings
+        }
+        daemon.packages = InstalledPackages.read()
         refusals = [:]
-        isWatchingTaps = false
         let began = Loop.wallClock
         if configuration.credentials != .no {
             do throws(ClientError) {
-                isWatchingTaps = try await connection.startCredentials().isWatching
+                daemon.isWatching = try await connection.startCredentials().isWatching
             } catch {
                 try refused("START_CREDENTIALS", error)
             }
@@ -99,7 +102,8 @@ import Text
         let reason: Gap.Reason = lastSeen == nil || isReloading ? .notWatching : .daemonAway
         isReloading = false
         mailbox.post(.gap(nil, reason, since: lastSeen, until: began))
-        mailbox.post(.daemon(isConnected: true, isWatching: isWatchingTaps, version: version, run: run))
+        self.daemon = daemon
+        mailbox.post(.daemon(daemon))
         postReaders()
         postSightings()
         askForHealth()
@@ -141,9 +145,9 @@ import Text
         connection?.close()
         connection = nil
         (readers, sightings, scan, checks) = ([:], [:], nil, [])
-        isWatchingTaps = false
         healthAlarm.cancel()
-        mailbox.post(.daemon(isConnected: false, isWatching: false, version: nil, run: 0))
+        (daemon.isConnected, daemon.isWatching, daemon.run) = (false, false, 0)
+        mailbox.post(.daemon(daemon))
         // What was seen is not left as it was.
         postReaders()
         postSightings()
@@ -184,13 +188,13 @@ import Text
 
     private func post(_ stream: EventStream, _ number: Int?, _ time: Int64?, _ members: [JSON.Member]) {
         let time = time ?? Loop.wallClock
-        mailbox.post(.event(stream, number: number ?? 0, run: number == nil ? 0 : run, time: time, members))
+        mailbox.post(.event(stream, number: number ?? 0, run: number == nil ? 0 : daemon.run, time: time, members))
     }
 
     private func watchingChanged(_ isWatching: Bool) {
-        guard isWatching != isWatchingTaps else { return }
-        isWatchingTaps = isWatching
-        mailbox.post(.daemon(isConnected: true, isWatching: isWatching, version: version, run: run))
+        guard isWatching != daemon.isWatching else { return }
+        daemon.isWatching = isWatching
+        mailbox.post(.daemon(daemon))
     }
 
     private func postReaders() {
@@ -277,11 +281,19 @@ import Text
     }
 }
 
-extension DaemonConnection {
-    /// When badged was started, in milliseconds since 1970: it distinguishes one run of badged from another.
-    fileprivate func startTime() async throws(ClientError) -> Int {
-        let family = try await metrics().first { $0.name == "badged_start_time_seconds" }
-        guard case .number(let text) = family?.samples.first?.value, let number = Double(text) else { return 0 }
+extension [MetricFamily] {
+    private func sample(_ name: String) -> MetricFamily.Sample? { first { $0.name == name }?.samples.first }
+
+    /// When badged was started, in milliseconds since 1970: it distinguishes one run of badged from another. 0: unknown.
+    fileprivate var startTime: Int {
+        guard case .number(let text) = sample("badged_start_time_seconds")?.value, let number = Double(text),
+            (0..<1e12).contains(number)
+        else { return 0 }
         return Int((number * 1000).rounded())
+    }
+
+    /// The hash of the settings of badged.
+    fileprivate var settings: String? {
+        sample("badged_configuration_info")?.labels.first { $0.name == "hash" }?.value
     }
 }

@@ -85,6 +85,7 @@ struct EventContent: Sendable {
             .init("name", .string(short(reader.name))), .init("keypad", .bool(reader.hasKeypad)),
             .init("busy", .bool(reader.isBusy)),
         ]
+        if let driver = reader.driver { members.append(.init("driver", .string(short(driver)))) }
         if reader.isRemote { members.append(.init("remote", .bool(true))) }
         let card: JSON =
             reader.card.map { card in .object(card.kind.map { [.init("kind", .string($0))] } ?? []) } ?? .null

@@ -13,8 +13,7 @@ package enum MailboxInput: Sendable {
     case gap(EventStream?, Gap.Reason, since: Int64?, until: Int64)
     /// The newest content of a document. `isUrgent`: a change that people wait for.
     case document(Document, [JSON.Member], isUrgent: Bool)
-    /// The connection to badged, and whether it reports taps.
-    case daemon(isConnected: Bool, isWatching: Bool, version: String?, run: Int)
+    case daemon(DaemonState)
     /// The attempt to connect to the broker has ended: why it has failed, or nil.
     case connected(String?)
     /// New settings that were checked.
@@ -22,6 +21,23 @@ package enum MailboxInput: Sendable {
     /// The thread that watches badged goes on.
     case alive
     case stop
+}
+
+/// The connection to badged, and what runs there.
+package struct DaemonState: Sendable, Equatable {
+    package var isConnected = false
+    /// Whether badged reports taps.
+    package var isWatching = false
+    /// The last version that is known.
+    package var version: String?
+    /// The start of badged in milliseconds since 1970; 0 without a connection.
+    package var run = 0
+    /// The hash of the settings of badged.
+    package var settings: String?
+    /// Versions of the packages of the system that badged works with.
+    package var packages: [String: String] = [:]
+
+    package init() {}
 }
 
 /// The documents of which only the newest content counts.

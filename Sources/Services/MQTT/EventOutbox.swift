@@ -56,8 +56,8 @@ package final class EventOutbox {
     private var slots: [Document: Slot] = [:]
     private var discovery: Discovery.Timer
 
-    package private(set) var daemon: (isConnected: Bool, isWatching: Bool, version: String?) = (false, false, nil)
-    /// The start of badged.
+    package private(set) var daemon = DaemonState()
+    /// The start of the badged that was connected last.
     private var daemonRun = 0
     private var notedAt: Int64 = 0
     private var stateDue: Int64?
@@ -131,9 +131,9 @@ package final class EventOutbox {
                 slots[document]?.isDirty = true
                 if isUrgent { slots[document]?.isUrgent = true }
                 if document == .readers { discovery.changed(at: now) }
-            case .daemon(let isConnected, let isWatching, let version, let run):
-                daemon = (isConnected, isWatching, version ?? daemon.version)
-                if isConnected { daemonRun = run }
+            case .daemon(let state):
+                daemon = state
+                if state.isConnected { daemonRun = state.run }
                 slots[.state]?.isDirty = true
             case .connected, .reload, .alive, .stop: break
             }
@@ -332,9 +332,7 @@ package final class EventOutbox {
             session,
             configuration,
             queue,
-            badged: daemon.isConnected,
-            badgedVersion: daemon.version,
-            watching: daemon.isWatching
+            daemon
         )
     }
 

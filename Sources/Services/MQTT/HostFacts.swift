@@ -25,6 +25,8 @@ struct HostFacts: Sendable {
 
     private static func number(_ value: some BinaryInteger) -> JSON { .number(String(value)) }
 
+    private static func text(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
+
     /// Milliseconds since 1970.
     var wallTime: JSON { Self.number(Self.clock(CLOCK_REALTIME)) }
 
@@ -54,9 +56,7 @@ struct HostFacts: Sendable {
         _ session: String,
         _ configuration: MQTTConfiguration,
         _ queue: EventStore,
-        badged: Bool,
-        badgedVersion: String?,
-        watching: Bool
+        _ daemon: DaemonState
     ) -> [JSON.Member] {
         let streams = EventStream.allCases.map { stream in
             JSON.Member(
@@ -71,8 +71,13 @@ struct HostFacts: Sendable {
             .init("state", .string("online")), .init("protocol", .number("1")), .init("session", .string(session)),
             .init("time", wallTime), .init("uptime", uptime), .init("boot", .string(boot)),
             .init("clock", isSynchronised), .init("heartbeat", Self.number(configuration.heartbeat)),
-            .init("version", .string(Version.current)), .init("badged", .bool(badged)),
-            .init("badgedVersion", badgedVersion.map { .string($0) } ?? .null), .init("watching", .bool(watching)),
+            .init("version", .string(Version.current)), .init("badged", .bool(daemon.isConnected)),
+            .init("badgedVersion", Self.text(daemon.version)), .init("watching", .bool(daemon.isWatching)),
+            .init(
+                "settings",
+                .object([.init("badged", Self.text(daemon.settings)), .init("mqtt", .string(configuration.hash))])
+            ),
+            .init("packages", .object(daemon.packages.sorted { $0.key < $1.key }.map { .init($0, .string($1)) })),
             .init("privacy", .string(configuration.credentials.rawValue)),
             .init(
                 "queue",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 import Glibc
 package import Host
 import Text
@@ -60,6 +61,9 @@ package struct MQTTConfiguration: Sendable, Equatable {
     package var homeAssistantPrefix = "homeassistant"
     /// nil: that of this system.
     package var socket: String?
+
+    /// The keys that have a value, and what is written there.
+    private var written: [String: String] = [:]
 
     typealias KeyTable = [String: @Sendable (inout MQTTConfiguration, ConfigurationValue) throws(StartError) -> Void]
 
@@ -148,7 +152,9 @@ package struct MQTTConfiguration: Sendable, Equatable {
                         throw .inConfiguration("\(place): \(name) occurs twice", hint: "leave one of the two lines")
                     }
                     // A key without a value has its default.
-                    if !text.isEmpty { try read(&self, ConfigurationValue(text, "\(place): \(name)")) }
+                    guard !text.isEmpty else { continue }
+                    written[name] = text
+                    try read(&self, ConfigurationValue(text, "\(place): \(name)"))
                 }
             } catch {
                 errors.append(error)
@@ -228,6 +234,12 @@ package struct MQTTConfiguration: Sendable, Equatable {
         var name = [CChar](repeating: 0, count: 256)
         guard gethostname(&name, name.count - 1) == 0 else { return "" }
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The start of the SHA-256 of the settings, without the name of the host: hosts with equal settings have equal hashes.
+    var hash: String {
+        let lines = written.filter { $0.key != "[publish] host" }.sorted { $0.key < $1.key }.map { "\($0) = \($1)\n" }
+        return Hex.encode(Array(((try? DigestAlgorithm.sha256.hash(Array(lines.joined().utf8))) ?? []).prefix(8)))
     }
 
     /// The files that a connection needs, and that a reload may read.

@@ -45,12 +45,12 @@ struct ReaderMessageTests {
         readers.add(ReaderDescription(name: "Late"))
         #expect(
             await client.next()
-                == #"{"attached":true,"card":null,"insertable":false,"keypad":false,"msg":"READER","name":"Late"}"#
+                == #"{"attached":true,"card":null,"driver":"scripted","insertable":false,"keypad":false,"msg":"READER","name":"Late"}"#
         )
         readers.change(ReaderDescription(name: "Late", hasKeypad: true))
         #expect(
             await client.next()
-                == #"{"attached":true,"card":null,"insertable":false,"keypad":true,"msg":"READER","name":"Late"}"#
+                == #"{"attached":true,"card":null,"driver":"scripted","insertable":false,"keypad":true,"msg":"READER","name":"Late"}"#
         )
         readers.remove("Late")
         #expect(await client.next() == #"{"attached":false,"msg":"READER","name":"Late"}"#)

@@ -119,10 +119,32 @@ struct ContentTests {
     @Test("a reader has no counter of its card")
     func reader() throws {
         let line =
-            #"{"msg":"READER","name":"Desk","attached":true,"keypad":true,"card":{"kind":"eid","retryCounter":2}}"#
+            #"{"msg":"READER","name":"Desk","attached":true,"keypad":true,"driver":"pcsc","card":{"kind":"eid","retryCounter":2}}"#
         let json = EventContent.json(try Self.message(line, Reader.self))
-        let expected = #"{"name":"Desk","keypad":true,"busy":false,"card":{"kind":"eid"}}"#
+        let expected = #"{"name":"Desk","keypad":true,"busy":false,"driver":"pcsc","card":{"kind":"eid"}}"#
         #expect(json == (try JSON(Array(expected.utf8))))
+    }
+
+    @Test("the versions of the packages are those that dpkg has installed")
+    func packages() {
+        let file = """
+            Package: pcscd
+            Status: install ok installed
+            Version: 1.9.9-2
+            Description: a daemon
+             Package: bluez
+
+            Package: libccid
+            Status: deinstall ok config-files
+            Version: 1.5.2-1
+
+            Package: other
+            Status: install ok installed
+            Version: 7
+
+            """
+        #expect(InstalledPackages.parse(Array(file.utf8)) == ["pcscd": "1.9.9-2"])
+        #expect(InstalledPackages.parse([]).isEmpty && InstalledPackages.read("/nonexistent").isEmpty)
     }
 }
 

@@ -102,6 +102,28 @@ struct OutboxTests {
         #expect(readers.map { $0.content["readers"]?.array?.first?.string } == [String(24 * 30 - 1)])
     }
 
+    @Test("state has the packages, and the hashes of both settings, which the name of the host does not change")
+    func settings() throws {
+        func state(_ settings: String) throws -> JSON {
+            let outbox = try outbox { configuration in
+                var errors: [StartError] = []
+                configuration.read(Array(settings.utf8), "m.conf", &errors)
+                #expect(errors.isEmpty)
+            }
+            var daemon = DaemonState()
+            (daemon.isConnected, daemon.settings, daemon.packages) = (true, "abcd", ["pcscd": "1"])
+            outbox.process([.daemon(daemon)], at: 0)
+            outbox.begin(session: "s", window: 20, at: 0)
+            outbox.pump(at: 0, broker.publish)
+            return try #require(broker.messages.last { $0.topic.hasSuffix("/state") }).content
+        }
+        let first = try state("[publish]\nhost=a\nheartbeat=60")
+        #expect(first["settings"]?["badged"]?.string == "abcd" && first["packages"]?["pcscd"]?.string == "1")
+        #expect(first["settings"]?["mqtt"]?.string?.count == 16)
+        #expect(try state("[publish]\nheartbeat = 60\nhost=b")["settings"] == first["settings"])
+        #expect(try state("[publish]\nheartbeat=61")["settings"] != first["settings"])
+    }
+
     @Test("a broker that acknowledges nothing is left after two minutes, and the window comes again in order")
     func stuck() throws {
         let outbox = try outbox()

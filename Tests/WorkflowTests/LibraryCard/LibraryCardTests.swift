@@ -38,7 +38,8 @@ struct LibraryCardTests {
         let card = books.map { JSON.object([.init("kind", .string("library")), .init("books", .number(String($0)))]) }
         return .object([
             .init("msg", .string("READER")), .init("name", .string("Desk")), .init("attached", .bool(true)),
-            .init("insertable", .bool(false)), .init("keypad", .bool(false)), .init("card", card ?? .null),
+            .init("insertable", .bool(false)), .init("keypad", .bool(false)), .init("driver", .string("scripted")),
+            .init("card", card ?? .null),
         ])
     }
 

@@ -14,6 +14,8 @@ public struct Reader: ServerMessage, NamedMessage {
     public var isInsertable: Bool
     /// Whether the reader has a keypad. Then PIN, CAN and PUK are typed there and sent without a value.
     public var hasKeypad: Bool
+    /// The driver of the reader, such as `pcsc`; nil: this badged does not say.
+    public var driver: String?
     /// Whether another device, such as a phone, lends the reader over the network.
     public var isRemote: Bool
     /// Whether the workflow of another client uses the reader.
@@ -26,10 +28,12 @@ public struct Reader: ServerMessage, NamedMessage {
         isAttached: Bool = true,
         isInsertable: Bool = false,
         hasKeypad: Bool = false,
+        driver: String? = nil,
         isRemote: Bool = false,
         isBusy: Bool = false,
         card: Card? = nil
     ) {
+        self.driver = driver
         (self.name, self.isAttached, self.isInsertable) = (name, isAttached, isInsertable)
         (self.hasKeypad, self.isRemote, self.isBusy, self.card) = (hasKeypad, isRemote, isBusy, card)
     }
@@ -39,6 +43,7 @@ public struct Reader: ServerMessage, NamedMessage {
         isAttached = json["attached"]?.bool ?? false
         isInsertable = json["insertable"]?.bool ?? false
         hasKeypad = json["keypad"]?.bool ?? false
+        driver = json["driver"]?.string
         isRemote = json["remote"]?.bool ?? false
         isBusy = json["busy"]?.bool ?? false
         card = json["card"].flatMap(Card.init)

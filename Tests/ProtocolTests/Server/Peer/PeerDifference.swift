@@ -101,7 +101,8 @@ extension JSON {
     /// Returns READER of the virtual reader.
     static func simulator(card: JSON, keypad: Bool) -> JSON {
         .object([
-            .init("attached", .bool(true)), .init("card", card), .init("insertable", .bool(true)),
+            .init("attached", .bool(true)), .init("card", card), .init("driver", .string("virtual")),
+            .init("insertable", .bool(true)),
             .init("keypad", .bool(keypad)), .init("msg", .string("READER")), .init("name", .string("Simulator")),
         ])
     }

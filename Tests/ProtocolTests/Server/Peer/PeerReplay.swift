@@ -159,12 +159,12 @@ import Wire
 }
 
 extension JSON {
-    /// The message without badged's additions: the numbers of ENTER messages and the types of cards.
+    /// The message without badged's additions: the numbers of ENTER messages, the types of cards and the drivers.
     fileprivate var withoutAdditions: JSON {
         switch self {
         case .object(let members):
             .object(
-                members.filter { $0.key != "question" && $0.key != "kind" }
+                members.filter { !["question", "kind", "driver"].contains($0.key) }
                     .map { Member($0.key, $0.value.withoutAdditions) }
             )
         case .array(let items): .array(items.map(\.withoutAdditions))

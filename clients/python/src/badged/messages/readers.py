@@ -83,6 +83,7 @@ class Reader(Event, msg="READER"):
     name: str
     attached: bool = False
     keypad: bool = False
+    driver: str | None = None
     remote: bool = False
     insertable: bool = False
     busy: bool = False
