@@ -128,13 +128,13 @@ package struct NDEFMessage: Sendable, Equatable {
     }
 
     private static func uri(_ payload: ArraySlice<UInt8>) throws(Malformed) -> NDEFRecord {
-        guard let code = payload.first, Int(code) < prefixes.count,
-            let rest = String(validating: payload.dropFirst(), as: UTF8.self), rest.utf8.allSatisfy({ $0 > 0x20 })
+        guard let code = payload.first, let rest = String(validating: payload.dropFirst(), as: UTF8.self),
+            rest.utf8.allSatisfy({ $0 > 0x20 })
         else { throw Self.wrongContent }
-        return .uri(prefixes[Int(code)] + rest)
+        return .uri((Int(code) < prefixes.count ? prefixes[Int(code)] : "") + rest)
     }
 
-    /// The abbreviations of NFC Forum URI RTD 1.0, table 3.
+    /// The abbreviations of NFC Forum URI RTD 1.0, table 3. Reserved codes count as 0, 3.2.2.
     private static let prefixes = [
         "", "http://www.", "https://www.", "http://", "https://", "tel:", "mailto:", "ftp://anonymous:anonymous@",
         "ftp://ftp.", "ftps://", "sftp://", "smb://", "nfs://", "ftp://", "dav://", "news:", "telnet://", "imap:",
