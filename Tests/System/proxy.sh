@@ -46,7 +46,7 @@ check "a wrong password has words of its own" fails_with 'proxy did not accept t
 stop_badged
 configure "proxy=http://127.0.0.1:$port"
 start
-check "so has a missing password" fails_with 'proxy did not accept the name and the password'
+check "so has a missing password" fails_with 'proxy asks for a name and a password'
 stop_badged
 
 configure "proxy=environment"

@@ -35,6 +35,9 @@ void ccurl_session_free(ccurl_session *session) {
 /* The maximum number of bytes of all headers with which a proxy answers CONNECT. */
 enum { maximum_proxy_headers = 16384 };
 
+/* The ways to log in at a proxy. */
+static const long proxy_logins = CURLAUTH_BASIC | CURLAUTH_DIGEST;
+
 /* One transfer, which every callback of libcurl gets as its argument. */
 typedef struct {
     const ccurl_request *request;
@@ -134,7 +137,7 @@ static void configure(CURL *easy, transfer *transfer, struct curl_slist *headers
     SET(PROXY, request->proxy);
     SET(NOPROXY, "");
     SET(HTTPPROXYTUNNEL, 1L);
-    SET(PROXYAUTH, (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST));
+    SET(PROXYAUTH, proxy_logins);
     if (request->proxy_name) SET(PROXYUSERNAME, request->proxy_name);
     if (request->proxy_password) SET(PROXYPASSWORD, request->proxy_password);
     SET(NETRC, (long)CURL_NETRC_IGNORED);
@@ -214,6 +217,9 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
         bool finished = drive(session, request, &code);
         curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.status);
         curl_easy_getinfo(session->easy, CURLINFO_HTTP_CONNECTCODE, &outcome.proxy_status);
+        long offered = 0;
+        curl_easy_getinfo(session->easy, CURLINFO_PROXYAUTH_AVAIL, &offered);
+        outcome.proxy_offers_other_logins = offered && !(offered & proxy_logins);
         curl_multi_remove_handle(session->multi, session->easy);
         outcome.end = finished ? end(&transfer, code) : CCURL_CANCELLED;
     }

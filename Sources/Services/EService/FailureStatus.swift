@@ -72,6 +72,11 @@ package struct FailureStatus: Sendable, Hashable {
     package static let proxyUnreachable = channel("The proxy could not be reached.")
     package static let proxyRefused = channel("The proxy refused the connection.")
     package static let proxyCredentials = channel("The proxy did not accept the name and the password.")
+    package static let proxyLogin = channel("The proxy asks for a name and a password.")
+    package static let proxyMethod = channel("The proxy asks for a login by a method that badged does not have.")
+    package static let proxyPage = channel("The proxy answers with a page, such as one to log in at this network.")
+    package static let proxyWithoutTunnels = channel("The proxy opens no connection to this server or port.")
+    package static let proxyGateway = channel("The proxy could not reach the server.")
     package static let tls = channel("The server's encryption does not meet the requirements.")
     package static let certificateNotListed = channel(
         "The server's certificate is not listed in the certificate description of the service."
@@ -113,7 +118,15 @@ extension HTTPFault {
         case .lost(let words): .lostNetworkProcess(words)
         case .proxy(.unreachable, _): .proxyUnreachable
         case .proxy(.credentials, _): .proxyCredentials
-        case .proxy(.refused, _): .proxyRefused
+        case .proxy(.login, _): .proxyLogin
+        case .proxy(.method, _): .proxyMethod
+        case .proxy(.refused(let status), _):
+            switch status {
+            case 300...399, 511: .proxyPage
+            case 400, 405, 501: .proxyWithoutTunnels
+            case 502...504: .proxyGateway
+            default: .proxyRefused
+            }
         case .tls(.notListed, _): .certificateNotListed
         case .tls(.notResumed, _): .sessionNotResumed
         case .tls: .tls

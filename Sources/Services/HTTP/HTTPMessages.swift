@@ -103,6 +103,8 @@ package enum HTTPFault: Error, Sendable, Equatable {
         case .unreachable(let words): "\(server) cannot be reached: \(words)"
         case .proxy(.unreachable, let words): "the proxy cannot be reached: \(words)"
         case .proxy(.credentials, _): "the proxy refused the credentials"
+        case .proxy(.login, _): "the proxy asks for a login: name its file in [eid] proxy_credentials"
+        case .proxy(.method, _): "the proxy asks for a login by a method that badged does not have (Basic or Digest)"
         case .proxy(.refused(let status), _): "the proxy refused to connect to \(server): HTTP \(status)"
         case .tls(let fault, let words): "\(server) cannot be trusted: \(fault?.text ?? words)"
         case .tooLarge: "the answer of \(server) is too long"

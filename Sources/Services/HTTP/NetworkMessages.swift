@@ -302,6 +302,8 @@ extension HTTPFault {
         // Only badged itself reports the last two.
         case .broken(let words), .unavailable(let words), .lost(let words): (14, words, 0)
         case .privateServer: (15, "", 0)
+        case .proxy(.login, let words): (16, words, 0)
+        case .proxy(.method, let words): (17, words, 0)
         }
     }
 
@@ -322,6 +324,8 @@ extension HTTPFault {
         case 13: self = .tooLarge
         case 14: self = .broken(words)
         case 15: self = .privateServer
+        case 16: self = .proxy(.login, words)
+        case 17: self = .proxy(.method, words)
         default: return nil
         }
     }

@@ -142,15 +142,20 @@ package struct ProxySettings: Sendable {
 package enum ProxyFault: Sendable, Equatable {
     /// It cannot be reached, does not answer, or answers something that is not HTTP.
     case unreachable
-    /// It requires a name and a password, or rejects those that were sent.
+    /// It rejects the name and the password that were sent.
     case credentials
+    /// It requires a name and a password, and none were sent.
+    case login
+    /// It requires a login, and offers no method that badged has: neither Basic nor Digest.
+    case method
     /// It answered CONNECT with another status than 2xx.
     case refused(status: Int)
 
-    package init(status: Int) {
+    /// `offersOtherMethods`: the answer names methods for a login, and badged has none of them.
+    package init(status: Int, offersOtherMethods: Bool, hasCredentials: Bool) {
         switch status {
         // tinyproxy answers 401 to a wrong password.
-        case 401, 407: self = .credentials
+        case 401, 407: self = offersOtherMethods ? .method : hasCredentials ? .credentials : .login
         case 0, 200...299: self = .unreachable
         default: self = .refused(status: status)
         }

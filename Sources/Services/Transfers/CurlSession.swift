@@ -61,7 +61,13 @@ final class CurlSession {
         // page has no such effect, and its redirects are attempts as well.
         case _ where attempts > 0 && method != .page:
             throw .broken(attempts > 1 ? "the server dropped the connection" : words)
-        case CCURL_PROXY: throw .proxy(ProxyFault(status: outcome.proxy_status), words)
+        case CCURL_PROXY:
+            let fault = ProxyFault(
+                status: outcome.proxy_status,
+                offersOtherMethods: outcome.proxy_offers_other_logins,
+                hasCredentials: transfer.proxy?.credentials != nil
+            )
+            throw .proxy(fault, words)
         case CCURL_UNREACHABLE: throw .unreachable(words)
         case CCURL_TLS: throw .tls(nil, words)
         default: throw .broken(words)

@@ -48,14 +48,22 @@ import Testing
         "a proxy that opens no tunnel has a failure of its own, and the service is not contacted",
         arguments: [
             ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", .proxyRefused),
-            ("HTTP/1.1 502 Bad Gateway\r\n\r\n", .proxyRefused),
-            ("HTTP/1.1 401 Unauthorized\r\n\r\n", .proxyCredentials),
-            ("HTTP/1.0 302 Found\r\nLocation: https://a.example/\r\n\r\n", .proxyRefused),
+            ("HTTP/1.1 404 Not Found\r\n\r\n", .proxyRefused), ("HTTP/1.1 429 Too Many\r\n\r\n", .proxyRefused),
+            ("HTTP/1.1 502 Bad Gateway\r\n\r\n", .proxyGateway), ("HTTP/1.1 504 Late\r\n\r\n", .proxyGateway),
+            ("HTTP/1.1 405 No\r\n\r\n", .proxyWithoutTunnels), ("HTTP/1.0 501 No\r\n\r\n", .proxyWithoutTunnels),
+            ("HTTP/1.1 511 Log in\r\n\r\n", .proxyPage), ("HTTP/1.1 401 Unauthorized\r\n\r\n", .proxyLogin),
+            ("HTTP/1.0 302 Found\r\nLocation: https://a.example/\r\n\r\n", .proxyPage),
             (
                 "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
-                .proxyCredentials
+                .proxyLogin
             ),
-            ("HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n", .proxyCredentials),
+            ("HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n", .proxyLogin),
+            ("HTTP/1.1 407 No\r\nProxy-Authenticate: Digest realm=\"x\", nonce=\"y\"\r\n\r\n", .proxyLogin),
+            ("HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n", .proxyMethod),
+            (
+                "HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\nProxy-Authenticate: Negotiate\r\n\r\n",
+                .proxyMethod
+            ),
             ("SSH-2.0-OpenSSH_9.2\r\n", .proxyUnreachable), ("", .proxyUnreachable),
             ("HTTP/1.1 200", .proxyUnreachable), ("\0\0\0\r\n\r\n", .proxyUnreachable),
             ("HTTP/1.1 200 OK\r\n" + String(repeating: "X-Header: y\r\n", count: 3000), .proxyUnreachable),
@@ -63,7 +71,8 @@ import Testing
         [nil, "name:password"] as [String?]
     )
     func refused(expectation: (answer: String, status: FailureStatus), credentials: String?) async throws {
-        let (answer, status) = expectation
+        let (answer, wanted) = expectation
+        let status = wanted == .proxyLogin && credentials != nil ? .proxyCredentials : wanted
         let proxy = try TestProxy(Self.answer(answer))
         let lines = Mutex<[String]>([])
         let session = try ServiceFixture.session { configuration in

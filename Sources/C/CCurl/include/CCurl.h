@@ -85,6 +85,8 @@ typedef struct {
     long status;
     /* The HTTP status of the proxy's answer to CONNECT; 0 without one. */
     long proxy_status;
+    /* The proxy asks for a login, and names no method that is configured. */
+    bool proxy_offers_other_logins;
     /* Text for the log; may be empty. */
     char words[256];
 } ccurl_outcome;
