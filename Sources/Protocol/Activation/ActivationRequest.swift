@@ -18,6 +18,8 @@ package struct ActivationRequest: Sendable, Equatable {
     package var isOfBrowser: Bool
     /// The requested WebSocket version, empty if missing; nil if the request is not for a WebSocket.
     package var webSocketVersion: String?
+    /// Whether the name of each header is a token. RFC 9110, 5.1. A folded line is none.
+    package var hasValidHeaders = true
     /// `Sec-WebSocket-Key`, the base 64 of 16 bytes; nil without a valid one.
     package var webSocketKey: String?
 
@@ -65,6 +67,7 @@ extension ActivationRequest {
             isOfBrowser: values("user-agent").contains { $0.hasPrefix("Mozilla/") }
                 || !values("accept-language").isEmpty || !values("sec-fetch-site").isEmpty
         )
+        hasValidHeaders = headers.allSatisfy { $0.name.utf8.isHTTPToken }
         guard tokens("upgrade").contains("websocket"), tokens("connection").contains("upgrade") else { return }
         webSocketVersion = values("sec-websocket-version").joined(separator: ", ")
         let keys = values("sec-websocket-key")
@@ -139,6 +142,9 @@ package struct ActivationRules: Sendable {
     }
 
     package func decide(_ request: ActivationRequest) -> ActivationDecision {
+        guard request.hasValidHeaders else {
+            return .refuse(.malformed(identity), reason: "request refused: the name of a header is not valid")
+        }
         // A page can make its own domain resolve to this computer (DNS rebinding), but Host still has that domain.
         guard let host = request.host, Self.isLocal(host) else {
             let name = request.host.map { "'\($0)' is not a name of this computer" } ?? "is missing"

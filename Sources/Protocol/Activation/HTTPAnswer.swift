@@ -63,6 +63,10 @@ package struct HTTPAnswer: Sendable, Equatable {
         return page(403, identity, "Refused", text, next: again)
     }
 
+    static func malformed(_ identity: ActivationIdentity) -> HTTPAnswer {
+        page(400, identity, "Bad request", "The request is not valid HTTP.", next: again)
+    }
+
     static func notFound(_ identity: ActivationIdentity) -> HTTPAnswer {
         page(404, identity, "Not found", "There is nothing at this address.", next: again)
     }

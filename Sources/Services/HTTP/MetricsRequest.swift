@@ -41,18 +41,98 @@ package enum MetricsRequest {
 
     /// What to answer to a request.
     package static func answer(_ bytes: [UInt8]?) -> Answer {
-        guard let bytes, let text = String(validating: bytes, as: UTF8.self) else { return .refused("400 Bad Request") }
-        let lines = text.split(whereSeparator: \.isNewline)
-        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[1].hasPrefix("/") else {
-            return .refused("400 Bad Request")
+        guard let bytes, let head = Head(bytes) else { return .refused("400 Bad Request") }
+        guard head.path == "/metrics" else { return .refused("404 Not Found") }
+        guard head.method == "GET" || head.method == "HEAD" else { return .refused("405 Method Not Allowed") }
+        let open = head.weight(of: "application", "openmetrics-text", isNamed: true)
+        let isOpen = open > 0 && open >= head.weight(of: "text", "plain", isNamed: false)
+        return .metrics(isOpen: isOpen, withBody: head.method == "GET")
+    }
+
+    /// The request line and the headers that count. Values of headers may have any bytes but controls. RFC 9110, 5.5.
+    private struct Head {
+        let method: String
+        let path: String
+        /// The media ranges of all Accept headers.
+        private var accepted: [MediaRange] = []
+
+        init?(_ bytes: [UInt8]) {
+            var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
+                line.last == 0x0D ? line.dropLast() : line
+            }
+            let first = lines.removeFirst().split(separator: 0x20, omittingEmptySubsequences: false)
+            guard first.count == 3, first[0].isHTTPToken, first[2].starts(with: "HTTP/1.".utf8),
+                let path = Self.path(first[1])
+            else { return nil }
+            method = String(decoding: first[0], as: UTF8.self)
+            self.path = path
+            for line in lines where !line.isEmpty {
+                let name = line.prefix { $0 != UInt8(ascii: ":") }
+                let value = line[name.endIndex...].dropFirst()
+                // A folded line has no token before the colon.
+                guard name.endIndex < line.endIndex, name.isHTTPToken,
+                    value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
+                else { return nil }
+                guard String(decoding: name, as: UTF8.self).lowercased() == "accept" else { continue }
+                accepted += value.split(separator: UInt8(ascii: ",")).compactMap(MediaRange.init)
+            }
         }
-        guard words[1].split(separator: "?", omittingEmptySubsequences: false).first == "/metrics" else {
-            return .refused("404 Not Found")
+
+        /// The path of a target in origin form or absolute form. RFC 9112, 3.2.
+        private static func path(_ target: ArraySlice<UInt8>) -> String? {
+            guard target.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+            var rest = target
+            if rest.first != UInt8(ascii: "/") {
+                let text = String(decoding: rest, as: UTF8.self).lowercased()
+                guard let scheme = ["http://", "https://"].first(where: { text.hasPrefix($0) }) else { return nil }
+                rest = rest.dropFirst(scheme.utf8.count)
+                let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+                guard !authority.isEmpty else { return nil }
+                rest = rest[authority.endIndex...]
+            }
+            return String(decoding: rest.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         }
-        guard words[0] == "GET" || words[0] == "HEAD" else { return .refused("405 Method Not Allowed") }
-        let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("accept:") } ?? ""
-        return .metrics(isOpen: accept.contains("application/openmetrics-text"), withBody: words[0] == "GET")
+
+        /// The weight of a media type in thousandths: that of the most exact range. Without Accept all types have the same.
+        /// `isNamed`: only a range that names the type counts.
+        func weight(of type: String, _ subtype: String, isNamed: Bool) -> Int {
+            let ranges = accepted.filter { $0.subtype == subtype && $0.type == type }
+            if !ranges.isEmpty || isNamed { return ranges.map(\.weight).max() ?? 0 }
+            return (accepted.first { $0.type == type && $0.subtype == "*" } ?? accepted.first { $0.type == "*" })?
+                .weight
+                ?? 0
+        }
+    }
+
+    /// An entry of Accept. RFC 9110, 12.5.1.
+    private struct MediaRange {
+        let type: String
+        let subtype: String
+        /// Thousandths; 0: not acceptable. RFC 9110, 12.4.2.
+        let weight: Int
+
+        init?(_ bytes: ArraySlice<UInt8>) {
+            let parts = String(decoding: bytes, as: UTF8.self).lowercased().utf8.filter { $0 != 0x20 && $0 != 0x09 }
+                .split(separator: UInt8(ascii: ";"))
+            guard let names = parts.first?.split(separator: UInt8(ascii: "/")), names.count == 2 else { return nil }
+            type = String(decoding: names[0], as: UTF8.self)
+            subtype = String(decoding: names[1], as: UTF8.self)
+            let quality = parts.dropFirst().first { $0.starts(with: "q=".utf8) }
+            weight = quality.map { Self.thousandths($0.dropFirst(2)) } ?? 1000
+        }
+
+        /// Reads a number from 0 to 1 with at most three places; what is no such number counts as 0.
+        private static func thousandths(_ digits: ArraySlice<UInt8>) -> Int {
+            let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            guard parts.count <= 2, let whole = parts.first,
+                whole.elementsEqual("0".utf8) || whole.elementsEqual("1".utf8)
+            else { return 0 }
+            let places = parts.count == 2 ? Array(parts[1]) : []
+            guard places.count <= 3, places.allSatisfy({ (0x30...0x39).contains($0) }) else { return 0 }
+            let padded = places + [UInt8](repeating: 0x30, count: 3 - places.count)
+            let value = padded.reduce(whole.first == 0x31 ? 1 : 0) { $0 * 10 + Int($1 - 0x30) }
+            return min(value, 1000)
+        }
     }
 
     /// The bytes of a response. The connection ends after it.

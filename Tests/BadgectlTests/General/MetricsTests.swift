@@ -86,10 +86,47 @@ import Testing
             ),
             ("GET / HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
             ("POST /metrics HTTP/1.1\r\n\r\n", .refused("405 Method Not Allowed")),
+            ("GET http://localhost:9837/metrics HTTP/1.1\r\nHost: a\r\n\r\n", .metrics(isOpen: false, withBody: true)),
+            ("HEAD HTTPS://[::1]/metrics?x HTTP/1.1\r\n\r\n", .metrics(isOpen: false, withBody: false)),
+            ("GET http://localhost HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
+            ("GET http:///metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
+            ("GET ftp://a/metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
+            ("GET metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
+            (accept("text/plain, application/openmetrics-text;q=0"), .metrics(isOpen: false, withBody: true)),
+            (accept("application/openmetrics-text; Q=0.000"), .metrics(isOpen: false, withBody: true)),
+            (accept("application/openmetrics-text;q=0.5,text/plain;q=0.7"), .metrics(isOpen: false, withBody: true)),
+            (accept("application/openmetrics-text;q=0.5,text/*;q=0.2"), .metrics(isOpen: true, withBody: true)),
+            (accept("Application/OpenMetrics-Text ; version=1.0.0 ; q=1"), .metrics(isOpen: true, withBody: true)),
+            (
+                accept("text/plain;q=0.1\r\nAccept: application/openmetrics-text"),
+                .metrics(isOpen: true, withBody: true)
+            ),
+            (accept("*/*"), .metrics(isOpen: false, withBody: true)),
+            (
+                accept(
+                    "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
+                        + "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+                ), .metrics(isOpen: true, withBody: true)
+            ),
+            ("GET /metrics HTTP/1.1\r\nX-Name: M\u{FC}ller\r\n\r\n", .metrics(isOpen: false, withBody: true)),
+            ("GET /metrics HTTP/1.1\r\nA: b\r\n c\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\nA : b\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\n: b\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\nno colon\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\nA: b\u{0}\r\n\r\n", .refused("400 Bad Request")),
+            ("GET /m\u{E9} HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
             ("GET /metrics\r\n\r\n", .refused("400 Bad Request")), ("\u{0}\r\n\r\n", .refused("400 Bad Request")),
         ]
     )
     func http(request: String, answer: MetricsRequest.Answer) {
         #expect(MetricsRequest.answer(Array(request.utf8)) == answer)
+    }
+
+    private static func accept(_ value: String) -> String { "GET /metrics HTTP/1.1\r\nAccept: \(value)\r\n\r\n" }
+
+    @Test("bytes of a header above 7F are accepted, also when they are not UTF-8", arguments: 0x80...0xFF)
+    func latin1(byte: Int) {
+        let request = Array("GET /metrics HTTP/1.1\r\nX-Name: M".utf8) + [UInt8(byte)] + Array("ller\r\n\r\n".utf8)
+        #expect(MetricsRequest.answer(request) == .metrics(isOpen: false, withBody: true))
     }
 }

@@ -36,6 +36,17 @@ struct RulesTests {
     }
 
     @Test(
+        "a header whose name is no token is a bad request, as a folded line is",
+        arguments: [" folded", "a b", "a\t", "", "a:", "a\u{FC}", "a(b", "a\0"]
+    )
+    func headers(name: String) {
+        let target = Array("/eID-Client?Status".utf8)
+        let good = [(name: "Host", value: "localhost"), (name: "X-!#$%&'*+.^_`|~9", value: "\u{FC}")]
+        #expect(status(ActivationRequest("GET", target: target, headers: good)) == 200)
+        #expect(status(ActivationRequest("GET", target: target, headers: good + [(name: name, value: "x")])) == 400)
+    }
+
+    @Test(
         "the three names of this computer are accepted, with and without a port",
         arguments: ["localhost", "LOCALHOST:24727", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:24727"]
     )

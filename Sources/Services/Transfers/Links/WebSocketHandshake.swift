@@ -62,7 +62,9 @@ package enum WebSocketHandshake {
             self.first = first
             for line in lines.dropFirst() {
                 let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-                guard parts.count == 2 else { continue }
+                // The empty line ends the head.
+                if line.isEmpty { continue }
+                guard parts.count == 2, parts[0].utf8.isHTTPToken else { return nil }
                 fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
             }
         }
