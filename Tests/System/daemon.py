@@ -328,7 +328,7 @@ with open(os.path.join(config + ".d", "50-site.conf"), "w") as file:
     file.write("[access]\nuser:daemon = scan\n[log]\nlevel = info\n")
 code, out, log = run("--config", config, "--print-config")
 check("--print-config prints the settings in force with the files and lines of a drop-in",
-      code == 0 and f"# {config}.d/50-site.conf, line 4\nlevel = info\n" in out and "# default\nenabled = \n" in out and
+      code == 0 and f"# {config}.d/50-site.conf, line 4\nlevel = info\n" in out and "# default\nenabled = yes\n" in out and
       f"# {config}, line 2\ndefault = none\n" in out and log == "", (code, out, log))
 with open(os.path.join(config + ".d", "60-wrong.conf"), "w") as file:
     file.write("[log]\nlevel = loud\n")

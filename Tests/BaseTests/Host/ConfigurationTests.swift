@@ -494,6 +494,11 @@ struct ConfigurationTests {
         // The comments of the file show the defaults. Without the comment sign they change nothing.
         let on = shipped.replacing(/(?m)^#([a-z_:]+ *=)/) { "\($0.1)" }
         #expect(on != shipped)
+        // --print-config shows the same defaults.
+        for (name, setting) in try read(on).settings where !setting.value.isEmpty {
+            let hasNone = name == "[ble] replay" || name.hasPrefix("[ble] limit_")
+            #expect(Configuration.defaults[name] == (hasNone ? nil : setting.value), "\(name)")
+        }
         var configuration = try read(on)
         configuration.settings = [:]
         #expect(configuration.socketPath == "/run/badged/badged.sock")

@@ -52,7 +52,7 @@ struct SettingFilesTests {
         #expect(configuration.access == [AccessRule(.user("b"), .open), AccessRule(.user("a"), [])])
         #expect(configuration.settings["[server] max_clients"]?.place.hasSuffix("20-b.conf, line 2") == true)
         #expect(configuration.printed.contains("badged.conf, line 3\nmax_workflows = 6\n"))
-        #expect(configuration.printed.contains("# default\nlevel = \n"))
+        #expect(configuration.printed.contains("# default\nlevel = notice\n"))
     }
 
     @Test("a file in the folder of the site hides one of a package, and a link to /dev/null switches it off")

@@ -238,18 +238,18 @@ package struct Configuration: Sendable, Equatable {
         settings.sorted { $0.key < $1.key }.map { ("\($0.key) = \($0.value.value)", $0.value.place) }
     }
 
-    /// The effective settings as a file, with the place of each line. A key without a value has its default, which
-    /// badged.conf(5) names.
+    /// The effective settings as a file, with the place of each line. A key without a value has no default.
     package var printed: String {
         var lines: [String] = []
         let sections = Self.sections.mapValues { Array($0.keys) }
         let subjects = settings.keys.compactMap(Self.parts).filter { $0.section == Self.accessSection }.map(\.key)
         for (section, keys) in (sections.sorted { $0.key < $1.key }) + [(Self.accessSection, subjects)] {
             lines.append("[\(section)]")
-            for key in keys.sorted() {
-                let setting = settings["[\(section)] \(key)"]
+            for key in Set(keys + (section == Self.accessSection ? ["default"] : [])).sorted() {
+                let name = "[\(section)] \(key)"
+                let setting = settings[name]
                 lines.append("# \(setting?.place ?? "default")")
-                lines.append("\(key) = \(setting?.value ?? "")")
+                lines.append("\(key) = \(setting?.value ?? Self.defaults[name] ?? "")")
             }
         }
         return lines.map { $0 + "\n" }.joined()
