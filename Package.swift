@@ -154,7 +154,6 @@ let package = Package(
         library("CSeccomp", "libseccomp", "libseccomp-dev"),
         library("CSQLite", "sqlite3", "libsqlite3-dev"),
         library("CQREncode", "libqrencode", "libqrencode-dev"),
-        library("CMosquitto", "libmosquitto", "libmosquitto-dev"),
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
         // Base
@@ -217,7 +216,10 @@ let package = Package(
         ),
         services.target(
             "MQTT",
-            ["CLinux", "CMosquitto", "Concurrency", "Crypto", "Host", "Secrets", "Store", "Text"]
+            [
+                "CLinux", "COpenSSL", "CTLS", "Concurrency", "Credentials", "Crypto", "Host", "Secrets", "Store",
+                "Text",
+            ]
         ),
 
         // Readers
@@ -411,7 +413,7 @@ let package = Package(
                 "Tags",
                 "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
                 "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
-                "DoorOpening", "CredentialFeature",
+                "DoorOpening", "CredentialFeature", "MQTT",
             ],
             in: "Fuzz/FuzzTargets"
         ),

@@ -29,7 +29,6 @@ enum FleetBench {
         let folder = (access("/dev/shm", W_OK) == 0 ? "/dev/shm" : settings.folder) + "/badged-fleet-\(getpid())"
         mkdir(folder, 0o700)
         defer { remove(folder, count) }
-        BrokerConnection.start()
         let hosts = try (0..<count).map { number throws(BenchError) in
             try Door(folder: "\(folder)/\(number)", name: "host\(getpid())-\(number)", port: port)
         }
@@ -163,7 +162,10 @@ enum FleetBench {
                 throw BenchError("a host cannot be made: \(error)")
             }
             var state = DaemonState()
-            (state.isConnected, state.isWatching, state.version, state.run) = (true, true, "0.1.0", 1)
+            state.isConnected = true
+            state.isWatching = true
+            state.version = "0.1.0"
+            state.run = 1
             mailbox.post(.daemon(state))
             let reader = JSON.object([
                 .init("name", .string("Reader at the door")), .init("keypad", .bool(false)), .init("card", .null),

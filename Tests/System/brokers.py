@@ -203,6 +203,8 @@ class Link:
         # After how many whole packets of host and broker the connection is cut.
         self.packets = (None, None)
         self.connections = 0
+        # What the hosts have sent.
+        self.heard = b""
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -228,6 +230,8 @@ class Link:
                     time.sleep(0.05)
                 if is_silent:
                     continue
+                if target.getpeername()[1] == self.target:
+                    self.heard += data
                 if self.rate:
                     time.sleep(len(data) / self.rate)
                 if limit is None:
@@ -244,6 +248,33 @@ class Link:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+class RawBroker:
+    """Answers to CONNECT with bytes, and says nothing more."""
+
+    def __init__(self, *answers):
+        self.answers, self.connections = answers, 0
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.server.accept()
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        try:
+            client.recv(4096)
+            for answer in self.answers:
+                client.sendall(answer)
+            self.connections += 1
+            while client.recv(4096):
+                pass
+        except OSError:
+            pass
+        client.close()
 
 
 def packet_size(data):

@@ -34,7 +34,7 @@ host = Host("door", port, sock, more="[homeassistant]\nenabled = yes")
 check("state is online, and taps are watched", online(consumer, host), host.log())
 first = [m["topic"] for m in consumer.messages()]
 check("state is the first message", first[0] == "badged/1/door/state", first[:3])
-until(lambda: consumer.messages("readers") and consumer.messages("health"))
+until(lambda: consumer.last("readers").get("readers") and consumer.messages("health"))
 readers = consumer.last("readers")
 check("readers have no counter of a card", readers["readers"] == [
     {"name": "Desk", "keypad": False, "busy": False, "driver": "pcsc", "card": {"kind": "eid"}}], readers)
@@ -116,6 +116,9 @@ session = consumer.last("state")["session"]
 host.end()
 until(lambda: consumer.last("state")["state"] == "offline")
 state = consumer.last("state")
+code = host.run("--status")
+check("--status says that the program does not run", code.returncode == 1 and "does not run" in code.stdout and
+      "not connected" in code.stdout, code)
 check("kill -9: the will has the session", state["reason"] == "connectionLost" and state["session"] == session, state)
 host.start()
 online(consumer, host)
@@ -176,6 +179,7 @@ badged.stop()
 check("badged away: state says so, and readers are emptied",
       until(lambda: consumer.last("state").get("badged") is False and consumer.last("readers").get("readers") == []),
       consumer.last("state"))
+check("and --status, too", until(lambda: "badged:   not connected" in host.run("--status").stdout), host.run("--status"))
 badged = FakeBadged(sock, denied=("START_OPENINGS",))
 badged.number = 100_000
 online(consumer, host)
@@ -212,6 +216,9 @@ until(lambda: badged.watchers)
 for number in range(350):
     badged.tap()
 until(lambda: small.status()["waiting"] == 100)
+told = small.run("--status").stdout
+check("--status counts what waits and what is lost, and says why", "100 events, 250 lost" in told and "the queue is full" in told, told)
+check("the log says that events are lost", "events are lost; credential: the queue is full" in small.log(), small.log())
 with small.frozen():
     broker.start()
     consumer = Consumer("watcher3", port)
@@ -310,6 +317,36 @@ with open(acl, "a", encoding="utf-8") as file:
 broker.process.send_signal(signal.SIGHUP)
 wanted = badged.told[-1][2]
 check("with the right ACL the event arrives", until(lambda: any(e["id"] == wanted for e in consumer.events())), strict.log())
+
+# MARK: New settings that do not connect
+session = consumer.last("state")["session"]
+with open(secret, "w", encoding="utf-8") as file:
+    file.write("wrong\n")
+strict.process.send_signal(signal.SIGHUP)
+check("new settings that the broker refuses: health and --status say so", until(lambda: any(
+    c["name"] == "mqtt configuration" and "do not connect" in c["cause"] for c in consumer.last("health").get("checks", []))) and
+      "the new ones do not connect" in strict.run("--status").stdout, strict.log())
+check("the old connection stays, and taps arrive", arrives(consumer, badged) if badged.tap() else False, strict.log())
+check("no document of it went away", consumer.last("state")["session"] == session and
+      consumer.last("state")["state"] == "online", consumer.last("state"))
+with open(secret, "w", encoding="utf-8") as file:
+    file.write("right\n")
+strict.process.send_signal(signal.SIGHUP)
+check("right ones connect, and health is right again", until(
+    lambda: consumer.last("state")["session"] != session and consumer.last("state")["state"] == "online" and
+    "mqtt configuration" not in json.dumps(consumer.last("health"))), strict.log())
+folder = os.path.join(work, "run")
+os.makedirs(folder, exist_ok=True)
+strict.end(signal.SIGTERM)
+strict.environment["RUNTIME_DIRECTORY"] = folder
+strict.start()
+online(consumer, strict)
+badgectl = [f"{binaries}/badgectl", "metrics", "--socket", sock, "--mqtt", os.path.join(folder, "metrics.json")]
+check("badgectl metrics has those of badged-mqtt", until(lambda: all(
+    line in subprocess.run(badgectl, capture_output=True, text=True, check=True).stdout for line in (
+        "\nbadged_mqtt_connected 1\n", '\nbadged_mqtt_waiting_events{stream="credential"} 0\n',
+        '\nbadged_mqtt_lost_events_total{stream="opening"} 0\n', "\nbadged_mqtt_durable 1\n"))),
+      subprocess.run(badgectl, capture_output=True, text=True))
 strict.end(signal.SIGTERM)
 broker.end(signal.SIGTERM)
 
@@ -362,13 +399,15 @@ broker = serve("old")
 consumer = Consumer("watcher6", plain)
 secure = Host("secure", port, sock, scheme="mqtts",
               broker=f"ca = {pki}/ca.pem\ncertificate = {pki}/client.pem\nkey = {pki}/client.key")
-for name, sentence in (("old", "expired"), ("foreign", "for another name"), ("untrusted", "of another authority")):
+for name, sentence, words in (("old", "expired", "has expired"), ("foreign", "for another name", "another name than localhost"),
+                              ("untrusted", "of another authority", "by no authority in")):
     if name != "old":
         broker.end()
         broker = serve(name)
     before = len(secure.log())
-    time.sleep(2.5)
-    check(f"a certificate that is {sentence}: no message arrives", not secure.status()["connected"] and
+    check(f"a certificate that is {sentence}: the cause is told", until(
+        lambda: words in secure.log()[before if name != "old" else 0:] and words in secure.run("--status").stdout), secure.log())
+    check("no message arrives", not secure.status()["connected"] and
           not any("secure" in m["topic"] for m in consumer.messages()), secure.status())
 broker.end()
 broker = serve("server")
@@ -378,6 +417,18 @@ check("with the right certificate it recovers by itself", online(consumer, secur
 check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("taps arrive over TLS", until(lambda: any(e["id"] == wanted for e in consumer.events())), (secure.log(), secure.status()))
+certificate("stranger", "other", 10, "secure")
+for name, scheme, to, files, words in (
+        ("nobody", "mqtts", port, "", "certificate"),
+        ("stranger", "mqtts", port, f"certificate = {pki}/stranger.pem\nkey = {pki}/stranger.key", "refuses the certificate of this host"),
+        ("plainport", "mqtts", plain, "", "not speak TLS at this port"),
+        ("tlsport", "mqtt", port, "", "no connection to the broker")):
+    host = Host(name, to, sock, scheme=scheme, broker=(f"ca = {pki}/ca.pem\n" if scheme == "mqtts" else "") + files)
+    check(f"a fault of TLS ({name}): the cause is told", until(
+        lambda: "no connection to the broker: " in host.log() and words in host.log()), host.log())
+    host.end()
+check("--forget is refused while the program runs", secure.run("--forget").returncode == 1 and
+      "badged-mqtt runs" in secure.run("--forget").stderr)
 secure.end(signal.SIGTERM)
 removed = secure.run("--forget")
 check("--forget removes the documents", removed.returncode == 0 and "4 messages are removed" in removed.stdout, removed)
@@ -416,6 +467,17 @@ check("a host is online by its certificate", online(consumer, secure), secure.lo
 check("a client watches", until(badged.tap))
 wanted = badged.told[-1][2]
 check("its taps reach the log", until(lambda: any(e["id"] == wanted for e in consumer.events())), secure.log())
+with open(secure.file, "a", encoding="utf-8") as file:
+    file.write("[homeassistant]\nenabled = yes\n")
+secure.end(signal.SIGTERM)
+secure.start()
+check("with Home Assistant it is online", online(consumer, secure), secure.log())
+log = os.path.join(broker.folder, "log")
+secure.end(signal.SIGTERM)
+removed = secure.run("--forget")
+check("the ACL lets the discovery through, and --forget ends well", removed.returncode == 0 and "5 messages" in removed.stdout and
+      "refuses the discovery" not in secure.log(), (removed, secure.log()))
+secure.start()
 foreign = Host("another", port, sock, scheme="mqtts",
                broker=f"ca = {pki}/ca.pem\ncertificate = {pki}/client.pem\nkey = {pki}/client.key")
 check("a host cannot write below the name of another", until(lambda: "refuses" in foreign.log()) and not any(
@@ -425,6 +487,37 @@ secure.end(signal.SIGTERM)
 broker.end()
 
 # MARK: Configuration
+def checked(name, *lines):
+    """What --check-config says of a file with these lines of [broker] and [queue]."""
+    path = os.path.join(work, name + ".conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("[broker]\nurl = mqtts://localhost:1\n" + "\n".join(lines) + "\n")
+    return subprocess.run([brokers.program, "--config", path, "--check-config"], capture_output=True, text=True)
+
+
+folder = f"[queue]\nfolder = {work}"
+with open(os.path.join(pki, "garbage.pem"), "w", encoding="ascii") as file:
+    file.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+openssl("pkcs8", "-topk8", "-in", "client.key", "-out", "locked.key", "-passout", "pass:x")
+good = checked("good", f"ca = {pki}/ca.pem", f"certificate = {pki}/client.pem", f"key = {pki}/client.key", folder)
+check("--check-config accepts files that fit", good.returncode == 0 and "is right" in good.stdout, good)
+absent = checked("absent", f"ca = {pki}/ca.pem", f"certificate = {pki}/client.pem",
+                 "key = /run/credentials/badged-mqtt.service/client.key", folder)
+check("a credential of the service is a note", absent.returncode == 0 and "note: /run/credentials" in absent.stdout, absent)
+for name, words, *lines in (
+        ("pair", "is the key of another certificate", f"certificate = {pki}/client.pem", f"key = {pki}/server.key", folder),
+        ("garbage", "has no certificates", f"ca = {pki}/garbage.pem", folder),
+        ("keyless", "has no key", f"certificate = {pki}/client.pem", f"key = {pki}/client.pem", folder),
+        ("locked", "encrypted with a passphrase", f"certificate = {pki}/client.pem", f"key = {pki}/locked.key", folder),
+        ("swapped", "has no certificate", f"certificate = {pki}/client.key", f"key = {pki}/client.key", folder),
+        ("gone", "there is no file", f"certificate = {pki}/client.pem", f"key = {pki}/none.key", folder),
+        ("late", "has expired", f"certificate = {pki}/old.pem", f"key = {pki}/old.key", folder),
+        ("secret", "there is no file", "user = a", f"password_file = {work}/none", folder),
+        ("folder", "cannot be stored in", f"[queue]\nfolder = {work}/none"),
+        ("file", "cannot be stored in", f"[queue]\nfolder = {pki}/ca.pem")):
+    result = checked(name, *lines)
+    check(f"--check-config tries what is named ({name})", result.returncode == 78 and words in result.stderr, result)
+
 wrong = os.path.join(work, "wrong.conf")
 with open(wrong, "w", encoding="utf-8") as file:
     file.write("[broker]\nurl = mqtt://broker.example\nkeepaliv = 3\n[publish]\ncredentials = hashed\nhost = a/b\n")

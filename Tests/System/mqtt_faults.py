@@ -8,12 +8,13 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import brokers
-from brokers import Broker, Consumer, FakeBadged, Host, Link, arrives, judge, online, tap_arrives
+from brokers import Broker, Consumer, FakeBadged, Host, Link, RawBroker, arrives, judge, online, tap_arrives
 from harness import check, finish, free_port, until
 
 binaries, work = sys.argv[1], sys.argv[2]
@@ -163,6 +164,7 @@ log = os.path.join(broker.folder, "log")
 until(lambda: open(log, encoding="utf-8").read().count("as badged-cut") >= 10)
 begin, count = time.monotonic(), open(log, encoding="utf-8").read().count("as badged-cut")
 until(lambda: open(log, encoding="utf-8").read().count("as badged-cut") >= count + 10)
+check("two hosts with one name: the log says so", "two hosts have one name" in host.log(), host.log()[-500:])
 check("two hosts with one name take turns, and not more than five times a second", time.monotonic() - begin > 2)
 twin.end()
 check("when one of them is gone, the other one is online", online(consumer, host) and until(
@@ -189,7 +191,7 @@ broker.end()
 
 badged.told = []
 port = free_port()
-broker = Broker("small", port, "allow_anonymous true\nmax_queued_messages 20\nmessage_size_limit 500")
+broker = Broker("small", port, "allow_anonymous true\nmax_queued_messages 20\nmessage_size_limit 1500")
 consumer = Consumer("keeper", port)
 host = Host("short", port, sock)
 online(consumer, host)
@@ -203,6 +205,74 @@ check("a broker that drops what it has acknowledged: the number in state shows i
       last["streams"]["credential"]["lost"] == 0 and last["queue"]["waiting"] == 0, watcher.last("state"))
 host.end(signal.SIGTERM)
 broker.end()
+
+# MARK: Brokers with limits
+for name, lines, words in (
+        ("qos", "max_qos 0", ("allows QoS 0 only",)), ("retain", "retain_available false", ("retains nothing",)),
+        ("packet", "max_packet_size 2000", ("at most 2000 bytes",))):
+    badged.told = []
+    port = free_port()
+    broker = Broker(name, port, f"allow_anonymous true\n{lines}")
+    consumer = Consumer(name, port)
+    host = Host(name, port, sock)
+    check(f"a broker with {lines}: the host is online, and taps arrive", online(consumer, host) and tap_arrives(consumer, badged),
+          host.log())
+    check("the limit is in the log and in --status", until(lambda: all(
+        word in text for word in words for text in (host.log(), host.run("--status").stdout))), (host.log(), host.run("--status")))
+    told = consumer.last("state")["broker"]
+    check("and in state", {"qos": told["maximumQoS"] == 0, "retain": told["retainAvailable"] is False,
+                           "packet": told["maximumPacketSize"] == 2000}[name], told)
+    host.end(signal.SIGTERM)
+    check("and the farewell arrives", until(lambda: consumer.last("state").get("reason") == "stopped"), consumer.last("state"))
+    broker.end()
+port = free_port()
+broker = Broker("keepalive", port, "allow_anonymous true\nmax_keepalive 10")
+consumer = Consumer("keepalive", port, "-k", "10")
+link = Link(port)
+host = Host("keepalive", link.port, sock)
+check("a broker with max_keepalive 10: the host is online", online(consumer, host), host.log())
+session = consumer.last("state")["session"]
+check("and pings within 10 s", until(lambda: link.heard.endswith(b"\xc0\x00")), link.heard[-20:])
+check("without a new connection", link.connections == 1 and consumer.last("state")["session"] == session, host.log())
+check("which state says", consumer.last("state")["broker"]["keepAlive"] == 10, consumer.last("state"))
+host.end(signal.SIGTERM)
+broker.end()
+
+# MARK: Hostile brokers
+accepted = bytes.fromhex("2003000000")
+unknown = bytes.fromhex("027f00")
+for name, answers, words in (
+        ("connack", (bytes.fromhex("20050000") + unknown,), "property 7f"),
+        ("puback", (accepted, bytes.fromhex("4006000100") + unknown), "property 7f"),
+        ("disconnect", (accepted, bytes.fromhex("e00400") + unknown), "property 7f"),
+        ("auth", (accepted, bytes.fromhex("f00418") + unknown), "way to log in"),
+        ("pubrec", (accepted, bytes.fromhex("5006000100") + unknown), "kind 50"),
+        ("publish", (accepted, bytes.fromhex("3080808060") + bytes(1 << 20)), "nobody has asked for"),
+        ("flood", (accepted, bytes.fromhex("d000") * 100_000), "ping that was not sent"),
+        ("taken", (accepted, bytes.fromhex("e0028e00")), "two hosts have one name")):
+    raw = RawBroker(*answers)
+    hostile = Host("hostile-" + name, raw.port, sock)
+    check(f"a hostile broker ({name}): the reason is told, and attempts go on", until(
+        lambda: raw.connections >= 2 and words in hostile.log() and words in hostile.run("--status").stdout), hostile.log())
+    check("the program goes on in the same memory", hostile.process.poll() is None and hostile.memory() < 16_000, hostile.memory())
+    hostile.end(signal.SIGTERM)
+
+# MARK: A badged that cannot be read
+for name, line in (("text", b"hello\n"), ("array", b"[1]\n"), ("long", b"x" * (2 << 20) + b"\n"), ("cut", b'{"msg":"REA\n')):
+    garbled = os.path.join(work, f"garbled-{name}.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(garbled)
+        listener.listen()
+        host = Host("garbled-" + name, 1, garbled)
+        client, _ = listener.accept()
+        try:
+            client.sendall(line)
+        except OSError:
+            pass
+        check(f"a message that cannot be read ({name}) is told as such", until(
+            lambda: "does not speak badged's protocol" in host.log()) and "has closed the connection" not in host.log(), host.log())
+        client.close()
+        host.end()
 
 # MARK: The queue file
 badged.told = []

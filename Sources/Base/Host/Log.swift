@@ -135,7 +135,7 @@ package enum Log {
     /// Replaces control characters, direction characters, line separators and backslashes by `\u{HEX}`.
     ///
     /// So text cannot forge or hide a line. The result is truncated at `longest` bytes.
-    static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         var out = ""
         for scalar in text.unicodeScalars {
             guard out.utf8.count < longest else { return out + "..." }

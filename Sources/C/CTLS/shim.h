@@ -16,6 +16,10 @@ static inline int tls_set_signatures(SSL_CTX *context, const char *list) {
 static inline int tls_ask_for_status(SSL_CTX *context) {
     return (int)SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
 }
+/* The name for SNI. The check of the certificate is another call. */
+static inline int tls_set_server_name(SSL *connection, const char *name) {
+    return (int)SSL_set_tlsext_host_name(connection, name);
+}
 static inline void tls_set_owner(SSL_CTX *context, void *owner) { SSL_CTX_set_app_data(context, owner); }
 static inline void *tls_owner(const SSL *connection) { return SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)); }
 /* Returns the ephemeral key of the server, which the caller frees; NULL if there is none. */

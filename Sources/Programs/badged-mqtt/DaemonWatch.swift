@@ -22,6 +22,8 @@ import Text
     private var daemon = DaemonState()
     /// The connection ends because of new settings.
     private var isReloading = false
+    /// New settings that have not connected.
+    private var pending: (MQTTConfiguration, EventContent)?
     /// Why the last reload was refused.
     private var refusedReload: String?
     /// The end of the last connection in milliseconds since 1970; nil: there was none.
@@ -40,7 +42,7 @@ import Text
     private static let mostSightings = 1000
     private static let shownSightings = 32
 
-    init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: EventMailbox) {
+    nonisolated init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: EventMailbox) {
         (self.configuration, self.content, self.mailbox) = (configuration, content, mailbox)
     }
 
@@ -58,7 +60,7 @@ import Text
                 Log.notice("connected to badged")
                 for await event in connection.events { handle(event) }
                 Loop.shared.preconditionIsolated()
-                end(connection.ending?.text ?? "the connection has ended")
+                end(isReloading ? nil : connection.ending?.text ?? "the connection has ended")
             } catch {
                 end(logged == error.text ? nil : error.text)
                 logged = error.text
@@ -71,7 +73,8 @@ import Text
     private func begin(_ connection: DaemonConnection) async throws(ClientError) {
         let info = try await connection.info()
         var daemon = DaemonState()
-        (daemon.isConnected, daemon.version) = (true, info.version)
+        daemon.isConnected = true
+        daemon.version = info.version
         if let metrics = try? await connection.metrics() {
             daemon.run = metrics.startTime
             daemon.settings = metrics.settings
@@ -109,8 +112,24 @@ import Text
         askForHealth()
     }
 
+    /// New settings, which are in force as soon as they have connected to the broker.
+    func prepareReload(_ new: MQTTConfiguration, _ content: EventContent) {
+        pending = (new, content)
+        refusedReload = nil
+        postHealth()
+    }
+
+    /// The new settings have connected, or there is a fault.
+    func reloaded(_ fault: String?) {
+        if let fault { return refuseReload(fault) }
+        guard let (new, content) = pending else { return }
+        pending = nil
+        Log.notice("the new settings are in force")
+        reload(new, content)
+    }
+
     /// Uses new settings. badged is left only for settings that it must receive.
-    func reload(_ new: MQTTConfiguration, _ content: EventContent) {
+    private func reload(_ new: MQTTConfiguration, _ content: EventContent) {
         let old = configuration
         (configuration, self.content, refusedReload) = (new, content, nil)
         func asked(_ one: MQTTConfiguration) -> [String?] {
@@ -146,7 +165,9 @@ import Text
         connection = nil
         (readers, sightings, scan, checks) = ([:], [:], nil, [])
         healthAlarm.cancel()
-        (daemon.isConnected, daemon.isWatching, daemon.run) = (false, false, 0)
+        daemon.isConnected = false
+        daemon.isWatching = false
+        daemon.run = 0
         mailbox.post(.daemon(daemon))
         // What was seen is not left as it was.
         postReaders()

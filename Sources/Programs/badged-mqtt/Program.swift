@@ -45,11 +45,21 @@ import Text
             switch action {
             case .run: try run(configuration, path)
             case .check:
-                _ = try siteKey(configuration)
+                let notes = configuration.tryFiles(&errors)
+                guard errors.isEmpty else {
+                    for error in errors { Log.report(error) }
+                    exit(78)
+                }
+                for note in notes { print("note: \(note)") }
                 print("\(path) is right")
             case .status: try showStatus(configuration)
             case .pseudonym: try printPseudonyms(configuration)
-            case .forget: try forget(configuration)
+            case .forget:
+                guard !StatusFile(configuration).isRunning else {
+                    throw StartError("badged-mqtt runs", hint: "systemctl stop badged-mqtt")
+                }
+                confine(configuration, path)
+                try Forgetting.run(configuration)
             case .events(let first): try printEvents(configuration, from: first)
             }
         } catch {
@@ -79,19 +89,13 @@ import Text
           --help          print this help and end
         """
 
-    private static func siteKey(_ configuration: MQTTConfiguration) throws(StartError) -> SiteKey? {
-        guard let path = configuration.siteKeyFile else { return nil }
-        guard let key = SiteKey(try SecretFile.read(path, limit: SiteKey.count, setting: "[publish] site_key")) else {
-            throw .inConfiguration("\(path) has not \(SiteKey.count) bytes", hint: "correct [publish] site_key")
-        }
-        return key
-    }
-
     private static func run(_ configuration: MQTTConfiguration, _ path: String) throws(StartError) -> Never {
-        let content = EventContent(credentials: configuration.credentials, siteKey: try siteKey(configuration))
+        let content = EventContent(credentials: configuration.credentials, siteKey: try configuration.siteKey())
         let signals = try Signals()
         let mailbox = try EventMailbox()
         let service = ServiceNotification()
+        var status = StatusFile(configuration)
+        try status.hold()
         let outbox: EventOutbox
         do throws(Failure) {
             outbox = EventOutbox(
@@ -102,14 +106,12 @@ import Text
             let hint = "the folder must belong to the user of badged-mqtt, and only one badged-mqtt may use it"
             throw StartError(error.logText, hint: hint)
         }
-        BrokerConnection.start()
-        let confinement = Confinement.broker(readable: [path] + configuration.files, folder: configuration.folder)
-        guard confinement.apply(to: "badged-mqtt") else { exit(1) }
+        confine(configuration, path)
         do throws(SystemError) { try Loop.start() } catch {
             throw StartError("cannot start: \(error.description)", hint: "allow more threads (TasksMax=)")
         }
+        let watch = DaemonWatch(configuration, content, mailbox)
         Task { @Loop in
-            let watch = DaemonWatch(configuration, content, mailbox)
             do throws(SystemError) {
                 let registration = try Loop.watch(signals.descriptor, .read) { _ in
                     while let signal = signals.next() {
@@ -127,10 +129,19 @@ import Text
             }
         }
         service.ready(status: "connecting")
-        switch Publisher(configuration, mailbox, outbox, service: service).run() {
+        let publisher = Publisher(configuration, mailbox, outbox, service: service, status: status) { fault in
+            Task { @Loop in watch.reloaded(fault) }
+        }
+        switch publisher.run() {
         case .stopped: _exit(0)
         case .damaged: _exit(1)
         }
+    }
+
+    /// Drops all rights that a client of a broker does not need.
+    private static func confine(_ configuration: MQTTConfiguration, _ path: String) {
+        let confinement = Confinement.broker(readable: [path] + configuration.files, folder: configuration.folder)
+        guard confinement.apply(to: "badged-mqtt") else { exit(1) }
     }
 
     /// A broker that does not answer delays the end by this time at most.
@@ -145,12 +156,13 @@ import Text
     @Loop private static func reload(_ path: String, _ watch: DaemonWatch, _ mailbox: EventMailbox) {
         var errors: [StartError] = []
         let new = MQTTConfiguration(path: path, errors: &errors)
+        if errors.isEmpty { _ = new.tryFiles(&errors) }
         if errors.isEmpty {
             do throws(StartError) {
-                let content = EventContent(credentials: new.credentials, siteKey: try siteKey(new))
-                watch.reload(new, content)
+                let content = EventContent(credentials: new.credentials, siteKey: try new.siteKey())
+                watch.prepareReload(new, content)
                 mailbox.post(.reload(new))
-                return Log.notice("the configuration was read again")
+                return Log.notice("the configuration was read again, and is tried")
             } catch {
                 errors.append(error)
             }
@@ -161,26 +173,38 @@ import Text
     }
 
     private static func showStatus(_ configuration: MQTTConfiguration) throws(StartError) {
-        guard let status = StatusFile(configuration).read() else {
+        let file = StatusFile(configuration)
+        guard let status = file.read() else {
             throw StartError(
                 "there is no status in \(configuration.folder)",
                 hint: "run this as root or as user badged-mqtt; systemctl status badged-mqtt"
             )
         }
-        let isConnected = status["connected"]?.bool ?? false
-        print("broker:   \(status["broker"]?.string ?? "") \(isConnected ? "connected" : "not connected")")
-        if let fault = status["fault"]?.string { print("fault:    \(fault)") }
-        let watching = status["watching"]?.bool == true ? ", taps are watched" : ""
-        print("badged:   \(status["badged"]?.bool == true ? "connected" : "not connected")\(watching)")
+        let isRunning = file.isRunning
+        func holds(_ key: String) -> Bool { isRunning && status[key]?.bool == true }
+        func count(_ key: String) -> Int { status[key]?.int ?? 0 }
+        if !isRunning { print("program:  badged-mqtt does not run; what follows was so at its end") }
+        print("broker:   \(status["broker"]?.string ?? "") \(holds("connected") ? "connected" : "not connected")")
+        if let fault = status["fault"]?.string {
+            print("fault:    \(fault)")
+        } else if let fault = status["lastFault"]?.string {
+            print("before:   \(fault)")
+        }
+        if let fault = status["newSettings"]?.string { print("settings: the new ones do not connect: \(fault)") }
+        for note in (status["notes"]?.array ?? []).compactMap(\.string) { print("note:     \(note)") }
+        let watching = holds("watching") ? ", taps are watched" : ""
+        print("badged:   \(holds("badged") ? "connected" : "not connected")\(watching)")
         print("topic:    \(status["topic"]?.string ?? "")")
-        print("waiting:  \(status["waiting"]?.int ?? 0) events, \(status["lost"]?.int ?? 0) lost")
+        print("waiting:  \(count("waiting")) events, \(count("lost")) lost")
+        if let loss = status["lastLoss"]?.string { print("loss:     \(loss)") }
+        if status["durable"]?.bool == false { print("disk:     events cannot be stored") }
         print("epoch:    \(status["epoch"]?.string ?? "")")
-        guard isConnected else { exit(1) }
+        guard holds("connected") else { exit(1) }
     }
 
     /// Reads compressed keys or the x of keys, and prints lines for an allow list.
     private static func printPseudonyms(_ configuration: MQTTConfiguration) throws(StartError) {
-        guard let key = try siteKey(configuration) else {
+        guard let key = try configuration.siteKey() else {
             throw .inConfiguration("no site key is named", hint: "write site_key = FILE below [publish]")
         }
         var number = 0
@@ -211,55 +235,5 @@ import Text
             )
         }
         EventJournal(folder: configuration.folder, days: configuration.keptDays).lines(from: first) { print($0) }
-    }
-
-    /// Publishes empty retained messages, which removes them from the broker.
-    private static func forget(_ configuration: MQTTConfiguration) throws(StartError) {
-        BrokerConnection.start()
-        let connection = try BrokerConnection(configuration, clientID: configuration.clientID, will: nil)
-        if let reason = connection.connect(
-            to: configuration.host ?? "",
-            port: configuration.port,
-            keepAlive: configuration.keepAlive
-        ) {
-            throw StartError("cannot connect to the broker: \(reason)", hint: "see badged-mqtt --status")
-        }
-        var topics = Document.allCases.map { configuration.topic($0.rawValue) }
-        if configuration.isHomeAssistantEnabled { topics.append(configuration.discoveryTopic) }
-        var (open, isBegun): (Set<Int32>, Bool) = ([], false)
-        let deadline = Loop.clock + 10_000_000
-        while Loop.clock < deadline {
-            var polled = pollfd(fd: connection.descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
-            if !connection.wantsWrite { polled.events = Int16(POLLIN) }
-            _ = poll(&polled, 1, 1000)
-            let bits = Int32(polled.revents)
-            let (events, ending) = connection.step(
-                canRead: bits & (POLLIN | POLLHUP | POLLERR) != 0,
-                canWrite: bits & POLLOUT != 0
-            )
-            for event in events {
-                switch event {
-                case .connected:
-                    isBegun = true
-                    for topic in topics {
-                        if case .sent(let id) = connection.publish(topic, [], retain: true) { open.insert(id) }
-                    }
-                case .acknowledged(let id, let reason):
-                    open.remove(id)
-                    guard reason < 0x80 else {
-                        throw StartError("the broker refuses to forget: reason \(reason)", hint: "check its ACL")
-                    }
-                case .refused(let reason):
-                    throw StartError("the broker refuses the connection: \(reason)", hint: "check user and password")
-                case .message: break
-                }
-            }
-            if isBegun, open.isEmpty {
-                connection.disconnect()
-                return print("\(topics.count) messages are removed")
-            }
-            if let ending { throw StartError("the connection has ended: \(ending)", hint: "try again") }
-        }
-        throw StartError("the broker does not answer", hint: "try again later")
     }
 }

@@ -44,6 +44,13 @@ enum Discovery {
         let id = "badged_\(configuration.objectID)"
         func topic(_ document: Document) -> String { configuration.topic(document.rawValue) }
         var components: [JSON.Member] = []
+        // A template that always says `online`: the end of a host must be seen as a state, not as a missing one.
+        let always: (String, JSON) = (
+            "availability",
+            .array([
+                .object([.init("topic", .string(topic(.state))), .init("value_template", .string("{{ 'online' }}"))])
+            ])
+        )
         func add(_ name: String, _ platform: String, _ title: String, _ topic: String, _ members: [(String, JSON)]) {
             let all: [(String, JSON)] =
                 [
@@ -62,7 +69,10 @@ enum Discovery {
             "binary_sensor",
             "Connected",
             topic(.state),
-            [("device_class", .string("connectivity")), ("value_template", choice("value_json.state == 'online'"))]
+            [
+                ("device_class", .string("connectivity")), ("entity_category", .string("diagnostic")), always,
+                ("value_template", choice("value_json.state == 'online'")),
+            ]
         )
         add(
             "problem",
@@ -101,8 +111,16 @@ enum Discovery {
             )
         }
         for index in readers.count..<mostReaders { remove("reader_\(index + 1)", "binary_sensor") }
-        func event(_ stream: EventStream, _ isTold: Bool, _ title: String, _ types: [String], _ type: String) {
+        func event(
+            _ stream: EventStream,
+            _ isTold: Bool,
+            _ title: String,
+            _ types: [String],
+            _ type: String,
+            _ members: [String]
+        ) {
             guard isTold else { return remove(stream.word, "event") }
+            let content = (["reader", "sequence"] + members).map { "'\($0)': value_json.\($0) | default(none)" }
             add(
                 stream.word,
                 "event",
@@ -112,9 +130,7 @@ enum Discovery {
                     ("event_types", .array(types.map(JSON.string))),
                     (
                         "value_template",
-                        .string(
-                            "{{ {'event_type': \(type), 'reader': value_json.reader, 'sequence': value_json.sequence} | tojson }}"
-                        )
+                        .string("{{ {'event_type': \(type), \(content.joined(separator: ", "))} | tojson }}")
                     ),
                 ]
             )
@@ -124,15 +140,31 @@ enum Discovery {
             configuration.credentials != .no,
             "Credential",
             ["verified", "refused"],
-            "'verified' if value_json.verified else 'refused'"
+            "'verified' if value_json.verified else 'refused'",
+            ["id", "listed", "verified", "reason", "time"]
         )
         event(
             .opening,
             configuration.openings,
             "Opening",
             ["granted", "denied", "unknown"],
-            "value_json.accessDecision"
+            "value_json.accessDecision",
+            ["key", "status", "time"]
         )
+        if configuration.credentials == .no {
+            remove("tag", "tag")
+        } else {
+            // No entity: each tap with an identifier is a scanned tag.
+            components.append(
+                .init(
+                    "tag",
+                    .object([
+                        .init("platform", .string("tag")), .init("topic", .string(configuration.topic("credential"))),
+                        .init("value_template", .string("{{ value_json.id | default('') }}")),
+                    ])
+                )
+            )
+        }
         if configuration.sightings {
             add(
                 "closest",

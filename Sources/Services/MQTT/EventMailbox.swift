@@ -14,9 +14,9 @@ package enum MailboxInput: Sendable {
     /// The newest content of a document. `isUrgent`: a change that people wait for.
     case document(Document, [JSON.Member], isUrgent: Bool)
     case daemon(DaemonState)
-    /// The attempt to connect to the broker has ended: why it has failed, or nil.
-    case connected(String?)
-    /// New settings that were checked.
+    /// The attempt with this number to reach the broker has ended.
+    case dialled(attempt: Int, Dialling.Outcome)
+    /// New settings that were checked. They are used as soon as they have connected.
     case reload(MQTTConfiguration)
     /// The thread that watches badged goes on.
     case alive

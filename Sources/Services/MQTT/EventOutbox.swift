@@ -41,6 +41,7 @@ package final class EventOutbox {
 
     /// Of this connection; empty without one.
     private var session = ""
+    private var limits = BrokerLimits()
     private var window = 0
     private var sent: [Int32: Sent] = [:]
     /// When the broker has answered last, while an answer is outstanding.
@@ -51,6 +52,8 @@ package final class EventOutbox {
     /// The last event of each stream that was sent over this connection.
     private var cursors: [EventStream: Int] = [:]
     private var heldUntil: [EventStream: Int64] = [:]
+    /// The stream that was served longest ago comes first.
+    private var turns = EventStream.allCases
     /// Streams of which the broker has refused an event: one at a time is tried.
     private var probing: Set<EventStream> = []
     private var slots: [Document: Slot] = [:]
@@ -109,6 +112,7 @@ package final class EventOutbox {
                     commit()
                     let missed = number - mark.number - 1
                     queue.add(Gap(reason: .notWatching, missed: missed, since: mark.time, until: time), to: stream)
+                    queue.noteLoss(stream, "badged-mqtt did not watch, or could not keep up", missed)
                 }
                 let new = EventStore.Mark(run: run, number: number, time: time)
                 marks[stream] = new
@@ -135,7 +139,7 @@ package final class EventOutbox {
                 daemon = state
                 if state.isConnected { daemonRun = state.run }
                 slots[.state]?.isDirty = true
-            case .connected, .reload, .alive, .stop: break
+            case .dialled, .reload, .alive, .stop: break
             }
         }
         commit()
@@ -158,9 +162,12 @@ package final class EventOutbox {
 
     // MARK: Connection
 
-    /// The broker has accepted a connection. `window`: how many messages may be unacknowledged.
-    package func begin(session: String, window: Int, at now: Int64) {
-        (self.session, self.window, fault) = (session, window, nil)
+    /// The broker has accepted a connection.
+    package func begin(session: String, limits: BrokerLimits, at now: Int64) {
+        self.session = session
+        self.limits = limits
+        window = min(limits.receiveMaximum, BrokerConnection.window)
+        fault = nil
         (sent, cursors, heldUntil, probing) = ([:], [:], [:], [])
         for document in Document.allCases { slots[document]?.begin() }
         discovery.connected(at: now)
@@ -173,18 +180,18 @@ package final class EventOutbox {
     }
 
     /// The broker has answered to a message.
-    package func acknowledged(_ id: Int32, _ reason: Int32, at now: Int64) {
+    package func acknowledged(_ id: Int32, _ reason: BrokerPacket.Reason, at now: Int64) {
         guard let message = sent.removeValue(forKey: id) else { return }
         answeredAt = now
-        let isRefused = reason >= 0x80
+        let isRefused = reason.code >= 0x80
+        let words = reason.text(for: configuration)
         switch message {
         case .event(let event):
             let (stream, sequence) = (event.stream, event.sequence)
-            if reason == 0x95 {
-                Log.error("the broker takes no message as large as event \(sequence) of \(stream.word); it is dropped")
-                queue.refused(stream, sequence)
+            if reason.code == 0x95 {
+                queue.refused(event)
             } else if isRefused {
-                note("the broker refuses events of \(stream.word): reason \(reason)")
+                note("the broker refuses events of \(stream.word): \(words)")
                 heldUntil[stream] = now + 1000
                 cursors[stream] = min(cursors[stream] ?? 0, sequence - 1)
                 probing.insert(stream)
@@ -198,10 +205,10 @@ package final class EventOutbox {
         case .document(let document):
             slots[document]?.isSending = false
             guard isRefused else { break }
-            note("the broker refuses the document \(document.rawValue): reason \(reason)")
+            note("the broker refuses the document \(document.rawValue): \(words)")
             slots[document]?.isDirty = true
             slots[document]?.heldUntil = now + 60_000
-        case .discovery: if isRefused { note("the broker refuses the discovery of Home Assistant: reason \(reason)") }
+        case .discovery: if isRefused { note("the broker refuses the discovery of Home Assistant: \(words)") }
         }
     }
 
@@ -220,6 +227,7 @@ package final class EventOutbox {
 
     /// Forgets acknowledged events when it is time; with and without a connection.
     package func tidy(at now: Int64) {
+        queue.logLosses()
         guard queue.hasDone else { return flushDue = .max }
         guard now >= flushDue else { return }
         let wasDurable = queue.isDurable
@@ -246,33 +254,37 @@ package final class EventOutbox {
             queue.note(EventStore.now, run: daemonRun)
         }
         if let due = discovery.due, due <= now, sent.count < window { sendDiscovery(now, publish) }
-        for stream in EventStream.allCases { send(stream, now, publish) }
+        // The streams take turns, so that none waits for all events of another.
+        while sent.count < window, let stream = turns.first(where: { send($0, now, publish) }) {
+            turns.removeAll { $0 == stream }
+            turns.append(stream)
+        }
     }
 
-    private func send(_ stream: EventStream, _ now: Int64, _ publish: Publish) {
-        guard (heldUntil[stream] ?? 0) <= now else { return }
-        var room = window - sent.count
-        if probing.contains(stream) {
-            let isBusy = sent.values.contains { if case .event(let one) = $0 { one.stream == stream } else { false } }
-            room = isBusy ? 0 : min(room, 1)
+    /// Sends the next event of a stream.
+    /// - Returns: false if there is none, or if it cannot be sent now.
+    private func send(_ stream: EventStream, _ now: Int64, _ publish: Publish) -> Bool {
+        guard (heldUntil[stream] ?? 0) <= now else { return false }
+        if probing.contains(stream),
+            sent.values.contains(where: { if case .event(let one) = $0 { one.stream == stream } else { false } })
+        {
+            return false
         }
-        guard room > 0 else { return }
-        for entry in queue.events(stream, after: cursors[stream] ?? 0, count: room) {
-            switch publish(configuration.topic(stream.word), entry.payload, false, nil) {
-            case .sent(let id):
-                sent[id] = .event(entry)
-                cursors[stream] = entry.sequence
-            case .tooLarge:
-                queue.refused(stream, entry.sequence)
-                cursors[stream] = entry.sequence
-            case .failed: return
-            }
+        guard let entry = queue.events(stream, after: cursors[stream] ?? 0, count: 1).first else { return false }
+        switch publish(configuration.topic(stream.word), entry.payload, false, nil) {
+        case .sent(let id):
+            sent[id] = .event(entry)
+            queue.sent(stream, upTo: entry.sequence)
+        case .tooLarge: queue.refused(entry)
+        case .failed: return false
         }
+        cursors[stream] = entry.sequence
+        return true
     }
 
     /// When something must be published although nothing arrives.
     package func deadline(at now: Int64) -> Int64 {
-        var deadline = queue.hasDone ? flushDue : .max
+        var deadline = min(queue.hasDone ? flushDue : .max, queue.logDue)
         guard window > 0 else { return deadline }
         for (document, slot) in slots where !slot.isSending {
             if let due = due(document, slot) { deadline = min(deadline, due) }
@@ -312,7 +324,10 @@ package final class EventOutbox {
             slots[document]?.isDirty = false
             slots[document]?.isUrgent = false
             slots[document]?.isSending = true
-        case .tooLarge, .failed: slots[document]?.heldUntil = now + 60_000
+        case .tooLarge:
+            note("the document \(document.rawValue) is larger than the broker allows")
+            slots[document]?.heldUntil = now + 60_000
+        case .failed: slots[document]?.heldUntil = now + 60_000
         }
     }
 
@@ -322,8 +337,10 @@ package final class EventOutbox {
         let content = Discovery.content(configuration, names)
         discovery.sent(at: now, heartbeat: configuration.heartbeat)
         let expiry = configuration.heartbeat * 5 / 2
-        if case .sent(let id) = publish(configuration.discoveryTopic, JSON.object(content).bytes, true, expiry) {
-            sent[id] = .discovery
+        switch publish(configuration.discoveryTopic, JSON.object(content).bytes, true, expiry) {
+        case .sent(let id): sent[id] = .discovery
+        case .tooLarge: note("the discovery of Home Assistant is larger than the broker allows")
+        case .failed: break
         }
     }
 
@@ -332,8 +349,30 @@ package final class EventOutbox {
             session,
             configuration,
             queue,
-            daemon
+            daemon,
+            limits
         )
+    }
+
+    /// What the file for `--status` has of the queue and of badged.
+    var statusMembers: [JSON.Member] {
+        func number(_ value: Int) -> JSON { .number(String(value)) }
+        let streams = EventStream.allCases.map { stream in
+            JSON.Member(
+                stream.word,
+                .object([
+                    .init("waiting", number(queue.waiting(stream))), .init("lost", number(queue.lost(stream))),
+                ])
+            )
+        }
+        return [
+            .init("badged", .bool(daemon.isConnected)), .init("watching", .bool(daemon.isWatching)),
+            .init("waiting", number(queue.waiting)),
+            .init("lost", number(EventStream.allCases.reduce(0) { $0 + queue.lost($1) })),
+            .init("streams", .object(streams)), .init("durable", .bool(queue.isDurable)),
+            .init("epoch", .string(queue.epoch)),
+            .init("lastLoss", queue.lastLoss.map { .string($0) } ?? .null),
+        ]
     }
 
     /// The document `state` for the will, and for the end.

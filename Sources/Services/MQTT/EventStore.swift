@@ -44,7 +44,21 @@ package final class EventStore {
         /// The numbers of the events in the file, ascending.
         var waiting: [Int] = []
         var head = 0
+        /// Events up to this number may have reached the broker: they are dropped only when the broker has them.
+        var sent = 0
         var count: Int { waiting.count - head }
+
+        /// The place of the oldest event that was not sent; nil: all were.
+        var firstUnsent: Int? {
+            let places = head..<waiting.count
+            return places.prefix(BrokerConnection.window + 1).first { waiting[$0] > sent }
+        }
+
+        /// Takes out a number near the head.
+        mutating func remove(at place: Int) {
+            for one in stride(from: place, to: head, by: -1) { waiting[one] = waiting[one - 1] }
+            head += 1
+        }
     }
 
     private let database: Database
@@ -58,6 +72,13 @@ package final class EventStore {
     package let epoch: String
     /// Whether the last commit has succeeded.
     package private(set) var isDurable = true
+    /// Why events were lost last, since the start; nil: none were.
+    private(set) var lastLoss: String?
+    /// Lost events that are not in the log.
+    private var unloggedLosses = 0
+    /// When the log has told a loss, in microseconds of `Loop.clock`.
+    private var loggedLoss: Int64 = .min / 2
+    private static let logPause: Int64 = 60_000_000
     /// Whether the last reading has failed.
     private var cannotRead = false
     /// Whether an earlier file was damaged, removed or replaced by an older one.
@@ -82,6 +103,11 @@ package final class EventStore {
             found.isLost = true
         }
         (database, epoch, states, wasLost) = (found.database, found.epoch, found.states, found.isLost)
+        // A program that was killed may have sent the oldest events.
+        for stream in EventStream.allCases {
+            let oldest = found.states[stream]?.waiting.prefix(BrokerConnection.window)
+            states[stream]?.sent = oldest?.last ?? 0
+        }
         if wasLost {
             for stream in EventStream.allCases { add(Gap(reason: .storeLost, until: Self.now), to: stream) }
         }
@@ -126,7 +152,7 @@ package final class EventStore {
         } catch {
             states = before
             for event in events {
-                states[event.stream]?.lost += 1
+                lost(event.stream, "the disk does not store events")
                 let time = event.mark.time
                 add(Gap(reason: .diskFull, missed: 1, since: time, until: time), to: event.stream)
                 // The number of badged is known, so it is not missed a second time.
@@ -138,16 +164,17 @@ package final class EventStore {
 
     private func add(_ event: Addition) throws(Failure) {
         guard var state = states[event.stream] else { return }
-        while state.count >= limit {
+        var dropped = 0
+        while state.count >= limit, let place = state.firstUnsent {
             // The oldest event goes, because the last hour of a door is worth more. The next event also tells its gaps.
-            let oldest = state.waiting[state.head]
+            let oldest = state.waiting[place]
             if let payload = try payload(event.stream, oldest) {
                 for gap in [Gap](of: payload) { state.gaps.join(gap) }
             }
             state.gaps.join(Gap(reason: .queueFull, from: oldest, to: oldest, missed: 1))
             try remove(event.stream, oldest)
-            state.head += 1
-            state.lost += 1
+            state.remove(at: place)
+            dropped += 1
         }
         let number = state.last + 1
         let payload = event.content(number, state.gaps)
@@ -162,6 +189,36 @@ package final class EventStore {
             state.head = 0
         }
         states[event.stream] = state
+        if dropped > 0 { lost(event.stream, "the queue is full", dropped) }
+    }
+
+    /// Counts lost events, and says so in the log: the first at once, then their sum once a minute.
+    private func lost(_ stream: EventStream, _ reason: String, _ count: Int = 1) {
+        states[stream]?.lost += count
+        noteLoss(stream, reason, count)
+    }
+
+    /// Reports events that are lost, with a number or without one.
+    func noteLoss(_ stream: EventStream, _ reason: String, _ count: Int) {
+        lastLoss = "\(stream.word): \(reason)"
+        unloggedLosses += count
+        logLosses()
+    }
+
+    /// When `logLosses` has something to say, in milliseconds of `Loop.clock`.
+    var logDue: Int64 { unloggedLosses > 0 ? (loggedLoss + Self.logPause) / 1000 : .max }
+
+    func logLosses() {
+        guard unloggedLosses > 0, Loop.clock >= loggedLoss + Self.logPause else { return }
+        Log.error("\(unloggedLosses) events are lost; \(lastLoss ?? "")")
+        unloggedLosses = 0
+        loggedLoss = Loop.clock
+    }
+
+    /// Notes that events up to this number are on their way to the broker.
+    package func sent(_ stream: EventStream, upTo sequence: Int) {
+        let last = states[stream]?.sent ?? 0
+        states[stream]?.sent = max(last, sequence)
     }
 
     /// Notes that the broker has an event. The file forgets it with the next commit.
@@ -174,10 +231,12 @@ package final class EventStore {
         if done.count >= 100 { flush() }
     }
 
-    /// An event that the broker can never take is dropped, and the next event says so.
-    package func refused(_ stream: EventStream, _ sequence: Int) {
+    /// An event that the broker can never take is dropped. The next event says so, and tells its gaps.
+    package func refused(_ event: Entry) {
+        let (stream, sequence) = (event.stream, event.sequence)
         acknowledged(stream, sequence)
-        states[stream]?.lost += 1
+        lost(stream, "the broker accepts no message as large as event \(sequence)")
+        for gap in [Gap](of: event.payload) { add(gap, to: stream) }
         add(Gap(reason: .tooLarge, from: sequence, to: sequence, missed: 1), to: stream)
         flush()
     }

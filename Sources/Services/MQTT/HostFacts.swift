@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 import Host
-package import Text
+import Text
 
 /// What messages say of this host and its clock, and the document `state`.
 struct HostFacts: Sendable {
@@ -56,7 +56,8 @@ struct HostFacts: Sendable {
         _ session: String,
         _ configuration: MQTTConfiguration,
         _ queue: EventStore,
-        _ daemon: DaemonState
+        _ daemon: DaemonState,
+        _ limits: BrokerLimits
     ) -> [JSON.Member] {
         let streams = EventStream.allCases.map { stream in
             JSON.Member(
@@ -85,29 +86,7 @@ struct HostFacts: Sendable {
                     .init("waiting", Self.number(queue.waiting)), .init("limit", Self.number(queue.limit)),
                     .init("oldest", queue.oldest.map(Self.number) ?? .null), .init("durable", .bool(queue.isDurable)),
                 ])
-            ), .init("streams", .object(streams)),
+            ), .init("streams", .object(streams)), .init("broker", limits.json(keepAlive: configuration.keepAlive)),
         ]
-    }
-}
-
-/// The file in the folder of the queue that `badged-mqtt --status` reads.
-package struct StatusFile {
-    private let path: String
-
-    package init(_ configuration: MQTTConfiguration) { path = configuration.folder + "/status.json" }
-
-    /// Replaces the file. A failure is not logged, because the log has the same state.
-    func write(_ bytes: [UInt8]) {
-        let new = path + ".new"
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o640)
-        guard descriptor >= 0 else { return }
-        let count = Glibc.write(descriptor, bytes, bytes.count)
-        close(descriptor)
-        if count == bytes.count { rename(new, path) } else { unlink(new) }
-    }
-
-    package func read() -> JSON? {
-        guard case .bytes(let bytes) = PlainFile.read(path, limit: 65_536) else { return nil }
-        return try? JSON(bytes)
     }
 }

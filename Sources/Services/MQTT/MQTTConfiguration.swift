@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Credentials
 import Crypto
 import Glibc
 package import Host
@@ -56,7 +57,8 @@ package struct MQTTConfiguration: Sendable, Equatable {
     package var limit = 10_000
     /// `keep`: for how many days acknowledged events are kept for `--events`.
     package var keptDays = 0
-    package var folder = "/var/lib/badged-mqtt"
+    package var folder = MQTTConfiguration.standardFolder
+    private static let standardFolder = "/var/lib/badged-mqtt"
     package var isHomeAssistantEnabled = false
     package var homeAssistantPrefix = "homeassistant"
     /// nil: that of this system.
@@ -190,6 +192,51 @@ package struct MQTTConfiguration: Sendable, Equatable {
             case .tooLong, .failed: refuse("cannot read \(path)", "correct its line in [broker]")
             }
         }
+    }
+
+    /// Reads and tries what the settings name: certificates and keys, password, key of the site, folder of the queue.
+    ///
+    /// A credential of systemd is there only in the service.
+    /// - Returns: what could not be tried.
+    package func tryFiles(
+        _ errors: inout [StartError],
+        _ environment: Environment = systemEnvironment
+    ) -> [String] {
+        var notes: [String] = []
+        /// Whether a file can be tried.
+        func isHere(_ path: String?) -> Bool {
+            guard let path, path.hasPrefix("/run/credentials/") else { return true }
+            if let folder = environment("CREDENTIALS_DIRECTORY"), path.hasPrefix(folder + "/") { return true }
+            notes.append("\(path) is a credential of the service: it is tried when the service starts or is reloaded")
+            return false
+        }
+        func attempt(_ body: () throws(StartError) -> Void) {
+            do throws(StartError) { try body() } catch { errors.append(error) }
+        }
+        var part = self
+        if !isHere(keyFile) || !isHere(certificateFile) {
+            part.certificateFile = nil
+            part.keyFile = nil
+        }
+        if usesTLS { attempt { () throws(StartError) in try TLSSettings(part).check() } }
+        if isHere(passwordFile) { attempt { () throws(StartError) in _ = try BrokerConnection.password(self) } }
+        if isHere(siteKeyFile) { attempt { () throws(StartError) in _ = try siteKey() } }
+        if folder == Self.standardFolder, access(folder, F_OK) != 0 {
+            notes.append("\(folder) is made when the service starts")
+        } else if access(folder + "/", W_OK | X_OK) != 0 {
+            let hint = "correct [queue] folder; it must belong to the user of badged-mqtt"
+            errors.append(.inConfiguration("events cannot be stored in \(folder): \(errorText())", hint: hint))
+        }
+        return notes
+    }
+
+    /// The key of the site; nil: none is named.
+    package func siteKey() throws(StartError) -> SiteKey? {
+        guard let path = siteKeyFile else { return nil }
+        guard let key = SiteKey(try SecretFile.read(path, limit: SiteKey.count, setting: "[publish] site_key")) else {
+            throw .inConfiguration("\(path) has not \(SiteKey.count) bytes", hint: "correct [publish] site_key")
+        }
+        return key
     }
 
     private mutating func readURL(_ value: ConfigurationValue) throws(StartError) {

@@ -6,6 +6,8 @@ import Text
 
 /// Keeps a connection to the broker: connects, lets the `EventOutbox` publish, and connects again after random pauses.
 /// All of it runs on one thread, which waits in poll(2).
+///
+/// New settings get a connection of their own. The old one stays until the broker has accepted the new one.
 package final class Publisher {
     package enum End {
         case stopped
@@ -13,45 +15,43 @@ package final class Publisher {
         case damaged
     }
 
-    private var configuration: MQTTConfiguration
+    /// Called when new settings are in force, or with the reason why they do not connect.
+    package typealias Reloaded = @Sendable (_ fault: String?) -> Void
+
     private let mailbox: EventMailbox
     private let outbox: EventOutbox
     private let service: ServiceNotification?
     /// The milliseconds between two signs of life for the service manager; nil: it does not watch.
     private let signInterval: Int64?
     private var nextSign = Int64.min
+    private let reloaded: Reloaded
 
-    private var connection: BrokerConnection?
-    private var isConnecting = false
-    /// The attempt that runs has settings that no longer count.
-    private var isAttemptVoid = false
-    /// Since CONNACK; nil before.
-    private var readySince: Int64?
-    private var startedAt: Int64 = 0
-    private var session = ""
-    private var failures = 0
-    private var nextTry: Int64
-    /// Why there is no connection; nil while there is one.
-    private var fault: String?
-    private var loggedFault: String?
-    private var shownFault: String?
-    /// What CONNACK of this connection has said.
-    private var refusal: String?
+    /// The settings in force, and those that are to replace them.
+    private var routes: [Route]
+    private var route: Route { routes[0] }
+    private var attempts = 0
+    private var status: StatusFile
 
     /// `service` gets the state for the service manager; nil without one.
     package init(
         _ configuration: MQTTConfiguration,
         _ mailbox: EventMailbox,
         _ outbox: EventOutbox,
-        service: ServiceNotification?
+        service: ServiceNotification?,
+        status: StatusFile? = nil,
+        reloaded: @escaping Reloaded = { _ in }
     ) {
-        (self.configuration, self.mailbox, self.outbox, self.service) = (configuration, mailbox, outbox, service)
+        self.mailbox = mailbox
+        self.outbox = outbox
+        self.service = service
+        self.reloaded = reloaded
         signInterval = service?.watchdogInterval.map { Int64($0 / .milliseconds(1)) }
-        nextTry = Self.now + Int64.random(in: 0...2000)
-        warnOfVersion()
+        routes = [Route(configuration, firstTry: Self.now + Int64.random(in: 0...2000))]
+        self.status = status ?? StatusFile(configuration)
+        warnOfVersion(configuration)
     }
 
-    private func warnOfVersion() {
+    private func warnOfVersion(_ configuration: MQTTConfiguration) {
         guard configuration.version == .three else { return }
         Log.notice("MQTT 3.1.1 has no expiry and no reasons: a broker can refuse messages without a sign")
     }
@@ -60,18 +60,18 @@ package final class Publisher {
 
     /// Runs until `MailboxInput.stop`.
     package func run() -> End {
-        writeStatus()
         while true {
             let inputs = mailbox.take()
             outbox.process(inputs, at: Self.now)
             for input in inputs {
                 switch input {
-                case .connected(let reason): attemptEnded(reason)
+                case .dialled(let attempt, let outcome): dialled(attempt, outcome)
                 case .reload(let new): reload(new)
                 case .alive: service?.watchdog()
                 case .stop:
                     service?.stopping()
                     leave("stopped")
+                    writeStatus(isRunning: false)
                     return .stopped
                 case .event, .gap, .document, .daemon: break
                 }
@@ -79,12 +79,12 @@ package final class Publisher {
             let now = Self.now
             askForSign(now)
             outbox.tidy(at: now)
-            keepConnection(now)
-            if readySince != nil, let connection {
-                outbox.pump(at: now) { connection.publish($0, $1, retain: $2, expiry: $3) }
+            for place in routes.indices.reversed() { keepConnection(place, now) }
+            if let connection = route.ready {
+                outbox.pump(at: now) { connection.publish($0, $1, retain: $2, expiry: $3, at: now) }
             }
             if outbox.queue.isDamaged { return .damaged }
-            if outbox.fault != shownFault { writeStatus() }
+            writeStatus(isRunning: true)
             wait(until: deadline(now))
         }
     }
@@ -97,193 +97,208 @@ package final class Publisher {
         Task { @Loop [mailbox] in mailbox.post(.alive) }
     }
 
-    private func keepConnection(_ now: Int64) {
-        guard !isConnecting else { return }
-        if connection == nil {
-            if now >= nextTry { connect() }
-        } else if readySince == nil {
-            if now >= startedAt + Self.connectTime { lost("the broker does not answer") }
-        } else if outbox.isStuck(at: now) {
-            lost("the broker does not acknowledge")
+    private func keepConnection(_ place: Int, _ now: Int64) {
+        if case .waiting(let time) = routes[place].state {
+            if now >= time { connect(place) }
+        } else if routes[place].isOverdue(at: now) {
+            lost(place, "the broker does not answer")
+        } else if place == 0, route.ready != nil, outbox.isStuck(at: now) {
+            lost(place, "the broker does not acknowledge")
         }
-    }
-
-    private func wait(until deadline: Int64) {
-        let active = isConnecting ? nil : connection
-        let descriptor = active?.descriptor ?? -1
-        var wanted = Int16(POLLIN)
-        if active?.wantsWrite == true { wanted |= Int16(POLLOUT) }
-        var polled = [
-            pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
-            pollfd(fd: descriptor, events: wanted, revents: 0),
-        ]
-        let time = max(0, min(deadline - Self.now, 3_600_000))
-        _ = poll(&polled, 2, Int32(time))
-        guard let active else { return }
-        let bits = Int32(polled[1].revents)
-        let (events, ending) = active.step(
-            canRead: bits & (POLLIN | POLLHUP | POLLERR) != 0,
-            canWrite: bits & POLLOUT != 0
-        )
-        for event in events where connection != nil { handle(event) }
-        if let ending, connection != nil { lost(ending) }
     }
 
     private func deadline(_ now: Int64) -> Int64 {
-        var deadline = outbox.deadline(at: now)
-        if signInterval != nil { deadline = min(deadline, nextSign) }
-        if connection == nil {
-            deadline = min(deadline, nextTry)
-        } else if readySince == nil {
-            deadline = min(deadline, isConnecting ? .max : startedAt + Self.connectTime)
-        } else {
-            // The library sends its ping when it is called.
-            deadline = min(deadline, now + Int64(configuration.keepAlive) * 500)
-        }
-        return max(deadline, now)
+        let sign = signInterval == nil ? .max : nextSign
+        return max(now, min(outbox.deadline(at: now), status.due ?? .max, sign, routes.map(\.deadline).min() ?? .max))
     }
 
-    /// How long the broker may take for CONNACK.
-    private static let connectTime: Int64 = 20_000
+    private func wait(until deadline: Int64) {
+        let connections = routes.map(\.connection)
+        var polled = [pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)]
+        polled += connections.map { Self.interest(in: $0) }
+        _ = poll(&polled, UInt(polled.count), Int32(max(0, min(deadline - Self.now, 3_600_000))))
+        // A new connection comes before the one that it replaces.
+        for place in connections.indices.reversed() {
+            if let connection = connections[place] { step(connection) }
+        }
+    }
+
+    private static func interest(in connection: BrokerConnection?) -> pollfd {
+        let wantsWrite = connection?.wantsWrite ?? false
+        return pollfd(
+            fd: connection?.descriptor ?? -1,
+            events: Int16(POLLIN | (wantsWrite ? POLLOUT : 0)),
+            revents: 0
+        )
+    }
+
+    private func step(_ connection: BrokerConnection) {
+        let (events, ending) = connection.step(at: Self.now)
+        for event in events {
+            // A step may have ended the connection, or made it the first one.
+            guard let place = routes.firstIndex(where: { $0.connection === connection }) else { return }
+            handle(event, connection, place)
+        }
+        if let ending, let place = routes.firstIndex(where: { $0.connection === connection }) { lost(place, ending) }
+    }
 
     // MARK: Connection
 
-    private func connect() {
-        session = Self.newSession()
+    private func connect(_ place: Int) {
+        routes[place].session = Hex.encode(UInt64.random(in: .min ... .max))
+        attempts += 1
+        let configuration = routes[place].configuration
         let will = BrokerConnection.Will(
             topic: configuration.topic(Document.state.rawValue),
-            payload: outbox.offline(session, "connectionLost", at: nil)
+            payload: outbox.offline(routes[place].session, "connectionLost", at: nil)
         )
-        do throws(StartError) {
-            let new = try BrokerConnection(configuration, clientID: configuration.clientID, will: will)
-            connection = new
-            (isConnecting, startedAt) = (true, Self.now)
-            let (host, port, keepAlive) = (configuration.host ?? "", configuration.port, configuration.keepAlive)
-            // A look-up or a connection that hangs must not delay what is stored.
-            let isStarted = startThread("badged-connect") { [mailbox] in
-                mailbox.post(.connected(new.connect(to: host, port: port, keepAlive: keepAlive)))
+        do throws(StartError) { try routes[place].dial(attempts, will: will, mailbox) } catch {
+            lost(place, error.message)
+        }
+    }
+
+    private func dialled(_ attempt: Int, _ outcome: Dialling.Outcome) {
+        let place = routes.firstIndex { $0.attempt == attempt }
+        switch outcome {
+        case .failed(let reason): if let place { lost(place, reason) }
+        case .socket(let descriptor):
+            guard let place, case .dialling(let connection) = routes[place].state else {
+                Glibc.close(descriptor)
+                return
             }
-            if !isStarted { attemptEnded("no thread can be started") }
-        } catch {
-            failed(error.message)
+            routes[place].state = .connecting(connection, since: Self.now)
+            connection.begin(descriptor)
+            step(connection)
         }
     }
 
-    private func attemptEnded(_ reason: String?) {
-        (isConnecting, startedAt) = (false, Self.now)
-        if isAttemptVoid {
-            (connection, isAttemptVoid, nextTry) = (nil, false, Self.now)
-        } else if let reason {
-            lost(reason)
-        }
-    }
-
-    private static func newSession() -> String { Hex.encode(UInt64.random(in: .min ... .max)) }
-
-    private func handle(_ event: BrokerConnection.Event) {
+    private func handle(_ event: BrokerConnection.Event, _ connection: BrokerConnection, _ place: Int) {
         let now = Self.now
         switch event {
-        case .connected(let window):
-            (readySince, fault, loggedFault) = (now, nil, nil)
-            outbox.begin(session: session, window: window, at: now)
-            Log.notice("connected to the broker \(configuration.host ?? "")")
-            service?.status("connected to \(configuration.host ?? "")")
-            writeStatus()
-        case .refused(let reason): refusal = "the broker refuses the connection: \(reason)"
-        case .acknowledged(let id, let reason): outbox.acknowledged(id, reason, at: now)
-        case .message: lost("the broker sends messages that nobody has asked for")
+        case .open: connection.logIn(at: now)
+        case .accepted(let limits): accepted(limits, place)
+        case .refused(let reason):
+            guard !routes[place].changesWill(after: reason, at: now) else { return }
+            let text = reason.text(for: routes[place].configuration)
+            lost(place, "the broker refuses the connection: \(text)")
+        case .acknowledged(let id, let reason): if place == 0 { outbox.acknowledged(id, reason, at: now) }
         }
     }
 
-    private func lost(_ reason: String) {
-        let lasted = readySince.map { Self.now - $0 } ?? 0
-        readySince = nil
-        outbox.end()
-        // Two hosts with one name disconnect each other at once, so the back-off must grow.
-        if lasted >= 10_000 { failures = 0 }
-        failed(refusal ?? reason)
+    private func accepted(_ limits: BrokerLimits, _ place: Int) {
+        routes[place].accepted(limits, at: Self.now)
+        if place > 0 { replaceRoute() }
+        let configuration = route.configuration
+        outbox.begin(session: route.session, limits: limits, at: Self.now)
+        Log.notice("connected to the broker \(configuration.host ?? "")")
+        for note in limits.notes(keepAlive: configuration.keepAlive) { Log.notice("\(note)") }
+        service?.status("connected to \(configuration.host ?? "")")
     }
 
-    private func failed(_ reason: String) {
-        connection = nil
-        fault = reason
-        if loggedFault != reason { Log.warning("no connection to the broker: \(reason)") }
-        loggedFault = reason
+    private func lost(_ place: Int, _ reason: String) {
+        guard place == 0 else {
+            if routes[place].failed(reason, at: Self.now, "the new settings do not connect") {
+                reloaded("the new settings do not connect, and the old ones stay: \(reason)")
+            }
+            return
+        }
+        outbox.end()
+        if routes.count > 1, routes[1].connection?.isLoggingIn == true {
+            // The broker has ended it for the new one, which is on its way.
+            return routes[0].replaced(until: routes[1].deadline)
+        }
         service?.status("no connection to the broker: \(reason)")
-        failures += 1
-        let longest = min(Int64(configuration.longestPause) * 1000, Int64(1000) << min(failures, 20))
-        nextTry = Self.now + Int64.random(in: 0...longest)
-        refusal = nil
-        writeStatus()
+        routes[0].failed(reason, at: Self.now, "no connection to the broker")
     }
 
-    /// Disconnects, and connects again with the new settings.
+    // MARK: New settings
+
     private func reload(_ new: MQTTConfiguration) {
-        if new.folder != configuration.folder { Log.notice("[queue] folder: applies after a restart") }
-        leave("restarting")
-        // A connection that is being made belongs to its thread.
-        if isConnecting { isAttemptVoid = true } else { connection = nil }
-        readySince = nil
+        if new.folder != route.configuration.folder { Log.notice("[queue] folder: applies after a restart") }
+        warnOfVersion(new)
+        routes = [route, Route(new, firstTry: Self.now)]
+        // Without a connection there is nothing to keep.
+        if route.ready == nil { replaceRoute() }
+    }
+
+    /// The new settings are in force from now on.
+    private func replaceRoute() {
+        let old = routes.removeFirst()
+        // A broker with two connections of one name has ended the old one, and has sent its will.
+        if let connection = old.ready, farewell("restarting", of: old, over: connection) {
+            close(connection)
+        } else if let connection = route.ready, !old.session.isEmpty {
+            farewell("restarting", of: old, over: connection)
+        }
         outbox.end()
-        configuration = new
-        outbox.reload(new)
-        (failures, nextTry) = (0, Self.now)
-        warnOfVersion()
+        outbox.reload(route.configuration)
+        reloaded(nil)
     }
 
     // MARK: Status and end
 
-    /// Writes the file that `--status` reads.
-    private func writeStatus() {
-        shownFault = outbox.fault
-        let queue = outbox.queue
-        let members: [JSON.Member] = [
-            .init("connected", .bool(readySince != nil)),
-            .init("broker", .string("\(configuration.host ?? ""):\(configuration.port)")),
-            .init("topic", .string("\(configuration.prefix)/\(configuration.name)")),
-            .init("fault", (fault ?? shownFault).map { .string($0) } ?? .null),
-            .init("badged", .bool(outbox.daemon.isConnected)), .init("watching", .bool(outbox.daemon.isWatching)),
-            .init("waiting", .number(String(queue.waiting))),
-            .init("lost", .number(String(EventStream.allCases.reduce(0) { $0 + queue.lost($1) }))),
-            .init("epoch", .string(queue.epoch)), .init("time", .number(String(EventStore.now))),
-        ]
-        StatusFile(outbox.configuration).write(JSON.object(members).bytes)
+    /// Writes the file that `--status` reads, if it would change.
+    private func writeStatus(isRunning: Bool) {
+        let configuration = route.configuration
+        let limits = isRunning ? route.limits : nil
+        let pending = routes.count > 1 ? routes[1].fault : nil
+        status.write(
+            [
+                .init("connected", .bool(limits != nil)),
+                .init("broker", .string("\(configuration.host ?? ""):\(configuration.port)")),
+                .init("topic", .string("\(configuration.prefix)/\(configuration.name)")),
+                .init("fault", (route.fault ?? outbox.fault).map { .string($0) } ?? .null),
+                .init("lastFault", route.lastFault.map { .string($0) } ?? .null),
+                .init("newSettings", pending.map { .string($0) } ?? .null),
+                .init("notes", .array((limits?.notes(keepAlive: configuration.keepAlive) ?? []).map(JSON.string))),
+            ] + outbox.statusMembers,
+            at: Self.now,
+            isLast: !isRunning
+        )
     }
 
     /// Publishes the end and disconnects, so that the broker does not send the will.
     private func leave(_ reason: String) {
         outbox.settle()
-        guard readySince != nil, let connection else { return }
-        let payload = outbox.offline(session, reason, at: EventStore.now)
-        let topic = configuration.topic(Document.state.rawValue)
-        guard case .sent(let farewell) = connection.publish(topic, payload, retain: true) else { return }
+        guard let connection = route.ready, farewell(reason, of: route, over: connection) else { return }
+        close(connection)
+    }
+
+    /// Publishes the end of a session, and waits for PUBACK.
+    /// - Returns: whether the broker has it.
+    @discardableResult private func farewell(
+        _ reason: String,
+        of route: Route,
+        over connection: BrokerConnection
+    ) -> Bool {
+        let payload = outbox.offline(route.session, reason, at: EventStore.now)
+        let topic = route.configuration.topic(Document.state.rawValue)
+        guard case .sent(let id) = connection.publish(topic, payload, retain: true, at: Self.now) else { return false }
         let end = Self.now + 2000
-        var isAcknowledged = false
-        while !isAcknowledged, Self.now < end {
-            guard let events = turn(connection, until: end) else { return }
-            for case .acknowledged(let id, let reason) in events {
-                outbox.acknowledged(id, reason, at: Self.now)
-                if id == farewell { isAcknowledged = true }
+        while Self.now < end {
+            guard let events = turn(connection, until: end) else { return false }
+            for case .acknowledged(let one, let reason) in events {
+                outbox.acknowledged(one, reason, at: Self.now)
+                if one == id { return true }
             }
         }
+        return false
+    }
+
+    private func close(_ connection: BrokerConnection) {
         outbox.queue.flush()
         connection.disconnect()
         // A close with unread bytes resets the connection, and the broker would not see DISCONNECT.
-        let close = Self.now + 500
-        while Self.now < close, turn(connection, until: close) != nil {}
+        let end = Self.now + 500
+        while Self.now < end, turn(connection, until: end) != nil {}
     }
 
     /// Waits for the connection, and does one step; nil at its end.
     private func turn(_ connection: BrokerConnection, until deadline: Int64) -> [BrokerConnection.Event]? {
-        var polled = pollfd(fd: connection.descriptor, events: Int16(POLLIN), revents: 0)
+        var polled = Self.interest(in: connection)
         guard polled.fd >= 0 else { return nil }
-        if connection.wantsWrite { polled.events |= Int16(POLLOUT) }
         _ = poll(&polled, 1, Int32(max(0, deadline - Self.now)))
-        let bits = Int32(polled.revents)
-        let (events, ending) = connection.step(
-            canRead: bits & (POLLIN | POLLHUP | POLLERR) != 0,
-            canWrite: bits & POLLOUT != 0
-        )
+        let (events, ending) = connection.step(at: Self.now)
         return ending == nil ? events : nil
     }
 }

@@ -74,6 +74,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "zip-archive": zipArchive,
     "proxy-answer": proxyAnswer,
     "metrics-request": metricsRequest,
+    "broker-packets": brokerPackets,
     "mpin-reply": mpinReply,
     "mpin-user": mpinUser,
     "enrolment": enrolment,

@@ -212,7 +212,30 @@ struct MQTTConfigurationTests {
         #expect(whole.map(\.key) == ["connectivity", "problem", "queue", "reader_1", "credential"])
         #expect(configuration.discoveryTopic == "homeassistant/device/badged_a_b/config")
         #expect(Set(whole.compactMap { $0.value["unique_id"]?.string }).count == whole.count)
-        #expect(components.allSatisfy { ["sensor", "binary_sensor", "event"].contains($0.value["platform"]?.string) })
+        #expect(
+            components.allSatisfy {
+                ["sensor", "binary_sensor", "event", "tag"].contains($0.value["platform"]?.string)
+            }
+        )
+    }
+
+    @Test("the connectivity can be off, an automation gets id and listed, and a tap is a scanned tag")
+    func automation() throws {
+        var configuration = MQTTConfiguration()
+        configuration.name = "door"
+        configuration.credentials = .hashed
+        let components = try #require(JSON.object(Discovery.content(configuration, []))["components"])
+        // Its own availability replaces that of the device, which is offline when the host is.
+        let availability = try #require(components["connectivity"]?["availability"]?.array?.first)
+        #expect(availability["topic"]?.string == "badged/1/door/state")
+        #expect(availability["value_template"]?.string == "{{ 'online' }}")
+        #expect(components["problem"]?["availability"] == nil)
+        let event = try #require(components["credential"]?["value_template"]?.string)
+        for name in ["id", "listed", "verified", "reason", "reader", "sequence"] {
+            #expect(event.contains("'\(name)': value_json.\(name) | default(none)"))
+        }
+        #expect(components["tag"]?["topic"]?.string == "badged/1/door/credential")
+        #expect(components["tag"]?["value_template"]?.string == "{{ value_json.id | default('') }}")
     }
 
     @Test("what this host does not have is removed from Home Assistant, and what it has is not")
@@ -223,7 +246,7 @@ struct MQTTConfigurationTests {
             return Set(components.filter { $0.value.members?.map(\.key) == ["platform"] }.map(\.key))
         }
         let readers = Set((1...32).map { "reader_\($0)" })
-        #expect(removed([]) == readers.union(["credential", "opening", "closest"]))
+        #expect(removed([]) == readers.union(["credential", "opening", "closest", "tag"]))
         (configuration.credentials, configuration.openings, configuration.sightings) = (.hashed, true, true)
         #expect(removed(["Desk", "Door"]) == readers.subtracting(["reader_1", "reader_2"]))
         let names = (1...32).map { String(repeating: "a", count: 127) + String($0) }

@@ -29,12 +29,20 @@ private final class Broker {
     }
 
     /// Answers to everything that was sent.
-    func answer(_ outbox: EventOutbox, at now: Int64, reason: (Message) -> Int32 = { _ in 0 }) {
-        for message in open {
+    func answer(
+        _ outbox: EventOutbox,
+        at now: Int64,
+        first count: Int = .max,
+        reason: (Message) -> UInt8 = { _ in 0 }
+    ) {
+        for message in open.prefix(count) {
             open.removeFirst()
-            outbox.acknowledged(message.id, reason(message), at: now)
+            outbox.acknowledged(message.id, BrokerPacket.Reason(reason(message)), at: now)
         }
     }
+
+    /// The connection has ended.
+    func drop() { open = [] }
 
     var sequences: [Int] { messages.compactMap { $0.content["sequence"]?.int } }
 }
@@ -51,6 +59,12 @@ struct OutboxTests {
         (configuration.name, configuration.folder, configuration.limit) = ("door", folder.path, limit)
         change(&configuration)
         return EventOutbox(configuration, try EventStore(folder: folder.path, limit: limit))
+    }
+
+    private static func limits(_ change: (inout BrokerLimits) -> Void) -> BrokerLimits {
+        var limits = BrokerLimits()
+        change(&limits)
+        return limits
     }
 
     private static func taps(_ numbers: ClosedRange<Int>, at time: Int64 = 1) -> [MailboxInput] {
@@ -84,7 +98,7 @@ struct OutboxTests {
         #expect(largest < 3 << 20, "\(largest)")
         #expect(outbox.queue.last(.credential) == all && outbox.queue.lost(.credential) == all - 1000)
         // The broker comes back.
-        outbox.begin(session: "s", window: 20, at: now)
+        outbox.begin(session: "s", limits: BrokerLimits(), at: now)
         while outbox.queue.waiting > 0 {
             outbox.pump(at: now, broker.publish)
             #expect(broker.open.count <= 20)
@@ -113,7 +127,7 @@ struct OutboxTests {
             var daemon = DaemonState()
             (daemon.isConnected, daemon.settings, daemon.packages) = (true, "abcd", ["pcscd": "1"])
             outbox.process([.daemon(daemon)], at: 0)
-            outbox.begin(session: "s", window: 20, at: 0)
+            outbox.begin(session: "s", limits: BrokerLimits(), at: 0)
             outbox.pump(at: 0, broker.publish)
             return try #require(broker.messages.last { $0.topic.hasSuffix("/state") }).content
         }
@@ -128,7 +142,7 @@ struct OutboxTests {
     func stuck() throws {
         let outbox = try outbox()
         outbox.process(Self.taps(1...50), at: 0)
-        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
         outbox.pump(at: 0, broker.publish)
         #expect(broker.open.count == 20 && broker.messages.first?.topic == "badged/1/door/state")
         #expect(outbox.deadline(at: 0) <= 120_001)
@@ -136,7 +150,7 @@ struct OutboxTests {
         outbox.end()
         #expect(outbox.deadline(at: 1) == .max)
         let count = broker.sequences.count
-        outbox.begin(session: "b", window: 1, at: 200_000)
+        outbox.begin(session: "b", limits: Self.limits { $0.receiveMaximum = 1 }, at: 200_000)
         broker.answer(outbox, at: 200_000)
         for now in 200_000..<200_200 {
             outbox.pump(at: Int64(now), broker.publish)
@@ -149,7 +163,7 @@ struct OutboxTests {
     func refused() throws {
         let outbox = try outbox()
         outbox.process(Self.taps(1...3), at: 0)
-        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
         outbox.pump(at: 0, broker.publish)
         broker.answer(outbox, at: 0) { $0.topic.hasSuffix("credential") ? 0x87 : 0 }
         #expect(outbox.fault?.contains("refuses events of credential") == true)
@@ -165,11 +179,106 @@ struct OutboxTests {
         #expect(broker.sequences.suffix(3) == [1, 2, 3] && outbox.fault == nil && outbox.queue.waiting == 0)
     }
 
+    @Test("a queue that overflows, with the broker and without it: every event arrives, or is counted once")
+    func overflow() throws {
+        let outbox = try outbox(limit: 50)
+        var (now, last): (Int64, Int) = (0, 0)
+        for round in 0..<300 {
+            outbox.process(Self.taps(last + 1...last + 7, at: now), at: now)
+            last += 7
+            switch round % 50 {
+            case 10:
+                outbox.begin(session: "a", limits: BrokerLimits(), at: now)
+                broker.drop()
+            case 40: outbox.end()
+            default: break
+            }
+            if (10..<40).contains(round % 50) {
+                outbox.pump(at: now, broker.publish)
+                broker.answer(outbox, at: now, first: round % 5)
+            }
+            now += 100
+            #expect(outbox.queue.waiting <= 50)
+        }
+        outbox.begin(session: "b", limits: BrokerLimits(), at: now)
+        broker.drop()
+        while outbox.queue.waiting > 0 {
+            outbox.pump(at: now, broker.publish)
+            broker.answer(outbox, at: now)
+            now += 1000
+        }
+        // The losses before the last event are told with the next one.
+        outbox.process(Self.taps(last + 1...last + 1, at: now), at: now)
+        outbox.pump(at: now, broker.publish)
+        var events: [Int: JSON] = [:]
+        for message in broker.messages where message.topic.hasSuffix("/credential") {
+            events[try #require(message.content["sequence"]?.int)] = message.content
+        }
+        let missed = events.values.flatMap { $0["gap"]?.array ?? [] }.compactMap { $0["missed"]?.int }.reduce(0, +)
+        #expect(events.count + missed == last + 1 && missed > 500, "\(events.count) of \(last + 1), \(missed) missed")
+        #expect(outbox.queue.lost(.credential) == missed && outbox.queue.lastLoss == "credential: the queue is full")
+    }
+
+    @Test("an opening does not wait behind all credentials", arguments: [1, 2, 20])
+    func turns(window: Int) throws {
+        let outbox = try outbox()
+        outbox.process(Self.taps(1...100), at: 0)
+        outbox.process([.event(.opening, number: 1, run: 1, time: 1, [])], at: 0)
+        outbox.begin(session: "a", limits: Self.limits { $0.receiveMaximum = window }, at: 0)
+        for now in 0..<10 {
+            outbox.pump(at: Int64(now), broker.publish)
+            broker.answer(outbox, at: Int64(now))
+        }
+        let events = broker.messages.filter { $0.content["sequence"] != nil }
+        #expect(events.prefix(2).contains { $0.topic.hasSuffix("/opening") })
+        #expect(
+            events.filter { $0.topic.hasSuffix("/credential") }.compactMap { $0.content["sequence"]?.int }
+                == Array(1..<events.count)
+        )
+    }
+
+    @Test("an event that is too large for the broker tells the gaps that it had")
+    func gapsOfRefused() throws {
+        let outbox = try outbox()
+        outbox.process([.gap(nil, .daemonAway, since: 1, until: 2)] + Self.taps(1...1), at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
+        outbox.pump(at: 0, broker.publish)
+        broker.answer(outbox, at: 0) { $0.topic.hasSuffix("credential") ? 0x95 : 0 }
+        outbox.process(Self.taps(2...2), at: 0)
+        outbox.pump(at: 0, broker.publish)
+        let gaps = broker.messages.last?.content["gap"]?.array?.compactMap { $0["reason"]?.string } ?? []
+        #expect(Set(gaps) == ["daemonAway", "tooLarge"])
+    }
+
+    @Test("events that badged-mqtt was too slow for are told in the log, in --status and in a gap")
+    func tooSlow() throws {
+        let outbox = try outbox()
+        outbox.process(Self.taps(1...1) + Self.taps(5...5), at: 0)
+        #expect(outbox.queue.lastLoss?.contains("could not keep up") == true)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
+        outbox.pump(at: 0, broker.publish)
+        #expect(broker.messages.last?.content["gap"]?.array?.first?["missed"]?.int == 3)
+    }
+
+    @Test("what the broker limits is in state, and a document that is too large is a fault")
+    func limits() throws {
+        let outbox = try outbox()
+        outbox.begin(session: "a", limits: Self.limits { ($0.maximumQoS, $0.keepAlive) = (0, 10) }, at: 0)
+        outbox.pump(at: 0, broker.publish)
+        let state = try #require(broker.messages.first).content["broker"]
+        #expect(state?["maximumQoS"]?.int == 0 && state?["keepAlive"]?.int == 10)
+        #expect(state?["retainAvailable"] == .bool(true) && state?["maximumPacketSize"] == .null)
+        broker.result = .tooLarge
+        outbox.process([.document(.readers, [.init("readers", .array([]))], isUrgent: true)], at: 0)
+        outbox.pump(at: 1000, broker.publish)
+        #expect(outbox.fault == "the document readers is larger than the broker allows")
+    }
+
     @Test("acknowledged events are kept for as many days as wanted, and found by their number")
     func kept() throws {
         let outbox = try outbox { $0.keptDays = 2 }
         outbox.process(Self.taps(1...5), at: 0)
-        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
         outbox.pump(at: 0, broker.publish)
         broker.answer(outbox, at: 0)
         let journal = EventJournal(folder: folder.path, days: 2)
@@ -194,7 +303,7 @@ struct OutboxTests {
         outbox.reload(new)
         #expect(outbox.configuration.folder == folder.path)
         outbox.process(Self.taps(51...51), at: 0)
-        outbox.begin(session: "a", window: 20, at: 0)
+        outbox.begin(session: "a", limits: BrokerLimits(), at: 0)
         outbox.pump(at: 0, broker.publish)
         #expect(broker.messages.allSatisfy { $0.topic.hasPrefix("badged/1/gate/") })
         let state = try #require(broker.messages.first?.content["queue"])

@@ -102,7 +102,7 @@ struct QueueTests {
         do {
             let queue = try folder.queue()
             queue.add(2)
-            queue.refused(.credential, 1)
+            queue.refused(try #require(queue.events(.credential, after: 0, count: 1).first))
         }
         let queue = try folder.queue()
         queue.add(1)
@@ -228,7 +228,7 @@ struct QueueTests {
     func tooLarge() throws {
         let queue = try folder.queue()
         queue.add(2)
-        queue.refused(.credential, 1)
+        queue.refused(try #require(queue.events(.credential, after: 0, count: 1).first))
         queue.add(1)
         #expect(queue.texts() == ["2 ", "3 tooLarge"] && queue.lost(.credential) == 1)
     }

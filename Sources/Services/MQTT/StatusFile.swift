@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+package import Host
+package import Text
+
+/// The state of the running program, for `badged-mqtt --status` and `badgectl metrics`.
+///
+/// The file in the folder of the queue is written when something has changed, at most once a second. A lock beside it
+/// shows whether a program runs. The metrics are a message METRICS in the folder that systemd makes for the service.
+package struct StatusFile {
+    private let path: String
+    private let lockPath: String
+    private let metricsPath: String?
+    /// Negative: nobody asks for metrics.
+    private var metricsDescriptor: Int32 = -1
+    private var written: [JSON.Member]?
+    private var writtenAt: Int64 = .min / 2
+    /// When the file must be written, in the time of `write`; nil: it is up to date.
+    private(set) var due: Int64?
+
+    private static let pause: Int64 = 1000
+
+    package init(_ configuration: MQTTConfiguration, _ environment: Environment = systemEnvironment) {
+        path = configuration.folder + "/status.json"
+        lockPath = configuration.folder + "/status.lock"
+        metricsPath = Self.metricsFolder(environment).map { $0 + "/metrics.json" }
+    }
+
+    /// The folder that systemd makes for the service, in which everybody can read.
+    package static func metricsFolder(_ environment: Environment = systemEnvironment) -> String? {
+        environment("RUNTIME_DIRECTORY").flatMap { $0.hasPrefix("/") && !$0.contains(":") ? $0 : nil }
+    }
+
+    /// Replaces the file if the members differ from those in it. A failure is not logged, because the log has the same
+    /// state.
+    mutating func write(_ members: [JSON.Member], at now: Int64, isLast: Bool) {
+        guard members != written else { return due = nil }
+        guard isLast || now >= writtenAt + Self.pause else { return due = writtenAt + Self.pause }
+        written = members
+        writtenAt = now
+        due = nil
+        let content = members + [.init("time", .number(String(EventStore.now)))]
+        replace(JSON.object(content).bytes)
+        if metricsDescriptor >= 0 {
+            // One call in place, always of the same length.
+            let text = Self.metrics(JSON.object(members))
+            let padded = text + [UInt8](repeating: 0x20, count: max(0, Self.metricsLength - text.count))
+            _ = pwrite(metricsDescriptor, padded, padded.count, 0)
+        }
+    }
+
+    private static let metricsLength = 2048
+
+    private func replace(_ bytes: [UInt8]) {
+        let new = path + ".new"
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o640)
+        guard descriptor >= 0 else { return }
+        let count = Glibc.write(descriptor, bytes, bytes.count)
+        close(descriptor)
+        if count == bytes.count { rename(new, path) } else { unlink(new) }
+    }
+
+    package func read() -> JSON? {
+        guard case .bytes(let bytes) = PlainFile.read(path, limit: 65_536) else { return nil }
+        return try? JSON(bytes)
+    }
+
+    // MARK: The lock
+
+    /// Takes the lock for the life of the process, and opens the file with the metrics. Call it before the program is
+    /// confined.
+    /// - Throws: `StartError` if another program has it, or if the folder cannot be written.
+    package mutating func hold() throws(StartError) {
+        guard case .file(let descriptor) = PlainFile.open(lockPath, flags: O_RDWR | O_CREAT) else {
+            throw StartError("cannot write to the folder of \(lockPath): \(errorText())", hint: Self.hint)
+        }
+        var lock = Self.lock
+        guard fcntl(descriptor, F_SETLK, &lock) == 0 else {
+            throw StartError("another badged-mqtt uses \(lockPath)", hint: Self.hint)
+        }
+        guard let metricsPath else { return }
+        metricsDescriptor = open(metricsPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        // The files of the service are its own, but for this one.
+        if metricsDescriptor >= 0 { fchmod(metricsDescriptor, 0o644) }
+    }
+
+    /// Whether a program has the lock.
+    package var isRunning: Bool {
+        guard case .file(let descriptor) = PlainFile.open(lockPath) else { return false }
+        defer { close(descriptor) }
+        var lock = Self.lock
+        return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+    }
+
+    private static let hint = "the folder must belong to the user of badged-mqtt, and only one badged-mqtt may use it"
+
+    private static var lock: flock {
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        return lock
+    }
+
+    // MARK: Metrics
+
+    /// The message METRICS with what the status says.
+    private static func metrics(_ status: JSON) -> [UInt8] {
+        func sample(_ value: JSON, _ labels: [JSON.Member] = []) -> JSON {
+            .object((labels.isEmpty ? [] : [.init("labels", .object(labels))]) + [.init("value", value)])
+        }
+        func flag(_ key: String) -> [JSON] { [sample(.number(status[key] == .bool(true) ? "1" : "0"))] }
+        func streams(_ key: String) -> [JSON] {
+            (status["streams"]?.members ?? []).compactMap { stream in
+                stream.value[key].map { sample($0, [.init("stream", .string(stream.key))]) }
+            }
+        }
+        let families: [(name: String, type: String, help: String, samples: [JSON])] = [
+            ("badged_mqtt_connected", "gauge", "Whether badged-mqtt is connected to its broker.", flag("connected")),
+            ("badged_mqtt_waiting_events", "gauge", "Events without an acknowledgement.", streams("waiting")),
+            ("badged_mqtt_lost_events_total", "counter", "Events that were lost.", streams("lost")),
+            ("badged_mqtt_durable", "gauge", "Whether the disk stores events.", flag("durable")),
+        ]
+        let list = families.map { family in
+            JSON.object([
+                .init("name", .string(family.name)), .init("type", .string(family.type)),
+                .init("help", .string(family.help)), .init("samples", .array(family.samples)),
+            ])
+        }
+        return JSON.object([.init("msg", .string("METRICS")), .init("metrics", .array(list))]).bytes
+    }
+}
