@@ -13,6 +13,7 @@ enum MetricsCommand {
             OptionSpec("--openmetrics", "write OpenMetrics 1.0 instead of the text format 0.0.4"),
             OptionSpec("--output", ValueSpec("FILE", .files), "write this file anew, for node_exporter"),
             OptionSpec("--http", "answer one HTTP request on standard input and output"),
+            OptionSpec("--mqtt", ValueSpec("FILE", .files), "the metrics of badged-mqtt, instead of \(mqttFile)"),
         ],
         details: [
             """
@@ -20,6 +21,7 @@ enum MetricsCommand {
             and all other metrics are left out.
             """,
             "The file is exchanged in one step; its name must end with .prom for node_exporter.",
+            "While badged-mqtt runs as a service, its metrics are added.",
         ],
         run: run
     )
@@ -38,8 +40,22 @@ enum MetricsCommand {
         try write(text, to: file)
     }
 
-    /// The metrics of badged, or that it does not answer.
+    private static let mqttFile = "/run/badged-mqtt/metrics.json"
+
+    /// What badged-mqtt writes while it runs: the message METRICS.
+    private static func mqttFamilies(_ invocation: Invocation) -> [MetricFamily] {
+        guard case .bytes(let bytes) = PlainFile.read(invocation.value(of: "--mqtt") ?? mqttFile, limit: 16_384),
+            let event = try? bytes.withUnsafeBytes({ try Event($0) }), let report = event.message as? MetricsReport
+        else { return [] }
+        return report.families
+    }
+
     private static func families(_ invocation: Invocation) async -> [MetricFamily] {
+        await daemonFamilies(invocation) + mqttFamilies(invocation)
+    }
+
+    /// The metrics of badged, or that it does not answer.
+    private static func daemonFamilies(_ invocation: Invocation) async -> [MetricFamily] {
         await withTaskGroup(of: [MetricFamily]?.self) { group in
             group.addTask {
                 guard let badged = try? await invocation.connect(keepsEvents: false),
