@@ -18,6 +18,8 @@ package import Scanners
     /// The numbers of the removed adapters.
     package private(set) var removedAdapters: [Int] = []
     package private(set) var status = ScannerStatus()
+    /// Whether the radio listened, in each status.
+    package private(set) var listening: [Bool] = []
     private let waiters = Waiters()
 
     package nonisolated init() {}
@@ -29,6 +31,7 @@ package import Scanners
 
     package func scannerChanged(_ scanner: any Scanner) {
         status = scanner.status
+        listening.append(status.isListening)
         waiters.check()
     }
 

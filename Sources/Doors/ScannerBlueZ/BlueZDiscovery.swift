@@ -22,6 +22,9 @@ import Scanners
     }
 
     private(set) var state = State.off
+    /// The discovery ran, and was stopped to start again or for a planned pause. While it starts again, the adapter counts
+    /// as listening.
+    private var continues = false
     /// The monitors of the adapter are active, so the kernel does not let the controller drop repeated advertisements.
     private(set) var hasMonitors = false
     private var repeats = RepeatWatch()
@@ -52,15 +55,18 @@ import Scanners
         guard state == .starting else { return }
         if answer?.kind == .return {
             state = .on
+            continues = true
             repeats.restarted()
             onOutcome(.started)
         } else if answer?.errorName == "org.bluez.Error.NotReady" {
             state = .off
+            continues = false
             onOutcome(.notReady)
         } else {
             // InProgress can mean that an earlier start of this process hangs. So the discovery is stopped before the
             // next attempt.
             state = .refused
+            continues = false
             call("StopDiscovery")
             onOutcome(.refused)
         }
@@ -86,7 +92,10 @@ import Scanners
     }
 
     /// Switching off the adapter has ended the discovery.
-    func adapterSwitchedOff() { state = .off }
+    func adapterSwitchedOff() { (state, continues) = (.off, false) }
+
+    /// The adapter receives advertisements, or does so again in a moment.
+    var isListening: Bool { state == .on || state == .starting && continues }
 
     // MARK: Repeated advertisements
 

@@ -187,7 +187,7 @@ package import Scanners
     func update() {
         var new = ScannerStatus()
         new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
-            let isDiscovering = discoveries[adapter.path]?.state == .on
+            let isDiscovering = discoveries[adapter.path]?.isListening == true
             return adapter.shown(isListening: adapter.isPowered && (isDiscovering || dutyCycle.isPausing))
         }
         new.isListening = new.adapters.contains(where: \.isListening)

@@ -20,6 +20,8 @@ import Scanners
     private var isSuspended = false
     /// The handle of the monitor; nil: there is none.
     private var monitor: UInt16?
+    /// The monitor is replaced by another one, which the kernel has not added yet.
+    private var isRenewing = false
     /// The kernel has not answered the command to add a monitor yet.
     private(set) var isAddingMonitor = false
     private(set) var discovery = DiscoveryState.off
@@ -38,7 +40,7 @@ import Scanners
             name: "hci\(index)",
             address: address ?? "",
             isPowered: isPowered,
-            isListening: isReady && monitor != nil
+            isListening: isReady && (monitor != nil || isRenewing)
         )
     }
 
@@ -80,18 +82,24 @@ import Scanners
     /// Replaces the monitor.
     func renewMonitor(_ patterns: [AdvertisementPattern]) {
         if let monitor { _ = send(.removeMonitor(index, handle: monitor)) }
-        monitor = nil
-        addMonitor(patterns)
+        lostMonitor(patterns)
     }
 
     /// The kernel has answered the command to add a monitor; nil: it has refused.
-    func monitorAdded(_ handle: UInt16?) { (isAddingMonitor, monitor) = (false, handle ?? monitor) }
+    func monitorAdded(_ handle: UInt16?) {
+        (isAddingMonitor, isRenewing, monitor) = (false, false, handle ?? monitor)
+    }
 
     /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added
     /// again.
     func monitorRemoved(_ handle: UInt16, _ patterns: [AdvertisementPattern]) {
         guard let monitor, handle == 0 || handle == monitor else { return }
-        self.monitor = nil
+        lostMonitor(patterns)
+    }
+
+    private func lostMonitor(_ patterns: [AdvertisementPattern]) {
+        isRenewing = monitor != nil
+        monitor = nil
         addMonitor(patterns)
     }
 

@@ -112,6 +112,7 @@ package import Host
         scanners.first?.stop()
         // A scanner that failed may work in the next scan.
         scanners = allScanners
+        (addresses, removed, listeningUntil) = ([:], [:], nil)
         (tracker.observer, tracker.wantsNames) = (nil, nil)
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor.reset()
@@ -128,10 +129,21 @@ package import Host
 
     // MARK: Time
 
+    /// A state of the system this short is not reported: services restart, and scans are started again.
+    private static let flicker: Milliseconds = 2000
+    /// The addresses of the adapters, by number.
+    private var addresses: [Int: String] = [:]
+    /// The adapters that were removed, and when their readers are forgotten.
+    private var removed: [Int: Milliseconds] = [:]
+    /// Until when a radio that does not listen, without a fault, is reported as listening.
+    private var listeningUntil: Milliseconds?
+
     private var alarmTime: Milliseconds?
 
     private func schedule() {
-        let times = [tracker.nextSweep, demand == nil ? nil : silenceMonitor.nextCheck]
+        let times = [
+            tracker.nextSweep, demand == nil ? nil : silenceMonitor.nextCheck, listeningUntil, removed.values.min(),
+        ]
         alarmTime = (times + listeners.values.map(\.nextDeadline)).compactMap(\.self).min()
         clock.setAlarm(alarmTime)
     }
@@ -149,6 +161,7 @@ package import Host
         for listener in listeners.values {
             if let due = listener.nextDeadline, due <= now { listener.deadlinePassed(at: now) }
         }
+        forgetAdapters { number, due in due <= now }
         if demand != nil { checkSilence(now) }
         schedule()
     }
@@ -167,12 +180,32 @@ package import Host
         return isTaken
     }
 
+    /// Forgets the readers of removed adapters.
+    private func forgetAdapters(where isGone: (Int, Milliseconds) -> Bool) {
+        for (number, due) in removed where isGone(number, due) {
+            removed[number] = nil
+            tracker.remove(adapter: number)
+            silenceMonitor.remove(number)
+        }
+    }
+
     // MARK: State
+
+    /// Whether the radio listens, as clients see it.
+    private func isListening(_ status: ScannerStatus) -> Bool {
+        if status.isListening || status.fault != nil || !state.isListening {
+            listeningUntil = nil
+            return status.isListening
+        }
+        let until = listeningUntil ?? clock.now + Self.flicker
+        listeningUntil = until > clock.now ? until : nil
+        return listeningUntil != nil
+    }
 
     private func updateState() {
         var new = State()
         if demand != nil, let scanner = scanners.first {
-            new.isListening = scanner.status.isListening
+            new.isListening = isListening(scanner.status)
             new.backend = scanner.name
             new.adapters = scanner.status.adapters
             if let fault = scanner.status.fault {
@@ -184,8 +217,9 @@ package import Host
                     : "no advertisements are received by \(silence.names), although other adapters receive some"
                 new.errorSince = silence.since
             }
-        } else if demand != nil {
-            new.error = "badged has no scanner"
+        } else {
+            listeningUntil = nil
+            if demand != nil { new.error = "badged has no scanner" }
         }
         if new.error != nil, new.errorSince == nil {
             new.errorSince = new.error == state.error ? state.errorSince : clock.now
@@ -232,13 +266,23 @@ extension Radio: ScannerObserver {
         let status = scanners.first?.status ?? ScannerStatus()
         tracker.setPaused(status.isPausing, at: clock.now)
         tracker.setRepeatInterval(status.repeatInterval)
+        // An adapter that is back continues; another one with its number does not.
+        for adapter in status.adapters where !adapter.address.isEmpty {
+            let known = addresses.updateValue(adapter.address, forKey: adapter.number)
+            guard removed[adapter.number] != nil else { continue }
+            if known == adapter.address {
+                removed[adapter.number] = nil
+            } else {
+                forgetAdapters { number, _ in number == adapter.number }
+            }
+        }
         silenceMonitor.statusChanged(status, at: clock.now)
         updateState()
         schedule()
     }
 
     package func adapterRemoved(_ adapter: Int) {
-        tracker.remove(adapter: adapter)
+        removed[adapter] = clock.now + Self.flicker
         schedule()
     }
 }

@@ -17,8 +17,12 @@ package struct ScanWatchdog: Sendable {
     private static let shortestPause: Milliseconds = 5000
     private static let longestPause: Milliseconds = 300_000
 
-    private var isListening = false
-    private var lastReceived: Milliseconds = 0
+    /// Since when the radio listens; nil: it does not.
+    private var listeningSince: Milliseconds?
+    /// How long the radio had listened without an advertisement before `listeningSince`.
+    private var listened: Milliseconds = 0
+    /// The time of the last advertisement, or the beginning of the scan; nil: the radio has not listened yet.
+    private var quietSince: Milliseconds?
     private var hasReceived: Bool
     /// The timeout has passed; the probe runs or has received nothing.
     package private(set) var isSuspected = false
@@ -35,18 +39,19 @@ package struct ScanWatchdog: Sendable {
         (self.timeout, self.hasReceived) = (timeout, hasReceived)
     }
 
-    /// Must be called when the system reports that the radio listens, or that it does not.
+    /// Must be called when the system reports that the radio listens, or that it does not. The time in which it does not
+    /// listen does not count. The time before counts, so that a state that flickers does not put off the timeout.
     package mutating func setListening(_ value: Bool, at now: Milliseconds) {
         guard value != isListening else { return }
-        isListening = value
-        if value { restart(at: now) }
+        if let listeningSince { listened += now - listeningSince }
+        listeningSince = value ? now : nil
+        quietSince = quietSince ?? now
     }
 
-    /// Starts the timeout again. Without effect during recovery, because recovery restarts the scan itself.
-    package mutating func restart(at now: Milliseconds) {
-        guard !isSuspected else { return }
-        lastReceived = now
-    }
+    package var isListening: Bool { listeningSince != nil }
+
+    /// Does not count this part of the time since the last advertisement.
+    package mutating func forgive(_ time: Milliseconds) { listened -= time }
 
     /// Must be called when the scan has ended.
     package mutating func reset() { self = ScanWatchdog(timeout: timeout) }
@@ -55,7 +60,8 @@ package struct ScanWatchdog: Sendable {
     /// - Returns: true when the advertisement ends a silence that `silentSince` has shown.
     package mutating func received(at now: Milliseconds) -> Bool {
         let wasSilent = silentSince != nil
-        (lastReceived, hasReceived) = (now, true)
+        if listeningSince != nil { listeningSince = now }
+        (quietSince, listened, hasReceived) = (now, 0, true)
         (isSuspected, silentSince, nextStep, pause) = (false, nil, .renew, Self.shortestPause)
         return wasSilent
     }
@@ -63,7 +69,7 @@ package struct ScanWatchdog: Sendable {
     /// When `check` must be called; nil: the radio does not listen, which the scanner itself handles.
     package var nextCheck: Milliseconds? {
         if isSuspected { return nextStepTime }
-        return isListening ? lastReceived + timeout : nil
+        return listeningSince.map { $0 + timeout - listened }
     }
 
     /// - Returns: the step to take now, if any.
@@ -73,7 +79,7 @@ package struct ScanWatchdog: Sendable {
             (isSuspected, nextStepTime) = (true, now + Self.probeTime)
             return .probe
         }
-        if silentSince == nil { silentSince = lastReceived }
+        if silentSince == nil { silentSince = quietSince }
         guard let step = nextStep else {
             (nextStep, nextStepTime) = (.renew, now + pause)
             pause = min(pause * 4, Self.longestPause)

@@ -48,7 +48,8 @@ extension Scanner {
     /// `status` has changed.
     func scannerChanged(_ scanner: any Scanner)
 
-    /// An adapter was removed. The same number may later belong to another adapter.
+    /// An adapter was removed. The same number may later belong to another adapter, or to this one again: a service
+    /// restarts, and a bus enumerates its devices again.
     func adapterRemoved(_ adapter: Int)
 }
 

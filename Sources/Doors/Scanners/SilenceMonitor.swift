@@ -15,13 +15,15 @@ import DoorReaders
         var names: String { adapters.map { "hci\($0)" }.joined(separator: ", ") }
     }
 
-    /// After a time this long in which no adapter received anything, the timeouts of the adapters start again. Planned
-    /// pauses do not count.
+    /// Of a time in which no adapter received anything, only this part counts against an adapter. Planned pauses do not
+    /// count.
     private static let commonSilence: Milliseconds = 5000
 
     private var scan: ScanWatchdog
-    /// Empty unless several adapters listen, because an adapter is compared with the others.
+    /// The adapters that have listened in this scan. Where several listen, each is compared with the others.
     private var adapters: [Int: ScanWatchdog] = [:]
+    /// Numbers of the adapters that the host has now.
+    private var present: Set<Int> = []
     private(set) var lastReceived: Milliseconds?
     /// The time of the last advertisement, plus the planned pauses since then.
     private var quietSince: Milliseconds?
@@ -32,27 +34,35 @@ import DoorReaders
     /// Must be called when the scan has ended.
     func reset() {
         scan.reset()
-        (adapters, lastReceived, quietSince, pausingSince) = ([:], nil, nil, nil)
+        (adapters, present, lastReceived, quietSince, pausingSince) = ([:], [], nil, nil, nil)
     }
 
     func statusChanged(_ status: ScannerStatus, at now: Milliseconds) {
         scan.setListening(status.isListening, at: now)
         if let begin = pausingSince, !status.isPausing { quietSince = quietSince.map { $0 + now - begin } }
         pausingSince = status.isPausing ? pausingSince ?? now : nil
-        let present = Set(status.adapters.map(\.number))
-        adapters = adapters.filter { present.contains($0.key) }
-        for adapter in status.adapters where adapter.isListening || adapters[adapter.number] != nil {
+        present = Set(status.adapters.map(\.number))
+        let listening = Set(status.adapters.filter(\.isListening).map(\.number))
+        for number in listening.union(adapters.keys) {
             let new = ScanWatchdog(timeout: scan.timeout, hasReceived: true)
-            adapters[adapter.number, default: new].setListening(adapter.isListening, at: now)
+            adapters[number, default: new].setListening(listening.contains(number), at: now)
         }
-        if adapters.count < 2 { adapters = [:] }
+    }
+
+    /// The adapter was removed. The same number may later belong to another one.
+    func remove(_ adapter: Int) { adapters[adapter] = nil }
+
+    /// Empty unless several adapters listen.
+    private var compared: [Int: ScanWatchdog] {
+        let chosen = adapters.filter { present.contains($0.key) && ($0.value.isListening || $0.value.isSuspected) }
+        return chosen.count < 2 ? [:] : chosen
     }
 
     /// Must be called for every advertisement.
     /// - Returns: a line for the log when the advertisement ends a reported silence.
     func received(adapter: Int, at now: Milliseconds) -> String? {
         if let quietSince, now - quietSince > Self.commonSilence {
-            for number in adapters.keys { adapters[number]?.restart(at: now) }
+            for number in adapters.keys { adapters[number]?.forgive(now - quietSince - Self.commonSilence) }
         }
         (lastReceived, quietSince) = (now, now)
         let isAdapterBack = adapters[adapter]?.received(at: now) == true
@@ -65,7 +75,7 @@ import DoorReaders
         var next = scan.nextCheck
         // While the whole scan is silent, no adapter is compared with the others.
         guard !scan.isSuspected else { return next }
-        for watchdog in adapters.values {
+        for watchdog in compared.values {
             if let check = watchdog.nextCheck { next = min(next ?? check, check) }
         }
         return next
@@ -83,7 +93,7 @@ import DoorReaders
             }
             scan.skipStep(at: now)
         }
-        for number in adapters.keys.sorted() where !scan.isSuspected {
+        for number in compared.keys.sorted() where !scan.isSuspected {
             while let step = adapters[number]?.check(at: now) {
                 if recover(step, number) {
                     log.append("hci\(number) receives nothing, but others do; recovery: \(step)")
@@ -98,7 +108,7 @@ import DoorReaders
     /// nil while the scan and all adapters work.
     var silence: Silence? {
         if let since = scan.silentSince { return Silence(adapters: [], since: since) }
-        let silent = adapters.filter { $0.value.silentSince != nil }
+        let silent = compared.filter { $0.value.silentSince != nil }
         guard let since = silent.values.compactMap(\.silentSince).min() else { return nil }
         return Silence(adapters: silent.keys.sorted(), since: since)
     }

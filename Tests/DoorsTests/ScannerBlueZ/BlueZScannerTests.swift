@@ -384,6 +384,17 @@ extension ScanDemand {
         await fixture.observer.wait { !$0.advertisements.isEmpty && $0.status.isListening }
     }
 
+    @Test("the radio counts as listening in the pauses of power saving and when the discovery starts again")
+    func steady() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.on, timing.off) = (20, 20)
+        let fixture = try await BlueZFixture(timing: timing)
+        await fixture.listen(.powerSaving)
+        await fixture.service.wait(for: "StartDiscovery hci0", times: 4)
+        #expect(!fixture.observer.listening.drop { !$0 }.contains(false))
+        fixture.scanner.stop()
+    }
+
     @Test("a probe is a discovery without a filter, and afterwards the filter is set again")
     func probe() async throws {
         var timing = BlueZScanner.Timing()

@@ -280,8 +280,20 @@ extension MgmtScanner.Timing {
         fixture.kernel.event(0x002D, 0, [0])
         await fixture.observer.wait { !$0.status.isListening }
         fixture.kernel.event(0x002E, 0, [0] + [UInt8](repeating: 0, count: 7))
+        await fixture.kernel.wait(for: "52 hci0", times: 2)
         await fixture.observer.wait { $0.status.isListening }
-        #expect(fixture.kernel.count("52 hci0") == 2)
+    }
+
+    @Test("the radio counts as listening while a monitor is replaced by another one")
+    func replacement() async throws {
+        await fixture.listen()
+        fixture.scanner.scan(ScanDemand(profiles: [.seos]))
+        await fixture.kernel.wait(for: "52 hci0", times: 2)
+        fixture.kernel.removeMonitors(0)
+        await fixture.kernel.wait(for: "52 hci0", times: 3)
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(!fixture.observer.listening.drop { !$0 }.contains(false))
     }
 
     @Test("the monitor has the patterns of beacons when a client wants beacons")

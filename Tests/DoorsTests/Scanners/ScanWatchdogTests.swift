@@ -65,7 +65,7 @@ import Testing
         )
     }
 
-    @Test("a radio that does not listen is not checked")
+    @Test("the time in which the radio does not listen does not count, and the time before does")
     func notListening() {
         var watchdog = ScanWatchdog(timeout: 20_000)
         #expect(watchdog.nextCheck == nil)
@@ -73,7 +73,31 @@ import Testing
         watchdog.setListening(false, at: 5000)
         #expect(watchdog.nextCheck == nil)
         watchdog.setListening(true, at: 50_000)
-        #expect(watchdog.nextCheck == 70_000)
+        #expect(watchdog.nextCheck == 65_000)
+    }
+
+    @Test(
+        "a radio that stops listening now and then is checked as soon as it has listened for the timeout",
+        arguments: [(1, 12_000), (1, 8000), (400, 6000), (5000, 1000), (19_000, 19_000)]
+            as [(Milliseconds, Milliseconds)],
+        [false, true]
+    )
+    func flickering(_ times: (gap: Milliseconds, listening: Milliseconds), hasReceived: Bool) {
+        var watchdog = ScanWatchdog(timeout: 20_000)
+        var (now, listened): (Milliseconds, Milliseconds) = (0, 0)
+        watchdog.setListening(true, at: now)
+        if hasReceived { _ = watchdog.received(at: now) }
+        while listened + times.listening < 20_000 {
+            (now, listened) = (now + times.listening, listened + times.listening)
+            let step = watchdog.check(at: now)
+            #expect(step == nil)
+            watchdog.setListening(false, at: now)
+            now += times.gap
+            watchdog.setListening(true, at: now)
+        }
+        #expect(watchdog.nextCheck == now + 20_000 - listened)
+        let step = watchdog.check(at: now + 20_000 - listened)
+        #expect(step == .probe)
     }
 
     @Test("a step that is not possible is followed by the next one at once")

@@ -2,9 +2,10 @@
 # The controller reports that it scans, but sends no advertisements any more. badged detects this and recovers the scan.
 # short
 # kernel: time-travel=inf-cpu
+import itertools
 import time
 
-from guest import BACKENDS, Controller, check, figure, finish, scan, seos, start_bluetoothd, start_bus
+from guest import BACKENDS, Badged, Controller, check, figure, finish, scan, seos, start_bluetoothd, start_bus
 
 
 def recovers(case, client, controller, number, error, advice):
@@ -29,21 +30,35 @@ def recovers(case, client, controller, number, error, advice):
 start_bus()
 start_bluetoothd()
 controller = Controller(advertise=[seos(1)])
-for backend in BACKENDS:
-    badged, client = scan(backend)
+for backend, mode in itertools.product(BACKENDS, ("performance", "powerSaving")):
+    case = f"{backend}, {mode}"
+    badged, client = scan(backend, mode=mode)
     # All advertisements of the reader are the same, and have the same strength.
     resets = controller.state()["resets"]
-    client.count("DOOR_READER", 60)
+    shown = []
+    client.until(lambda m: m["msg"] == "SCAN" and shown.append(m["radio"]), 60)
     state = client.state()
-    check(f"{backend}: advertisements that never change are not silence", state["lastAdvertAgo"] < 10_000 and "error" not in state
+    check(f"{case}: advertisements that never change are not silence", state["lastAdvertAgo"] < 10_000 and "error" not in state
           and controller.state()["resets"] == resets and "receives nothing" not in badged.log(), (state, badged.log()))
-    recovers(f"{backend}, only adapter", client, controller, 1, "no advertisements are received", "no advertisement was received")
+    check("the radio listens all the time, for clients", False not in shown, shown)
+    recovers(f"{case}, only adapter", client, controller, 1, "no advertisements are received", "no advertisement was received")
     second = Controller("--address", "00:AA:EE:00:00:02", advertise=[seos(2)])
     check("a second adapter receives", client.receives(2), client.detail())
     resets = controller.state()["resets"]
     name = f"hci{second.index}"
-    recovers(f"{backend}, one of two adapters", client, second, 2, f"received by {name}", name)
+    recovers(f"{case}, one of two adapters", client, second, 2, f"received by {name}", name)
     check("the other adapter was not switched off", controller.state()["resets"] == resets)
     second.unplug()
     badged.end()
+    controller.set(silent="restart")
+    badged = Badged(backend)
+    client = badged.client()
+    start = time.monotonic()
+    client.begin(mode)
+    controller.set(silent="never")
+    detected = client.reports("no advertisements are received")
+    check(f"{case}, silent from the beginning: SCAN has an error in time", detected and time.monotonic() - start < 30,
+          client.detail())
+    badged.end()
+    controller.set(silent=None)
 finish()

@@ -417,14 +417,14 @@ import Wire
         #expect(fixture.scanner.calls.suffix(5) == ladder[...])
     }
 
-    @Test("a gap on all adapters restarts the silence period, and a single adapter is never probed")
+    @Test("of a gap on all adapters only five seconds count, and a single adapter is never probed")
     func gap() async throws {
         fixture.scanner.steps = Set(RecoveryStep.allCases)
         let client = try await fixture.scanning()
         fixture.scanner.change(Self.both)
         receiveAtFirstAdapter(seconds: 1)
         fixture.clock.advance(15_000)
-        receiveAtFirstAdapter(seconds: 19)
+        receiveAtFirstAdapter(seconds: 13)
         #expect(fixture.scanner.calls.count == 1)
         receiveAtFirstAdapter(seconds: 2)
         #expect(fixture.scanner.calls.last == "probe hci1")
@@ -434,6 +434,86 @@ import Wire
         receiveAtFirstAdapter(seconds: 60)
         #expect(fixture.scanner.calls.count == 2)
         #expect(fixture.radio.state.error == nil)
+        client.close()
+    }
+
+    @Test("a silent adapter is found when the others receive only one sender, which advertises seldom")
+    func silentAdapterWithSlowSender() async throws {
+        fixture.scanner.steps = Set(RecoveryStep.allCases)
+        let client = try await fixture.scanning()
+        fixture.scanner.change(Self.both)
+        for _ in 0..<5 {
+            fixture.clock.advance(6000)
+            fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
+        }
+        #expect(fixture.scanner.calls.contains("probe hci1"))
+        #expect(!fixture.scanner.calls.contains("probe hci0"))
+        client.close()
+    }
+
+    @Test("a silent scan is found although the radio stops listening for a moment every 12 seconds")
+    func flickeringScan() async throws {
+        fixture.scanner.steps = Set(RecoveryStep.allCases)
+        let client = try await fixture.scanning()
+        var off = RadioFixture.listening
+        off.isListening = false
+        for _ in 0..<2 {
+            fixture.scanner.change(RadioFixture.listening)
+            fixture.clock.advance(12_000)
+            fixture.scanner.change(off)
+            fixture.clock.advance(1)
+        }
+        #expect(fixture.scanner.calls.contains("probe"))
+        client.close()
+    }
+
+    @Test("clients see that the radio does not listen after two seconds without it, or at once with a fault")
+    func radioFlickers() async throws {
+        let client = try await fixture.scanning()
+        fixture.scanner.change(RadioFixture.listening)
+        #expect(await client.next("SCAN")?["radio"] == .bool(true))
+        var off = RadioFixture.listening
+        off.isListening = false
+        fixture.scanner.change(off)
+        fixture.clock.advance(1000)
+        fixture.scanner.change(RadioFixture.listening)
+        fixture.clock.advance(5000)
+        #expect(fixture.radio.state.isListening)
+        fixture.scanner.change(off)
+        fixture.clock.advance(1900)
+        #expect(fixture.radio.state.isListening)
+        fixture.clock.advance(200)
+        #expect(!fixture.radio.state.isListening)
+        // No SCAN tells of the flicker.
+        let next = await client.next("SCAN")
+        #expect((next?["radio"], next?["error"]) == (.bool(false), nil))
+        fixture.scanner.change(RadioFixture.listening)
+        off.fault = .adapterOff
+        fixture.scanner.change(off)
+        #expect(!fixture.radio.state.isListening)
+        client.close()
+    }
+
+    @Test(
+        "an adapter that is gone for a moment keeps its readers; one that stays away, or has another address, does not",
+        arguments: [(1000, "00:11:22:33:44:55", true), (3000, "", false), (1000, "00:11:22:33:44:66", false)]
+            as [(Milliseconds, String, Bool)]
+    )
+    func adapterFlickers(_ gap: Milliseconds, address: String, isKept: Bool) async throws {
+        let client = try await fixture.scanning()
+        fixture.scanner.change(RadioFixture.listening)
+        fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60)
+        #expect(fixture.radio.tracker.readers.map(\.isLost) == [false])
+        fixture.scanner.observer?.adapterRemoved(0)
+        fixture.scanner.change(ScannerStatus())
+        fixture.clock.advance(gap)
+        if !address.isEmpty {
+            var back = RadioFixture.listening
+            back.adapters[0].address = address
+            fixture.scanner.change(back)
+        }
+        fixture.clock.advance(1000)
+        #expect(fixture.radio.tracker.readers.contains { !$0.isLost } == isKept)
         client.close()
     }
 
