@@ -90,13 +90,13 @@ package struct Generator: RandomNumberGenerator {
     }
 
     /// Normal distribution with mean 0 and deviation 1.
-    mutating func gauss() -> Double {
+    package mutating func gauss() -> Double {
         (-2 * log(Double.random(in: 1e-12..<1, using: &self))).squareRoot()
             * cos(2 * .pi * Double.random(in: 0..<1, using: &self))
     }
 
     /// Rician fading in dB with a mean power of 0 dB; `k` is the ratio of the direct path to all other paths.
-    mutating func fading(k: Double) -> Double {
+    package mutating func fading(k: Double) -> Double {
         let spread = (1 / (2 * (k + 1))).squareRoot()
         let (x, y) = ((k / (k + 1)).squareRoot() + gauss() * spread, gauss() * spread)
         return 10 * log10(max(x * x + y * y, 1e-6))

@@ -50,6 +50,10 @@ package final class ReaderTracker {
     /// for fragments.
     private static let fragmentProof = 10
     let time = ListeningTime()
+    /// The closest reader at the last advertisement.
+    private var nearest: DoorReader?
+    /// Another reader takes its place when it is stronger by this many dB.
+    private static let lead = 3.0
     private let limits: RangeLimits
     private var lastNumber = 0
 
@@ -114,6 +118,7 @@ package final class ReaderTracker {
         table.reorder(reader)
         let wasLost = reader.isLost
         reader.isLost = false
+        updateNearest(reader, at: now)
         if !mergeIntoKnownReader(reader, wasLost: wasLost, at: now) { reportPresence(of: reader, wasLost: wasLost) }
     }
 
@@ -143,6 +148,7 @@ package final class ReaderTracker {
         for sample in sender.samples.dropFirst() { reader.add(sample) }
         reader.updateRange(at: now)
         table.append(reader)
+        updateNearest(reader, at: now)
         schedule(reader.lastHeard + SignalTrack.freshness + 1, now)
         observer?(.appeared, reader)
     }
@@ -267,6 +273,30 @@ extension ReaderTracker {
         case coolingDown
     }
 
+    /// The signal strength by which readers are compared, in dBm.
+    private func strength(of reader: DoorReader, at now: Milliseconds) -> Double {
+        reader.signal.strength(at: time.heard(at: now)) + (reader === nearest ? Self.lead : 0)
+    }
+
+    /// Must be called when a reader was received.
+    private func updateNearest(_ reader: DoorReader, at now: Milliseconds) {
+        guard !reader.openingTypes.isEmpty else { return }
+        // A reader that is not fresh, or another one, has no new value.
+        let rivals =
+            reader === nearest
+            ? table.readers.reversed().prefix { $0.isFresh(at: now) } : [reader, nearest].compactMap(\.self)
+        nearest = rivals.filter { !$0.isLost && !$0.openingTypes.isEmpty }.max {
+            strength(of: $0, at: now) < strength(of: $1, at: now)
+        }
+    }
+
+    /// The closest active reader that can be opened in any way, in range or not.
+    package func closest(_ filter: ScanFilter, at now: Milliseconds) -> DoorReader? {
+        readers.filter { filter.matches($0) && $0.isActive(at: now) && !$0.openingTypes.isEmpty }.max {
+            strength(of: $0, at: now) < strength(of: $1, at: now)
+        }
+    }
+
     /// The closest active reader, if it supports the opening type and is in range for it. Readers that are farther away
     /// are no substitute, because the person stands in front of the closest one.
     package func closest(
@@ -274,8 +304,7 @@ extension ReaderTracker {
         _ filter: ScanFilter,
         at now: Milliseconds
     ) -> Closest {
-        let closest = readers(filter, activeOnly: true, at: now).first { !$0.openingTypes.isEmpty }
-        guard let reader = closest else { return .none(.none) }
+        guard let reader = closest(filter, at: now) else { return .none(.none) }
         if reader.coolsDown(at: now) { return .none(.coolingDown) }
         guard reader.openingTypes.contains(type) else { return .none(.notSupported) }
         return reader.inRange.contains(type) && reader.isFresh(at: now)

@@ -24,18 +24,28 @@ package struct SignalTrack: Sendable {
     /// Exponential moving average in dBm.
     package private(set) var average: Double
     private var filter: LevelFilter
+    private var fastFilter: LevelFilter
     package private(set) var lastSeen: Milliseconds
     /// `lastSeen` in listening time.
     package private(set) var lastHeard: Milliseconds
 
     /// Creates a track with its first sample. `heard` is `now` in listening time; nil: the radio has always listened.
     package init(_ rssi: Int8, at now: Milliseconds, heard: Milliseconds? = nil) {
-        (average, filter, lastSeen, lastHeard) = (Double(rssi), LevelFilter(rssi), now, heard ?? now)
+        average = Double(rssi)
+        filter = LevelFilter(rssi, .range)
+        fastFilter = LevelFilter(rssi, .comparison)
+        lastSeen = now
+        lastHeard = heard ?? now
         append(rssi)
     }
 
     /// dBm without temporary shadows and fading; range decisions use this value.
-    package var level: Double { filter.value }
+    package var level: Double { filter.value() }
+
+    /// dBm at this listening time, extrapolated from the last sample; comparisons of readers use this value.
+    package func strength(at heard: Milliseconds) -> Double {
+        fastFilter.value(after: min(max(heard - lastHeard, 0), Self.freshness))
+    }
 
     private mutating func append(_ rssi: Int8) {
         if samples.count == Self.historyLength { samples.removeFirst() }
@@ -48,13 +58,15 @@ package struct SignalTrack: Sendable {
         let value = Double(rssi)
         if heard - lastHeard > Self.freshness {
             average = value
-            filter = LevelFilter(rssi)
+            filter = LevelFilter(rssi, .range)
+            fastFilter = LevelFilter(rssi, .comparison)
         } else {
             // An advertisement and its scan response have nearly the same time and are still two measurements.
             let step = max(now - lastSeen, 20)
             let weight = 1 - exp(-Double(step) / (value > average ? Self.riseTime : Self.fallTime))
             average += (value - average) * weight
             filter.add(rssi, after: step)
+            fastFilter.add(rssi, after: step)
         }
         (lastSeen, lastHeard) = (max(now, lastSeen), max(heard, lastHeard))
         append(rssi)
