@@ -40,24 +40,23 @@ package import DoorReaders
     /// Returns when this number of connections was asked for.
     package func wait(connections number: Int) async { await changes.wait { self.connections >= number } }
 
-    package func connect(
-        _ address: DeviceAddress,
-        adapter: Int,
-        within limit: Milliseconds
-    ) async throws(DoorLinkFailure) -> any DoorLink {
-        connections += 1
+    package func link(to address: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink {
         addresses.append(address)
+        return ModelLink(self)
+    }
+
+    fileprivate func begin(within limit: Milliseconds) async throws(DoorLinkFailure) {
+        connections += 1
         limits.append(limit)
         changes.check()
         await changes.wait { !self.holds }
         if let failure { throw failure }
         open += 1
-        return ModelLink(self)
     }
 
-    fileprivate func end() async {
+    fileprivate func end(wasOpen: Bool) async {
         await changes.wait { !self.holdsEnds }
-        open -= 1
+        if wasOpen { open -= 1 }
         ends += 1
         changes.check()
     }
@@ -76,9 +75,13 @@ package import DoorReaders
     private var input = PKOCFraming()
     private var output = PKOCFraming()
     private var messages = 0
+    private var isOpen = false
 
-    init(_ connector: ModelConnector) {
-        self.connector = connector
+    init(_ connector: ModelConnector) { self.connector = connector }
+
+    func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
+        try await connector.begin(within: limit)
+        isOpen = true
         if let greeting = try? connector.reader.greeting() { notify(greeting) }
         if connector.cutsGreeting { waiting.removeLast() }
     }
@@ -116,5 +119,5 @@ package import DoorReaders
         if case .message(let answer) = try? connector.reader.receive(message) { notify(answer) }
     }
 
-    func disconnect() async { await connector.end() }
+    func disconnect() async { await connector.end(wasOpen: isOpen) }
 }

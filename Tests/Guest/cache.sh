@@ -17,6 +17,6 @@ new_folder() {
 # use FILE: marks the file as used, and removes what no checkout has used for a month.
 use() {
     touch "$1"
-    find "$cache" -mindepth 1 -maxdepth 1 \( -name 'linux-*' -o -name 'debian-*' -o -name 'new.*' \) -mtime +30 \
+    find "$cache" -mindepth 1 -maxdepth 1 \( -name 'linux-*' -o -name 'debian-*' -o -name 'bluetoothd-*' -o -name 'new.*' \) -mtime +30 \
         -exec rm -rf {} +
 }

@@ -87,10 +87,12 @@ def start_udev():
 
 
 BLUETOOTHD = "/usr/libexec/bluetooth/bluetoothd"
+# That of this machine, and that of Debian 13 for scenarios with the line `# bluetoothd`.
+BLUETOOTHDS = [BLUETOOTHD, *filter(None, [os.environ.get("BADGED_NEWER_BLUETOOTHD")])]
 
 
-def start_bluetoothd(*options):
-    return start(BLUETOOTHD, "-n", *options, log="bluetoothd.log")
+def start_bluetoothd(*options, program=BLUETOOTHD):
+    return start(program, "-n", *options, log="bluetoothd.log")
 
 
 def keep_bluetoothd_running():

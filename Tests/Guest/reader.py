@@ -142,7 +142,13 @@ class Reader:
             (uuid("1800"), [(uuid("2A00"), READ, name.encode())]),
             (SERVICE, [(INPUT, WRITE | WRITE_COMMAND, b""), (OUTPUT, READ | NOTIFY, b"")])])
         self.server = GATTServer(address, self.accept)
-        self.management.advertise(structure(3, SERVICE), structure(9, name.encode()), 100)
+        self.advertise()
+
+    def advertise(self, every=100, service=SERVICE):
+        """Advertises every so many milliseconds."""
+        kind = 3 if len(service) == 2 else 7
+        # Nobody reads the events of the first socket, whose buffer fills.
+        Management(self.management.index).advertise(structure(kind, service), structure(9, self.name.encode()), every)
 
     def accept(self, channel, central):
         Visit(self, channel, central).run()

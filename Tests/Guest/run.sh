@@ -8,6 +8,7 @@
 # Some comments at the head of a scenario have an effect:
 #   # short              marks a short scenario
 #   # kernel: OPTION...  sets options of the kernel
+#   # bluetoothd         the scenario also gets the bluetoothd of Debian 13
 #   # debian             the root is a minimal Debian of its own, whose first process is systemd
 #   # limit: SECONDS     the time after which a scenario that hangs is ended
 # With the kernel option time-travel the guest's clock skips idle time. With time-travel=inf-cpu the
@@ -40,7 +41,7 @@ boot() {
     mkdir -p "$folder"
     cp init "$folder"
     quote() { printf "%s='%s'\n" "$1" "$(printf %s "$2" | sed "s/'/'\\\\''/g")"; }
-    { quote root "$root"; quote bin "$bin"; quote scenario "$command"; quote archive "$archive"; } >"$folder/parameters"
+    { quote root "$root"; quote bin "$bin"; quote scenario "$command"; quote archive "$archive"; quote newer "$newer"; } >"$folder/parameters"
     # The console of the guest ends lines with CR LF.
     # shellcheck disable=SC2086  # a list of words
     $pin timeout --kill-after=5 "$seconds" "$kernel" mem=1G root=none rootfstype=hostfs rootflags=/ ro init="$folder/init" con=null \
@@ -55,7 +56,7 @@ cannot() {
 }
 [ "$(uname -m)" = x86_64 ] || cannot "User-mode Linux is for x86_64, this is $(uname -m)"
 kernel=$(./kernel.sh) || exit 1
-archive=
+archive= newer=
 boot "$work/run/probe" true 300 >"$work/probe.out"
 [ -e "$work/run/probe/code" ] || {
     cat "$work/probe.out" "$work/run/probe/kernel.log"
@@ -77,7 +78,8 @@ for name; do
     name=$(basename "${script%.*}")
     echo "$name"
     case $script in *.py) command="python3 $script" ;; *) command="sh $script" ;; esac
-    archive=
+    archive= newer=
+    ! grep -qx '# bluetoothd' "$script" || newer=$(./newer-bluetoothd.sh)
     ! grep -qx '# debian' "$script" || archive=$(./debian.sh) || { failed=$((failed + 1)); continue; }
     seconds=$(sed -n 's/^# limit: //p' "$script")
     # shellcheck disable=SC2046  # a list of words

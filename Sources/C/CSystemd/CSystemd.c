@@ -94,6 +94,11 @@ const char *csystemd_message_error_name(sd_bus_message *m) {
     const sd_bus_error *error = library.sd_bus_message_get_error(m);
     return error ? error->name : NULL;
 }
+
+const char *csystemd_message_error_text(sd_bus_message *m) {
+    const sd_bus_error *error = library.sd_bus_message_get_error(m);
+    return error ? error->message : NULL;
+}
 const char *csystemd_message_path(sd_bus_message *m) { return library.sd_bus_message_get_path(m); }
 const char *csystemd_message_interface(sd_bus_message *m) { return library.sd_bus_message_get_interface(m); }
 const char *csystemd_message_member(sd_bus_message *m) { return library.sd_bus_message_get_member(m); }

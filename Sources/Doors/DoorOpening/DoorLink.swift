@@ -18,14 +18,22 @@ package enum PKOCService {
 package enum DoorLinkFailure: Error, Sendable, Equatable {
     /// Nothing was received within the time limit.
     case timedOut
+    /// There was no connection in time, with the step that has not ended.
+    case late(String)
     /// Another program uses the reader, with the reason.
     case inUse(String)
     /// The connection was not possible or was lost, with the reason.
     case failed(String)
 }
 
-/// A connection to a reader whose notifications are on.
+/// A connection to a reader.
 @Loop package protocol DoorLink: AnyObject {
+    /// Connects to the reader and switches its notifications on. Connects again while the time lasts when a connection
+    /// fails before that.
+    /// - Parameter limit: the time to find the reader, to connect to it, and to read its services, each.
+    /// - Throws: why there is no connection. `disconnect` must be called nevertheless.
+    func establish(within limit: Milliseconds) async throws(DoorLinkFailure)
+
     /// The bytes that one write carries, which is three less than the MTU.
     var capacity: Int { get }
 
@@ -35,22 +43,17 @@ package enum DoorLinkFailure: Error, Sendable, Equatable {
     /// Writes at most `capacity` bytes, and returns when the reader or the system has accepted them.
     func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure)
 
-    /// Ends the connection, and returns when it has ended.
+    /// Ends the connection or the attempts to connect, and returns when nothing is connected any more.
     func disconnect() async
 }
 
 /// Connects to readers.
 @Loop package protocol DoorConnector: AnyObject {
-    /// Connects to a PKOC reader and switches its notifications on. After a failure nothing stays connected.
+    /// Prepares a connection to a PKOC reader.
     /// - Parameters:
     ///   - address: the current address of the reader.
     ///   - adapter: the number of the adapter, such as 0 for hci0.
-    ///   - limit: the time for the connection, the services and the notifications together.
-    /// - Returns: the connection, which the caller ends with `disconnect`.
-    /// - Throws: why there is no connection.
-    func connect(
-        _ address: DeviceAddress,
-        adapter: Int,
-        within limit: Milliseconds
-    ) async throws(DoorLinkFailure) -> any DoorLink
+    /// - Returns: the connection, which the caller establishes, and ends with `disconnect`.
+    /// - Throws: why there can be no connection.
+    func link(to address: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink
 }

@@ -17,7 +17,7 @@ import Threads
 
     private let connector: any DoorConnector
     private var busyAdapters: Set<Int> = [] { didSet { waiters.check() } }
-    /// The readers whose dialogue is over and whose connection is being closed. bluetoothd takes two seconds for this.
+    /// The readers whose opening is over and whose connection is being closed. bluetoothd takes two seconds for this.
     /// Neither the result nor other readers wait for it.
     private var leaving: Set<Place> = [] { didSet { waiters.check() } }
     private let waiters = Waiters()
@@ -50,24 +50,28 @@ import Threads
         changed(.connecting)
         let place = Place(adapter: adapter, address: address)
         await waiters.wait { !self.leaving.contains(place) }
-        let link: any DoorLink
         do throws(DoorLinkFailure) {
-            link = try await connector.connect(address, adapter: adapter, within: timeouts.connect)
+            let link = try connector.link(to: address, adapter: adapter)
+            defer { leave(link, place) }
+            try await link.establish(within: timeouts.connect)
+            changed(.connected)
+            return await Self.converse(link, credentials, timeouts, changed)
         } catch {
             switch error {
             case .timedOut: return OpeningResult(.timedOut, reason: "the reader was not connected in time")
+            case .late(let reason): return OpeningResult(.timedOut, reason: reason)
             case .inUse(let reason): return OpeningResult(.busy, reason: reason)
             case .failed(let reason): return OpeningResult(.bluetoothCommunicationFailed, reason: reason)
             }
         }
-        changed(.connected)
-        let result = await Self.converse(link, credentials, timeouts, changed)
+    }
+
+    private func leave(_ link: any DoorLink, _ place: Place) {
         leaving.insert(place)
         Task { @Loop in
             await link.disconnect()
             leaving.remove(place)
         }
-        return result
     }
 
     private static func converse(
@@ -146,7 +150,7 @@ import Threads
             return try await body()
         } catch {
             switch error {
-            case .timedOut: throw .link(timeout, "the reader does not answer")
+            case .timedOut, .late: throw .link(timeout, "the reader does not answer")
             case .inUse(let reason): throw .link(.busy, reason)
             case .failed(let reason): throw .link(.bluetoothCommunicationFailed, reason)
             }

@@ -90,7 +90,7 @@ package struct OpeningTimeouts: Sendable, Equatable {
     package var fragment: Milliseconds = 300
     /// For the next message, a write, or a signature.
     package var apdu: Milliseconds = 1200
-    /// For the connection, the services and the notifications together.
+    /// For finding the reader, for connecting to it, and for its services and notifications, each.
     package var connect: Milliseconds = 3200
 
     package init() {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Concurrency
-package import DoorOpening
-package import DoorReaders
+import Concurrency
+import DoorOpening
+import DoorReaders
 import Scanners
 import Text
 import Threads
@@ -9,16 +9,32 @@ import Threads
 /// A connection to one reader: org.bluez.Device1 and org.bluez.GattCharacteristic1.
 @Loop final class BlueZLink: DoorLink {
     private let bus: SystemBus
+    private let address: DeviceAddress
+    private let adapter: Int
     private let adapterPath: String
-    private let devicePath: String
-    private let isRandom: Bool
+    let devicePath: String
+    /// Leaves the radio to this connection; nil in tests.
+    private let radio: Radio?
+    /// Called when nothing is connected any more.
+    private let onEnd: @Loop (_ devicePath: String) -> Void
     /// The unique bus name of bluetoothd. Only its signals count.
     private var owner = ""
     private var gatt = BlueZGATT()
+    /// Whether bluetoothd knew the reader before; what it knows then is kept.
+    private var wasKnown = true
+    private var isReserved = false
     /// Whether `disconnect` must ask bluetoothd to disconnect.
     private var mayBeConnected = false
     private var isConnected = false
     private var isResolved = false
+    /// The connection was lost before the notifications were on.
+    private var isLost = false
+    /// Notifications are on, so the connection is not established again.
+    private var isEstablished = false
+    /// The last failure may not happen again.
+    private var isTransient = false
+    /// The time of the last Connect that bluetoothd has not answered.
+    private var connecting: Milliseconds?
     /// Why nothing more can be received.
     private var failure: DoorLinkFailure?
     private var notifications: [[UInt8]] = []
@@ -31,10 +47,26 @@ import Threads
     private static let mostNotifications = 64
     /// How long the end of a connection may take, in milliseconds.
     private static let disconnectLimit: Milliseconds = 5000
+    /// How often a connection is tried, and the pause between two tries in milliseconds. At the edge of the range many
+    /// connections fail to be established; bleak-retry-connector tries nine times, too.
+    private static let mostTries = 9
+    private static let pause: Milliseconds = 100
+    /// Linux 6.1 panics when a connection is ended right after it was asked for. So Disconnect waits for the answer to
+    /// Connect, or for this time in milliseconds.
+    private static let connectTime: Milliseconds = 250
 
-    init(_ bus: SystemBus, _ address: DeviceAddress, adapter: Int) {
+    init(
+        _ bus: SystemBus,
+        _ address: DeviceAddress,
+        adapter: Int,
+        radio: Radio?,
+        onEnd: @escaping @Loop (String) -> Void
+    ) {
         self.bus = bus
-        isRandom = address.isRandom
+        self.address = address
+        self.adapter = adapter
+        self.radio = radio
+        self.onEnd = onEnd
         adapterPath = "/org/bluez/hci\(adapter)"
         devicePath = adapterPath + "/dev_" + address.description.map { $0 == ":" ? "_" : String($0) }.joined()
         bus.onMessage = { [weak self] message in self?.handle(message) }
@@ -46,7 +78,34 @@ import Threads
     // MARK: Connecting
 
     func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
-        let deadline = Loop.now + limit
+        try await findService(until: Loop.now + limit)
+        defer { releaseRadio() }
+        let end = Loop.now + limit
+        var tries = 0
+        while true {
+            tries += 1
+            do throws(DoorLinkFailure) {
+                return try await connect(within: limit)
+            } catch {
+                guard isTransient, failure == nil, !Task.isCancelled, tries < Self.mostTries, Loop.now < end else {
+                    throw error
+                }
+            }
+            try await pauseBeforeNextTry()
+        }
+    }
+
+    private func reserveRadio() {
+        if !isReserved { radio?.reserve(adapter) }
+        isReserved = true
+    }
+
+    private func releaseRadio() {
+        if isReserved { radio?.release(adapter) }
+        isReserved = false
+    }
+
+    private func findService(until deadline: Milliseconds) async throws(DoorLinkFailure) {
         owner = try await ask(
             .nameOwner,
             arguments: { $0.append(BlueZName.service) },
@@ -63,39 +122,102 @@ import Threads
         try await readObjects(until: deadline)
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
         guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
-        if !gatt.hasDevice { try await discover(until: deadline) }
-        if gatt.isRandom != nil, gatt.isRandom != isRandom {
-            throw .failed("bluetoothd knows the address of the reader with another type")
-        }
+        wasKnown = gatt.hasDevice
         // The reader has already sent its first message, and does not repeat it in this connection.
         if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to the reader") }
-        mayBeConnected = true
-        try await call(devicePath, BlueZName.device, "Connect", until: deadline)
-        isConnected = true
-        // Earlier signals may belong to an earlier connection.
-        try await readObjects(until: deadline)
-        if gatt.isResolved { isResolved = true }
-        try await wait(until: deadline) { self.isResolved }
-        try await readObjects(until: deadline)
-        guard let notify = gatt.notifyPath, gatt.writePath != nil else {
-            throw .failed("the reader does not offer PKOC")
+    }
+
+    /// Tries to connect once.
+    private func connect(within limit: Milliseconds) async throws(DoorLinkFailure) {
+        isLost = false
+        isTransient = false
+        isConnected = false
+        isResolved = false
+        if !gatt.hasDevice { try await find(within: limit) }
+        reserveRadio()
+        if gatt.isRandom != nil, gatt.isRandom != address.isRandom {
+            throw .failed("bluetoothd knows the address of the reader with another type")
         }
-        try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
+        if !isConnected {
+            mayBeConnected = true
+            connecting = Loop.now
+            try await step("bluetoothd has not connected to the reader in time") { () async throws(DoorLinkFailure) in
+                try await call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
+            }
+            isConnected = true
+        }
+        try await step("the services of the reader were not read in time") { () async throws(DoorLinkFailure) in
+            let deadline = Loop.now + limit
+            // Earlier signals may belong to an earlier connection.
+            try await readObjects(until: deadline)
+            if gatt.isResolved { isResolved = true }
+            try await wait(until: deadline) { self.isResolved }
+            try await readObjects(until: deadline)
+            guard let notify = gatt.notifyPath, gatt.writePath != nil else {
+                throw .failed("the reader does not offer PKOC")
+            }
+            try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
+            if isLost { throw lost() }
+        }
+        isEstablished = true
+    }
+
+    /// Names the step that has taken too long.
+    private func step(
+        _ late: String,
+        _ body: () async throws(DoorLinkFailure) -> Void
+    ) async throws(DoorLinkFailure) {
+        do throws(DoorLinkFailure) {
+            try await body()
+        } catch {
+            throw error == .timedOut ? .late(late) : error
+        }
     }
 
     private var adapterName: String { adapterPath.split(separator: "/").last.map(String.init) ?? "" }
 
-    /// Lets bluetoothd find the reader, which it does not know when another scanner has received it.
+    /// Lets bluetoothd find the reader, which it does not know when another scanner has received it. Where the kernel
+    /// connects by itself, bluetoothd learns of the reader by the connection, and no discovery is necessary.
+    private func find(within limit: Milliseconds) async throws(DoorLinkFailure) {
+        if let radio, radio.searches(adapter) {
+            return try await step("bluetoothd has not found the reader in time") { () async throws(DoorLinkFailure) in
+                try await wait(until: Loop.now + limit) { self.gatt.hasDevice }
+            }
+        }
+        reserveRadio()
+        if let radio, await radio.beginConnection(to: address, adapter: adapter) {
+            mayBeConnected = true
+            defer { radio.endConnection(to: address, adapter: adapter) }
+            try await step("the reader was not connected in time") { () async throws(DoorLinkFailure) in
+                try await wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
+            }
+            isConnected = true
+            return
+        }
+        try await discover(until: Loop.now + limit)
+    }
+
     private func discover(until deadline: Milliseconds) async throws(DoorLinkFailure) {
         try await call(adapterPath, BlueZName.adapter, "SetDiscoveryFilter", until: deadline) { message in
             message.container("a", "{sv}") {
                 message.property("Transport", "s") { message.append("le") }
             }
         }
-        try await call(adapterPath, BlueZName.adapter, "StartDiscovery", until: deadline)
-        try await wait(until: deadline) { self.gatt.hasDevice }
-        // A controller connects more reliably while no discovery runs.
-        try await call(adapterPath, BlueZName.adapter, "StopDiscovery", until: deadline)
+        // The device that is announced is enough: the answer may come late, when other programs discover.
+        var refusal: String?
+        bus.call(
+            BusMethod(adapterPath, BlueZName.adapter, "StartDiscovery"),
+            answer: { [weak self] answer in
+                if let answer, answer.kind == .error { refusal = Self.text(answer) }
+                self?.change?.fill(())
+            }
+        )
+        try await step("bluetoothd has not found the reader in time") { () async throws(DoorLinkFailure) in
+            try await wait(until: deadline) { self.gatt.hasDevice || refusal != nil }
+        }
+        // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
+        bus.call(BusMethod(adapterPath, BlueZName.adapter, "StopDiscovery"))
+        if let refusal, !gatt.hasDevice { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
     }
 
     private func readObjects(until deadline: Milliseconds) async throws(DoorLinkFailure) {
@@ -146,19 +268,30 @@ import Threads
     func disconnect() async {
         // The opening may be cancelled, and the reader must be disconnected nevertheless.
         await Task { @Loop in
-            if mayBeConnected {
-                mayBeConnected = false
-                // Signals do not matter any more: a reader that goes on sending must not end the call.
-                (owner, failure) = ("", nil)
-                do throws(DoorLinkFailure) {
-                    let deadline = Loop.now + Self.disconnectLimit
-                    try await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
-                } catch {
-                    // Without bluetoothd there is no connection.
-                }
-            }
+            releaseRadio()
+            if mayBeConnected { await endConnection() }
             bus.close()
+            onEnd(devicePath)
         }.value
+    }
+
+    private func endConnection() async {
+        mayBeConnected = false
+        // Signals do not matter any more: a reader that goes on sending must not end the call.
+        owner = ""
+        failure = nil
+        isEstablished = true
+        if let connecting {
+            let deadline = connecting + Self.connectTime
+            try? await wait(until: deadline) { self.connecting == nil }
+        }
+        // Without bluetoothd there is no connection.
+        let deadline = Loop.now + Self.disconnectLimit
+        try? await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
+        // What bluetoothd has learnt in the connection would stay in place of what the reader advertises.
+        guard !wasKnown else { return }
+        let path = devicePath
+        try? await call(adapterPath, BlueZName.adapter, "RemoveDevice", until: deadline) { $0.append(path, "o") }
     }
 
     // MARK: Calls
@@ -185,10 +318,15 @@ import Threads
     ) async throws(DoorLinkFailure) -> Result {
         if let failure { throw failure }
         let answered = OneShot<Swift.Result<Result, DoorLinkFailure>>()
-        let isSent = bus.call(method, arguments: arguments) { answer in
+        let isSent = bus.call(method, arguments: arguments) { [weak self] answer in
+            if method.member == "Connect" {
+                self?.connecting = nil
+                self?.change?.fill(())
+            }
             guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
             guard answer.kind == .return else {
-                answered.fill(.failure(Self.failure(method.member, answer.errorName, refusal)))
+                let failure = self?.failure(method.member, answer, refusal) ?? .timedOut
+                answered.fill(.failure(failure))
                 return
             }
             do throws(Malformed) {
@@ -207,11 +345,35 @@ import Threads
         return try result.get()
     }
 
-    private static func failure(_ member: String, _ error: String?, _ refusal: String?) -> DoorLinkFailure {
+    private func failure(_ member: String, _ answer: BusMessage, _ refusal: String?) -> DoorLinkFailure {
+        let error = answer.errorName
         if member == "StartNotify", error == "org.bluez.Error.NotPermitted" {
             return .inUse("another program has acquired the notifications of the reader")
         }
-        return .failed(refusal ?? "bluetoothd answers \(member) with \(error ?? "an error")")
+        // Connections fail in many ways that do not last. A device that bluetoothd has forgotten meanwhile is found again.
+        if member == "Connect" {
+            isTransient = Self.transientErrors.contains(error ?? "")
+            if error == Self.unknownObject { gatt.forgetDevice() }
+        } else if isLost {
+            return lost()
+        }
+        return .failed(refusal ?? "bluetoothd answers \(member) with \(Self.text(answer))")
+    }
+
+    private static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
+    private static let transientErrors: Set<String> = [
+        "org.bluez.Error.Failed", "org.bluez.Error.InProgress", "org.bluez.Error.NotReady", unknownObject,
+    ]
+
+    private static func text(_ error: BusMessage) -> String {
+        let text = error.errorText.map { $0.isEmpty ? "" : ": \($0)" } ?? ""
+        return (error.errorName ?? "an error") + text
+    }
+
+    /// The connection was lost before the notifications were on.
+    private func lost() -> DoorLinkFailure {
+        isTransient = true
+        return .failed("the reader has ended the connection")
     }
 
     /// Ends the call in progress.
@@ -224,11 +386,21 @@ import Threads
         defer { alarm.cancel() }
         while !condition() {
             if let failure { throw failure }
+            if isLost, !isEstablished { throw lost() }
             if Task.isCancelled { throw .failed("the opening was cancelled") }
             guard Loop.now < deadline else { throw .timedOut }
             let change = OneShot<Void>()
             self.change = change
             await change.value(whenCancelled: ())
+        }
+    }
+
+    private func pauseBeforeNextTry() async throws(DoorLinkFailure) {
+        isLost = false
+        do throws(DoorLinkFailure) {
+            try await wait(until: Loop.now + Self.pause) { false }
+        } catch {
+            guard error == .timedOut else { throw error }
         }
     }
 
@@ -276,10 +448,20 @@ import Threads
             let value = try message.bool()
             if key == "ServicesResolved" {
                 isResolved = value
-            } else if !value, isConnected {
+            } else if value {
+                gatt.connected()
+            } else if isEstablished {
                 fail("the reader has ended the connection")
+            } else if isConnected {
+                loseConnection()
             }
         }
+    }
+
+    /// The connection was lost before the notifications were on: what waits for it ends, and it is tried again.
+    private func loseConnection() {
+        isLost = true
+        pending?(lost())
     }
 
     private func handleValue(_ message: BusMessage) throws(Malformed) {
@@ -294,134 +476,5 @@ import Threads
             }
             notifications.append(value)
         }
-    }
-}
-
-/// What bluetoothd reports about an adapter, a reader, and the PKOC characteristics of this reader.
-struct BlueZGATT: Sendable {
-    private(set) var hasAdapter = false
-    private(set) var isPowered = false
-    private(set) var hasDevice = false
-    /// nil until bluetoothd has reported the type of the address.
-    private(set) var isRandom: Bool?
-    private(set) var isResolved = false
-    private(set) var isConnected = false
-    private var services: Set<String> = []
-    private var characteristics: [Characteristic] = []
-
-    private struct Characteristic {
-        let path: String
-        var service = ""
-        var uuid = ""
-        var flags: Set<String> = []
-        var mtu: UInt16 = 0
-        var isListenedTo = false
-    }
-
-    /// A reader has two characteristics of PKOC; those beyond this number are ignored.
-    private static let mostCharacteristics = 256
-
-    /// Reads the properties of one interface of one object; those of other objects are skipped.
-    mutating func read(
-        _ message: BusMessage,
-        _ path: String,
-        _ name: String,
-        adapter: String,
-        device: String
-    ) throws(Malformed) {
-        switch name {
-        case BlueZName.adapter where path == adapter:
-            hasAdapter = true
-            try message.properties(["Powered": "b"]) { _ throws(Malformed) in
-                isPowered = try message.bool()
-            }
-        case BlueZName.device where path == device:
-            hasDevice = true
-            try message.properties(["AddressType": "s", "ServicesResolved": "b", "Connected": "b"]) {
-                key throws(Malformed) in
-                switch key {
-                case "AddressType": isRandom = try message.string() == "random"
-                case "Connected": isConnected = try message.bool()
-                default: isResolved = try message.bool()
-                }
-            }
-        case BlueZName.gattService where path.hasPrefix(device + "/"):
-            try message.properties(["UUID": "s"]) { _ throws(Malformed) in
-                if PKOCService.services.contains(try message.string().lowercased()) { services.insert(path) }
-            }
-        case BlueZName.characteristic where path.hasPrefix(device + "/"):
-            try readCharacteristic(message, path)
-        default: try message.skip("a{sv}")
-        }
-    }
-
-    private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(Malformed) {
-        var found = Characteristic(path: path)
-        let types = [
-            "UUID": "s", "Service": "o", "Flags": "as", "MTU": "q", "Notifying": "b", "NotifyAcquired": "b",
-        ]
-        try message.properties(types) { key throws(Malformed) in
-            switch key {
-            case "UUID": found.uuid = try message.string().lowercased()
-            case "Service": found.service = try message.string("o")
-            case "MTU": found.mtu = try message.number("q", as: UInt16.self)
-            case "Notifying", "NotifyAcquired": if try message.bool() { found.isListenedTo = true }
-            default:
-                try message.each("s") { () throws(Malformed) in found.flags.insert(try message.string()) }
-            }
-        }
-        guard characteristics.count < Self.mostCharacteristics else { return }
-        if found.uuid == PKOCService.write || found.uuid == PKOCService.notify { characteristics.append(found) }
-    }
-
-    /// The first characteristic of a PKOC service with this UUID and one of these flags.
-    private func characteristic(_ uuid: String, _ flags: Set<String>) -> Characteristic? {
-        characteristics.filter { services.contains($0.service) && $0.uuid == uuid && !$0.flags.isDisjoint(with: flags) }
-            .min { $0.path < $1.path }
-    }
-
-    private var writeCharacteristic: Characteristic? {
-        characteristic(PKOCService.write, ["write", "write-without-response"])
-    }
-
-    var writePath: String? { writeCharacteristic?.path }
-    private var notifyCharacteristic: Characteristic? {
-        characteristic(PKOCService.notify, ["notify", "indicate"])
-    }
-
-    var notifyPath: String? { notifyCharacteristic?.path }
-    /// Whether a program has subscribed to the notifications. bluetoothd enables them for the program in each
-    /// connection.
-    var isListenedTo: Bool { notifyCharacteristic?.isListenedTo ?? false }
-    /// Whether the reader confirms writes.
-    var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
-
-    /// The MTU of the connection, 23 to 517: 23 unless bluetoothd reports another one.
-    var mtu: Int { min(max(Int(writeCharacteristic?.mtu ?? 0), 23), 517) }
-}
-
-/// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
-@Loop package final class BlueZConnector: DoorConnector {
-    private let address: String
-
-    /// Creates a connector on the bus with this address; nil: the system's bus.
-    package init(address: String? = nil) { self.address = address ?? SystemBus.standardAddress }
-
-    package func connect(
-        _ device: DeviceAddress,
-        adapter: Int,
-        within limit: Milliseconds
-    ) async throws(DoorLinkFailure) -> any DoorLink {
-        let bus = try translating({ DoorLinkFailure.failed($0.text) }) { () throws(ScannerFault) in
-            try SystemBus(address: address)
-        }
-        let link = BlueZLink(bus, device, adapter: adapter)
-        do throws(DoorLinkFailure) {
-            try await link.establish(within: limit)
-        } catch {
-            await link.disconnect()
-            throw error
-        }
-        return link
     }
 }

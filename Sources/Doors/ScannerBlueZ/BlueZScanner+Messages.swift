@@ -62,7 +62,8 @@ extension BlueZScanner {
             let known = devices[path]
             var device = known ?? BlueZDevice()
             try device.read(message)
-            if known != nil {
+            if let known {
+                if device.isConnected, !known.isConnected { reportConnection(of: device, path) }
                 deviceChanged(device, path)
             } else if device.rssi != nil {
                 readProperties(of: path)
@@ -115,6 +116,18 @@ extension BlueZScanner {
     private func countMalformed() {
         malformed += 1
         status.malformed = malformed
+    }
+
+    private func reportConnection(of device: BlueZDevice, _ path: String) {
+        guard let text = device.address, let isRandom = device.isRandom, let number = adapterNumber(of: path),
+            let address = DeviceAddress(text, isRandom: isRandom)
+        else { return }
+        observer?.deviceConnected(address, adapter: number)
+    }
+
+    /// The number of the adapter to which a device belongs.
+    private func adapterNumber(of path: String) -> Int? {
+        path.lastIndex(of: "/").flatMap { adapters[String(path[..<$0])]?.number }
     }
 
     /// Reports the device as an advertisement when its signal strength was updated.

@@ -40,6 +40,8 @@ package import Scanners
     var adapters: [String: BlueZAdapter] = [:]
     var discoveries: [String: BlueZDiscovery] = [:]
     var devices = BlueZDevices()
+    /// Numbers of the adapters whose radio is left to a connection.
+    private var reserved: Set<Int> = []
     var monitors: BlueZMonitorRegistration?
     var fault: ScannerFault?
     var malformed = 0
@@ -112,7 +114,11 @@ package import Scanners
         case .renew:
             for discovery in discoveries { discovery.renewFilter() }
         case .restart:
-            if !dutyCycle.isPausing { for discovery in discoveries { discovery.restart() } }
+            if !dutyCycle.isPausing {
+                for adapter in chosen where adapter.isPowered && !isReserved(adapter.path) {
+                    self.discoveries[adapter.path]?.restart()
+                }
+            }
         case .reopen:
             // A new connection would interrupt the adapters that work.
             return isForAll && reopen()
@@ -121,6 +127,28 @@ package import Scanners
         }
         return true
     }
+
+    // MARK: Connections
+
+    package func searches(_ adapter: Int) -> Bool {
+        guard let path = adapters.values.first(where: { $0.number == adapter && $0.isPowered })?.path else {
+            return false
+        }
+        dutyCycle.extend()
+        switch discoveries[path]?.state {
+        case .on, .starting: return true
+        case .off, .refused, nil: return false
+        }
+    }
+
+    package func reserve(_ adapter: Int, _ isReserved: Bool) {
+        if isReserved { reserved.insert(adapter) } else { reserved.remove(adapter) }
+        for path in adapters.values.filter({ $0.number == adapter }).map(\.path) {
+            if isReserved { discoveries[path]?.end() } else { startDiscovery(path) }
+        }
+    }
+
+    private func isReserved(_ path: String) -> Bool { adapters[path].map { reserved.contains($0.number) } ?? false }
 
     private func cyclePower(_ adapters: [BlueZAdapter]) -> Bool {
         // A second connection is not possible over a socket that was passed in.
@@ -142,14 +170,14 @@ package import Scanners
             discovery.onOutcome = { [weak self] outcome in self?.discoveryAnswered(path, outcome) }
             discoveries[path] = discovery
         }
-        if !dutyCycle.isPausing { discoveries[path]?.start() }
+        if !dutyCycle.isPausing, !isReserved(path) { discoveries[path]?.start() }
         setDutyCycle()
     }
 
     private func discoveryAnswered(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
         guard demand != nil else { return }
         switch outcome {
-        case .started: if dutyCycle.isPausing { discoveries[path]?.end() }
+        case .started: if dutyCycle.isPausing || isReserved(path) { discoveries[path]?.end() }
         case .notReady: adapters[path]?.isPowered = false
         case .refused: retryLater()
         }
@@ -188,7 +216,8 @@ package import Scanners
         var new = ScannerStatus()
         new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
             let isDiscovering = discoveries[adapter.path]?.isListening == true
-            return adapter.shown(isListening: adapter.isPowered && (isDiscovering || dutyCycle.isPausing))
+            let isResting = dutyCycle.isPausing || isReserved(adapter.path)
+            return adapter.shown(isListening: adapter.isPowered && (isDiscovering || isResting))
         }
         new.isListening = new.adapters.contains(where: \.isListening)
         new.isPausing = dutyCycle.isPausing && new.isListening

@@ -36,6 +36,13 @@ final class BusMessage {
     /// The name of an error, such as `org.bluez.Error.InProgress`.
     var errorName: String? { csystemd_message_error_name(raw).map { String(cString: $0) } }
 
+    /// What an error says for people, such as `le-connection-abort-by-local`; at most 100 characters.
+    var errorText: String? {
+        csystemd_message_error_text(raw).map {
+            String(String.UnicodeScalarView(String(cString: $0).unicodeScalars.prefix(100)))
+        }
+    }
+
     /// The number of the call that this message answers.
     var replyCookie: UInt64? {
         var cookie: UInt64 = 0

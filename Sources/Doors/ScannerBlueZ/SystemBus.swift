@@ -4,6 +4,7 @@ import Concurrency
 import Glibc
 import Host
 import Scanners
+import Threads
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
@@ -107,6 +108,24 @@ import Scanners
         waiting[cookie] = (answer, Self.now + Self.timeout)
         arm()
         return true
+    }
+
+    /// Calls a method and returns what `read` makes of the answer; nil: there is an error, or no answer within the limit
+    /// in milliseconds.
+    func result<Result: Sendable>(
+        of method: BusMethod,
+        within limit: Int64,
+        arguments: (BusMessage) -> Void = { _ in },
+        read: @escaping @Loop (BusMessage) -> Result?
+    ) async -> Result? {
+        let answered = OneShot<Result?>()
+        let alarm = Loop.Alarm { answered.fill(nil) }
+        alarm.set(after: limit)
+        defer { alarm.cancel() }
+        let isSent = call(method, arguments: arguments) { answer in
+            answered.fill(answer.flatMap { $0.kind == .return ? read($0) : nil })
+        }
+        return isSent ? await answered.value(whenCancelled: nil) : nil
     }
 
     private func send(_ message: BusMessage, _ cookie: UnsafeMutablePointer<UInt64>?) -> Bool {

@@ -15,6 +15,8 @@ package struct ManagementCommand: Equatable, Sendable {
         package static let getConnections: UInt16 = 0x0015
         package static let startDiscovery: UInt16 = 0x0023
         package static let stopDiscovery: UInt16 = 0x0024
+        package static let addDevice: UInt16 = 0x0033
+        package static let removeDevice: UInt16 = 0x0034
         package static let addPatternsMonitor: UInt16 = 0x0052
         package static let removeMonitor: UInt16 = 0x0053
     }
@@ -57,6 +59,16 @@ package struct ManagementCommand: Equatable, Sendable {
         ManagementCommand(code: Code.stopDiscovery, adapter: adapter, parameters: [lowEnergy])
     }
 
+    /// Lets the kernel connect to the device when it advertises.
+    static func addDevice(_ adapter: UInt16, _ address: DeviceAddress) -> ManagementCommand {
+        ManagementCommand(code: Code.addDevice, adapter: adapter, parameters: address.managementBytes + [2])
+    }
+
+    /// Ends this; a connection stays.
+    static func removeDevice(_ adapter: UInt16, _ address: DeviceAddress) -> ManagementCommand {
+        ManagementCommand(code: Code.removeDevice, adapter: adapter, parameters: address.managementBytes)
+    }
+
     /// Each pattern has a type, an offset, a length and 31 bytes.
     static func addMonitor(_ adapter: UInt16, _ patterns: [AdvertisementPattern]) -> ManagementCommand {
         let patterns = patterns.prefix(maximumPatterns)
@@ -81,4 +93,9 @@ package struct ManagementCommand: Equatable, Sendable {
         let numbers = [code, adapter, UInt16(truncatingIfNeeded: parameters.count)]
         return numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] } + parameters
     }
+}
+
+extension DeviceAddress {
+    /// Address and type: 1 is LE public, 2 LE random.
+    fileprivate var managementBytes: [UInt8] { bytes + [isRandom ? 2 : 1] }
 }

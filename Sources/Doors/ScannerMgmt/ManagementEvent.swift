@@ -11,6 +11,8 @@ package enum ManagementEvent: Equatable, Sendable {
     case newSettings(adapter: UInt16, settings: UInt32)
     /// An advertisement; `data` is the range of its data in the packet.
     case deviceFound(adapter: UInt16, AdvertisingReport, data: Range<Int>)
+    /// A device is connected, whoever asked for it.
+    case connected(adapter: UInt16, DeviceAddress)
     /// A handle of 0 means all monitors.
     case monitorRemoved(adapter: UInt16, handle: UInt16)
     case suspended(adapter: UInt16)
@@ -23,6 +25,7 @@ package enum ManagementEvent: Equatable, Sendable {
         static let indexAdded: UInt16 = 0x0004
         static let indexRemoved: UInt16 = 0x0005
         static let newSettings: UInt16 = 0x0006
+        static let deviceConnected: UInt16 = 0x000B
         static let deviceFound: UInt16 = 0x0012
         static let monitorRemoved: UInt16 = 0x002C
         static let suspend: UInt16 = 0x002D
@@ -61,6 +64,11 @@ package enum ManagementEvent: Equatable, Sendable {
         case Code.newSettings:
             guard has(4) else { return nil }
             self = .newSettings(adapter: adapter, settings: Self.uint32(packet, Self.header))
+        case Code.deviceConnected:
+            guard has(7),
+                let address = DeviceAddress(packet, at: Self.header, isRandom: packet[Self.header + 6] == 2)
+            else { return nil }
+            self = .connected(adapter: adapter, address)
         case Code.deviceFound:
             guard let found = Self.found(packet, Self.header) else { return nil }
             self = .deviceFound(adapter: adapter, found.0, data: found.1)

@@ -2,14 +2,14 @@
 import Concurrency
 import Scanners
 
-/// Switches the power of the kernel's adapters. The reader of the socket must pass every answer to `answered`.
+/// Switches the power of the kernel's adapters, and sends other commands that wait for their answer. The reader of the socket must pass every answer to `answered`.
 @Loop final class ManagementPower {
     private struct Request: Hashable {
         let command: UInt16
         let adapter: UInt16
     }
 
-    private struct Answer {
+    struct Answer {
         let status: UInt8
         let result: [UInt8]
     }
@@ -40,7 +40,7 @@ import Scanners
     }
 
     /// Sends a command and waits for the answer; nil: there is none.
-    private func ask(_ command: ManagementCommand) async -> Answer? {
+    func ask(_ command: ManagementCommand) async -> Answer? {
         guard !isEnded, socket.send(command) else { return nil }
         let request = Request(command: command.code, adapter: command.adapter)
         let alarm = Loop.Alarm { [weak self] in self?.resume(request, nil) }

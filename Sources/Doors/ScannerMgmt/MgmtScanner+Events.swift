@@ -65,6 +65,7 @@ extension MgmtScanner {
         case .monitorRemoved(let index, let handle): adapters[index]?.monitorRemoved(handle, patterns)
         case .suspended(let index): adapters[index]?.suspend()
         case .resumed(let index): adapters[index]?.resume(patterns)
+        case .connected(let index, let address): observer?.deviceConnected(address, adapter: Int(index))
         case .deviceFound, .other: return
         }
     }
@@ -87,7 +88,7 @@ extension MgmtScanner {
         case Code.addPatternsMonitor: monitorAdded(to: adapter, status, result)
         case Code.startDiscovery:
             adapter.discoveryStarted(isSuccess)
-            if !isWindowOpen { adapter.stopDiscovery() }
+            if !isWindowOpen || isReserved(index) { adapter.stopDiscovery() }
         case Code.stopDiscovery: adapter.discoveryStopped()
         default: return
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-import DoorReaders
+package import DoorReaders
 import Host
 package import Scanners
 
@@ -56,6 +56,8 @@ package import Scanners
     /// When `requestScanResponses` may open a window again.
     private var nextRequest: Int64 = 0
     var retryAlarm: Loop.Alarm?
+    /// Adapters whose radio is left to a connection.
+    private var reserved: Set<UInt16> = []
     private weak var inspection: ManagementInspection?
     /// Adapters for which a command to add a monitor was unanswered at the end of the scan. The answer has the handle
     /// with which the monitor is removed.
@@ -183,6 +185,32 @@ package import Scanners
         openWindow(adapters.values, for: timing.powerSaving.window)
     }
 
+    // MARK: Connections
+
+    package func reserve(_ adapter: Int, _ isReserved: Bool) {
+        guard let index = UInt16(exactly: adapter) else { return }
+        if isReserved { reserved.insert(index) } else { reserved.remove(index) }
+        guard let adapter = adapters[index] else { return }
+        // The monitor goes on, and the kernel connects between its advertisements.
+        if isReserved {
+            adapter.stopDiscovery()
+        } else if isWindowOpen {
+            adapter.startDiscovery()
+        }
+    }
+
+    func isReserved(_ index: UInt16) -> Bool { reserved.contains(index) }
+
+    package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
+        // Without a scan nobody reads the answer.
+        guard demand != nil, let index = UInt16(exactly: adapter), let power else { return false }
+        return await power.ask(.addDevice(index, address))?.status == ManagementCommand.Status.success
+    }
+
+    package func endConnection(to address: DeviceAddress, adapter: Int) {
+        if let index = UInt16(exactly: adapter) { _ = socket?.send(.removeDevice(index, address)) }
+    }
+
     // MARK: Commands
 
     /// Sends a command of the scan; a failure is repeated by `retry`.
@@ -211,7 +239,7 @@ package import Scanners
 
     func openWindow(_ chosen: some Sequence<ManagementAdapter>, for time: Int64) {
         isWindowOpen = true
-        for adapter in chosen { adapter.startDiscovery() }
+        for adapter in chosen where !reserved.contains(adapter.index) { adapter.startDiscovery() }
         windowAlarm?.set(after: time)
     }
 

@@ -7,6 +7,20 @@ package import Host
 extension Radio {
     /// Checks the radio. While no client scans, the scanners are inspected, which starts and changes nothing.
     package func checks() async -> [HealthCheck] {
+        let strangers = await connections?.strangers(endsUnused: false) ?? []
+        return await ownChecks()
+            + strangers.map { reader in
+                HealthCheck(
+                    "bluetoothReaders",
+                    ok: false,
+                    cause: "the reader \(reader.address) is connected to \(reader.adapter), but not by badged",
+                    advice:
+                        "while it is connected, its door opens for nobody else: bluetoothctl disconnect \(reader.address)"
+                )
+            }
+    }
+
+    private func ownChecks() async -> [HealthCheck] {
         if demand == nil {
             if inspection == nil { inspection = Task { @Loop in await self.inspect() } }
             let fault = await inspection?.value

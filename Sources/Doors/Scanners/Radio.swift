@@ -43,6 +43,12 @@ package import Host
     let silenceMonitor: SilenceMonitor
     /// The advertisements that were received by each scanner.
     package private(set) var received: [String: Int] = [:]
+    /// The connections that are being established, by adapter.
+    var reservations: [Int: Int] = [:]
+    /// Finds connections that no opening owns; nil: none are made.
+    package var connections: (any ReaderConnections)?
+    /// When connections that were left behind are looked for.
+    private var nextLook: Milliseconds?
     /// The steps of recovery that were taken.
     package private(set) var restarts = 0
     /// The inspection in progress. Clients that ask for the health at the same time share it.
@@ -87,6 +93,11 @@ package import Host
     private func listenersChanged() {
         let wanted = ScanDemand.union(listeners.values.map(\.demand))
         if wanted != demand {
+            if demand == nil {
+                endLeftConnections()
+                // Once more for what is being connected now.
+                if connections != nil { nextLook = clock.now + Self.connectionTime }
+            }
             demand = wanted
             if let wanted {
                 if tracker.observer == nil { observeTracker() }
@@ -112,7 +123,7 @@ package import Host
         scanners.first?.stop()
         // A scanner that failed may work in the next scan.
         scanners = allScanners
-        (addresses, removed, listeningUntil) = ([:], [:], nil)
+        (addresses, removed, listeningUntil, nextLook) = ([:], [:], nil, nil)
         (tracker.observer, tracker.wantsNames) = (nil, nil)
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor.reset()
@@ -143,6 +154,7 @@ package import Host
     private func schedule() {
         let times = [
             tracker.nextSweep, demand == nil ? nil : silenceMonitor.nextCheck, listeningUntil, removed.values.min(),
+            nextLook,
         ]
         alarmTime = (times + listeners.values.map(\.nextDeadline)).compactMap(\.self).min()
         clock.setAlarm(alarmTime)
@@ -162,6 +174,10 @@ package import Host
             if let due = listener.nextDeadline, due <= now { listener.deadlinePassed(at: now) }
         }
         forgetAdapters { number, due in due <= now }
+        if let look = nextLook, look <= now {
+            nextLook = nil
+            endLeftConnections()
+        }
         if demand != nil { checkSilence(now) }
         schedule()
     }
@@ -278,6 +294,12 @@ extension Radio: ScannerObserver {
         }
         silenceMonitor.statusChanged(status, at: clock.now)
         updateState()
+        schedule()
+    }
+
+    package func deviceConnected(_ address: DeviceAddress, adapter: Int) {
+        guard connections != nil, demand != nil else { return }
+        nextLook = clock.now + Self.connectionTime
         schedule()
     }
 

@@ -30,6 +30,20 @@ package import DoorReaders
     /// Requests scan responses for a moment, if the scanner does not do so all the time. They contain names.
     func requestScanResponses()
 
+    /// Leaves the radio of an adapter to a connection, or takes it back: no discovery runs on it meanwhile.
+    func reserve(_ adapter: Int, _ isReserved: Bool)
+
+    /// Whether this scan lets bluetoothd find devices on an adapter, until `reserve`. Ends a pause of the scan.
+    func searches(_ adapter: Int) -> Bool
+
+    /// Lets the system connect to a device as soon as it advertises. `endConnection` must be called when it is connected,
+    /// or not wanted any more.
+    /// - Returns: false when this backend cannot.
+    func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool
+
+    /// Ends what `beginConnection` began. A connection stays.
+    func endConnection(to address: DeviceAddress, adapter: Int)
+
     /// Takes a recovery step for one adapter or, with nil, for all adapters.
     /// - Returns: false when the backend has no such step or must not take it now.
     func recover(_ step: RecoveryStep, adapter: Int?) -> Bool
@@ -37,6 +51,10 @@ package import DoorReaders
 
 extension Scanner {
     package func requestScanResponses() {}
+    package func reserve(_ adapter: Int, _ isReserved: Bool) {}
+    package func searches(_ adapter: Int) -> Bool { false }
+    package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
+    package func endConnection(to address: DeviceAddress, adapter: Int) {}
 }
 
 /// Receives the results of a scanner.
@@ -45,12 +63,19 @@ extension Scanner {
     /// valid during the call.
     func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int)
 
+    /// A device is connected, whoever asked for it.
+    func deviceConnected(_ address: DeviceAddress, adapter: Int)
+
     /// `status` has changed.
     func scannerChanged(_ scanner: any Scanner)
 
     /// An adapter was removed. The same number may later belong to another adapter, or to this one again: a service
     /// restarts, and a bus enumerates its devices again.
     func adapterRemoved(_ adapter: Int)
+}
+
+extension ScannerObserver {
+    package func deviceConnected(_ address: DeviceAddress, adapter: Int) {}
 }
 
 /// The steps against a scan that receives nothing, in the order in which they are taken.

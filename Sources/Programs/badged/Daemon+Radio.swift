@@ -17,9 +17,11 @@ extension Daemon {
     }
 
     /// Creates the opener of door readers; nil when no scanner receives readers by radio.
-    func makeOpener(_ configuration: RadioConfiguration) -> DoorOpener? {
+    func makeOpener(_ configuration: RadioConfiguration, _ radio: Radio?) -> DoorOpener? {
         guard configuration.isEnabled, configuration.backend != .replay else { return nil }
-        return DoorOpener(BlueZConnector())
+        let connector = BlueZConnector(radio: radio)
+        radio?.connections = connector
+        return DoorOpener(connector)
     }
 
     /// The scanners in order of preference. A new scanner is one line here and one target.

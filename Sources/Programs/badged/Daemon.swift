@@ -144,7 +144,7 @@ import Wire
         let remote = Remote(configuration.remote, configuration.limits, parts.network, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
         if configuration.radio.isEnabled { radio = makeRadio(configuration.radio) }
-        opener = makeOpener(configuration.radio)
+        opener = makeOpener(configuration.radio, radio)
         registry.log = { level, text, reader in Log.write(level, Log.Fields(reader: reader)) { "\(text)" } }
 
         let wallet = WalletFeature(registry, store, trust: configuration.keycardTrust, antelope: parts.antelope)

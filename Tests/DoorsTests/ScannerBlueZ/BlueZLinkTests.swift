@@ -4,6 +4,7 @@ import Crypto
 import DoorOpening
 import DoorReaders
 import DoorTestSupport
+import Scanners
 import Testing
 
 @testable import ScannerBlueZ
@@ -20,12 +21,15 @@ import Testing
     @Loop private struct Stage {
         let bus: PrivateBus
         let service: FakeGATT
+        let connector: BlueZConnector
         let opener: DoorOpener
 
         init() async throws {
             bus = try await PrivateBus.start()
             service = try await FakeGATT(bus.address, ModelReader(signer: siteScalar))
-            opener = DoorOpener(BlueZConnector(address: bus.address))
+            connector = BlueZConnector(address: bus.address)
+            connector.answerTime = 120_000
+            opener = DoorOpener(connector)
         }
 
         /// Opens the reader, and returns when it is disconnected. The limits are generous, because the machine may be busy.
@@ -62,6 +66,68 @@ import Testing
         #expect(try await stage.open().status == .success)
         let expected = ["SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
         #expect(stage.service.calls.filter(expected.contains) == expected)
+    }
+
+    @Test(
+        "a connection that fails before the dialogue is tried again, up to nine times",
+        arguments: [(1, 0, true), (0, 1, true), (3, 5, true), (9, 0, false), (0, 9, false)]
+    )
+    func failedConnections(_ refused: Int, _ lost: Int, _ opens: Bool) async throws {
+        stage.service.refusedConnections = refused
+        stage.service.lostConnections = lost
+        let result = try await stage.open()
+        #expect(result.status == (opens ? .success : .bluetoothCommunicationFailed))
+        #expect(stage.service.calls.filter { $0 == "Connect" }.count == min(refused + lost + 1, 9))
+        guard !opens else { return }
+        // The reason that bluetoothd gives, in its words.
+        let reason = lost > 0 ? "the reader has ended the connection" : "org.bluez.Error.Failed: set by the test"
+        #expect(result.reason?.contains(reason) == true)
+    }
+
+    @Test("the result does not wait for the end of a connection that was not established")
+    func lateEnd() async throws {
+        stage.service.silent = ["Connect", "Disconnect"]
+        let begun = ContinuousClock.now
+        let site = try DoorSite(identifier: Array(repeating: 0x51, count: 16))
+        let credential = DoorCredential(id: "door", key: try ModelKey(), sites: [site], lastUpdate: 1)
+        var timeouts = OpeningTimeouts()
+        timeouts.connect = 500
+        let result = await stage.opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+        #expect(result.status == .timedOut)
+        // bluetoothd may take five seconds to disconnect.
+        #expect(!stage.service.calls.contains("Disconnect") || ContinuousClock.now - begun < .seconds(5))
+        // On a slow machine the call may not have been sent, so there is nothing to disconnect.
+        guard stage.service.calls.contains("Connect") else { return }
+        await stage.service.wait { stage.service.calls.contains("Disconnect") }
+    }
+
+    @Test("what bluetoothd learns of a reader in an opening is forgotten, unless bluetoothd knew the reader before")
+    func forgets() async throws {
+        #expect(try await stage.open().status == .success)
+        #expect(!stage.service.calls.contains("RemoveDevice"))
+        stage.service.isKnown = false
+        #expect(try await stage.open().status == .success)
+        #expect(stage.service.calls.suffix(2) == ["Disconnect", "RemoveDevice"])
+    }
+
+    @Test("a connection that an earlier badged has left behind is named, and ended unless a program uses it")
+    func leftBehind() async throws {
+        #expect(await stage.connector.strangers(endsUnused: true).isEmpty)
+        #expect(!stage.service.calls.contains("Disconnect"))
+        stage.service.isConnectedBefore = true
+        func reader(isEnded: Bool) -> [ConnectedReader] {
+            [ConnectedReader(address: "C0:00:00:00:00:01", adapter: "hci0", isEnded: isEnded)]
+        }
+        #expect(await stage.connector.strangers(endsUnused: false) == reader(isEnded: false))
+        stage.service.listeners = 1
+        #expect(await stage.connector.strangers(endsUnused: true) == reader(isEnded: false))
+        #expect(!stage.service.calls.contains("Disconnect"))
+        stage.service.listeners = 0
+        #expect(await stage.connector.strangers(endsUnused: true) == reader(isEnded: true))
+        #expect(stage.service.calls.last == "Disconnect")
+        #expect(await stage.connector.strangers(endsUnused: true).isEmpty)
+        await stage.service.end()
+        #expect(await stage.connector.strangers(endsUnused: true).isEmpty)
     }
 
     @Test("a reader with a wrong site key gets no key and is disconnected")

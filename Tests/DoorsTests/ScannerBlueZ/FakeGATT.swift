@@ -21,6 +21,10 @@ import DoorTestSupport
     var refusals: [String: String] = [:]
     /// Methods that are never answered.
     var silent: Set<String> = []
+    /// This number of connections fails before the next one is established: Connect is refused, or the connection is lost
+    /// before the services were read.
+    var refusedConnections = 0
+    var lostConnections = 0
     /// The reader ends the connection when it has received this number of messages.
     var disconnectsAfter: Int?
     /// The reader sends this number of notifications at once, and again when it shall be disconnected.
@@ -80,6 +84,17 @@ import DoorTestSupport
                     message.interfaceEntry(BlueZName.device) { describeDevice(message) }
                 }
             }
+        case "Connect" where refusedConnections > 0:
+            refusedConnections -= 1
+            bus.refuse(call, "org.bluez.Error.Failed")
+        case "Connect" where lostConnections > 0:
+            lostConnections -= 1
+            bus.reply(to: call)
+            for value in [true, false] {
+                bus.changed(Self.device, of: BlueZName.device) { message in
+                    message.property("Connected", "b") { message.append(value) }
+                }
+            }
         case "Connect":
             isConnected = true
             if listeners > 0 { greet() }
@@ -88,6 +103,7 @@ import DoorTestSupport
                 message.property("ServicesResolved", "b") { message.append(true) }
             }
         case "Disconnect":
+            isConnectedBefore = false
             for number in 0..<flood { value([3, 4, UInt8(number)]) }
             (isConnected, isListening) = (false, false)
             if flood > 0 { answerAfterFlood(call) } else { bus.reply(to: call) }
@@ -166,7 +182,12 @@ import DoorTestSupport
     }
 
     private func describeDevice(_ message: BusMessage) {
+        message.property("Address", "s") { message.append("C0:00:00:00:00:01") }
         message.property("AddressType", "s") { message.append("random") }
+        message.property("Paired", "b") { message.append(false) }
+        message.property("UUIDs", "as") {
+            message.container("a", "s") { message.append(PKOCService.services[0]) }
+        }
         message.property("ServicesResolved", "b") { message.append(isConnected) }
         message.property("Connected", "b") { message.append(isConnected || isConnectedBefore) }
     }

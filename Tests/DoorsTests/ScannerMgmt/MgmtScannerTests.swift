@@ -296,6 +296,33 @@ extension MgmtScanner.Timing {
         #expect(!fixture.observer.listening.drop { !$0 }.contains(false))
     }
 
+    @Test("while the radio is left to a connection, no discovery runs, and it starts again afterwards")
+    func reservation() async throws {
+        await fixture.listen()
+        await fixture.kernel.wait(for: "23 hci0")
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        fixture.scanner.reserve(0, true)
+        await fixture.kernel.wait(for: "24 hci0")
+        fixture.scanner.openWindow(fixture.scanner.adapters.values, for: 600_000)
+        fixture.kernel.report(MgmtFixture.door, -61, [2, 1, 6])
+        await fixture.observer.wait { $0.advertisements.count == 2 }
+        #expect(fixture.kernel.count("23 hci0") == 1)
+        fixture.scanner.reserve(0, false)
+        await fixture.kernel.wait(for: "23 hci0", times: 2)
+    }
+
+    @Test("the kernel connects to a device until it shall not any more, and a refusal is reported")
+    func connections() async throws {
+        #expect(await !fixture.scanner.beginConnection(to: MgmtFixture.door, adapter: 0))
+        await fixture.listen()
+        #expect(await fixture.scanner.beginConnection(to: MgmtFixture.door, adapter: 0))
+        fixture.scanner.endConnection(to: MgmtFixture.door, adapter: 0)
+        await fixture.kernel.wait(for: "34 hci0")
+        fixture.kernel.refusals[ManagementCommand.Code.addDevice] = [ManagementCommand.Status.permissionDenied]
+        #expect(await !fixture.scanner.beginConnection(to: MgmtFixture.door, adapter: 0))
+    }
+
     @Test("the monitor has the patterns of beacons when a client wants beacons")
     func beacons() async throws {
         await fixture.listen()

@@ -73,6 +73,6 @@ import Text
     case .deviceFound(_, _, let data):
         require(data.lowerBound >= 20 && data.upperBound <= packet.count, "data outside its packet")
     case .answer(_, _, _, let result): require(result.count <= packet.count - 9, "a result longer than its packet")
-    case .indexAdded, .indexRemoved, .newSettings, .monitorRemoved, .suspended, .resumed, .other, nil: break
+    case .indexAdded, .indexRemoved, .newSettings, .connected, .monitorRemoved, .suspended, .resumed, .other, nil: break
     }
 }

@@ -37,6 +37,8 @@ int csystemd_message_kind(struct sd_bus_message *message);
 int csystemd_message_reply_cookie(struct sd_bus_message *message, uint64_t *cookie);
 /* Returns the name of an error message, or NULL. */
 const char *csystemd_message_error_name(struct sd_bus_message *message);
+/* Returns the text of an error message for people, or NULL. */
+const char *csystemd_message_error_text(struct sd_bus_message *message);
 const char *csystemd_message_path(struct sd_bus_message *message);
 const char *csystemd_message_interface(struct sd_bus_message *message);
 const char *csystemd_message_member(struct sd_bus_message *message);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+package import DoorOpening
+package import DoorReaders
+package import Scanners
+import Text
+import Threads
+
+/// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
+@Loop package final class BlueZConnector: DoorConnector {
+    private let address: String
+    private let radio: Radio?
+    /// The object paths of the readers that are being connected, opened, or disconnected.
+    private var own: Set<String> = []
+    /// How long bluetoothd may take for its objects, and for the end of a connection, in milliseconds.
+    var answerTime: Milliseconds = 2000
+    private static let disconnectTime: Milliseconds = 5000
+
+    /// Creates a connector on the bus with this address; nil: the system's bus. The radio leaves its adapters to
+    /// connections.
+    package init(address: String? = nil, radio: Radio? = nil) {
+        self.address = address ?? SystemBus.standardAddress
+        self.radio = radio
+    }
+
+    package func link(to device: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink {
+        let bus = try translating({ DoorLinkFailure.failed($0.text) }) { () throws(ScannerFault) in
+            try SystemBus(address: address)
+        }
+        let link = BlueZLink(bus, device, adapter: adapter, radio: radio) { [weak self] path in self?.own.remove(path) }
+        own.insert(link.devicePath)
+        return link
+    }
+}
+
+extension BlueZConnector: ReaderConnections {
+    package func strangers(endsUnused: Bool) async -> [ConnectedReader] {
+        guard let bus = try? SystemBus(address: address) else { return [] }
+        defer { bus.close() }
+        // A call to bluetoothd itself would start it.
+        let isRunning = await bus.result(
+            of: .nameOwner,
+            within: answerTime,
+            arguments: { $0.append(BlueZName.service) },
+            read: { _ in true }
+        )
+        guard isRunning == true else { return [] }
+        let found = await bus.result(of: .managedObjects, within: answerTime) { BlueZConnections($0) }
+        var readers: [ConnectedReader] = []
+        for device in found?.readers ?? [] where !own.contains(device.path) {
+            let mayEnd = endsUnused && !device.isListenedTo
+            if mayEnd {
+                if let address = DeviceAddress(device.address, isRandom: device.isRandom) {
+                    radio?.endConnection(to: address, adapter: device.adapter)
+                }
+                let method = BusMethod(device.path, BlueZName.device, "Disconnect")
+                _ = await bus.result(of: method, within: Self.disconnectTime) { _ in true }
+            }
+            readers.append(
+                ConnectedReader(address: device.address, adapter: "hci\(device.adapter)", isEnded: mayEnd)
+            )
+        }
+        return readers
+    }
+}
+
+/// The readers among the devices to which bluetoothd has a connection.
+struct BlueZConnections: Sendable {
+    struct Device: Sendable {
+        let path: String
+        var address = ""
+        var isRandom = false
+        var isConnected = false
+        /// A program has subscribed to notifications.
+        var isListenedTo = false
+        var isPaired = false
+        var isReader = false
+
+        /// The number of the adapter in the path, such as 0 for `/org/bluez/hci0/dev_...`.
+        var adapter: Int {
+            let name = path.split(separator: "/").dropFirst(2).first ?? ""
+            return Int(name.drop { !$0.isNumber }) ?? 0
+        }
+    }
+
+    private var devices: [String: Device] = [:]
+
+    /// Reads the answer to GetManagedObjects; nil when it cannot be read.
+    init?(_ answer: BusMessage) {
+        do throws(Malformed) {
+            try answer.eachInterface { path, name throws(Malformed) in try read(answer, path, name) }
+        } catch {
+            return nil
+        }
+    }
+
+    /// The readers with PKOC that are connected without pairing. Readers are not paired.
+    var readers: [Device] {
+        devices.values.filter { $0.isConnected && $0.isReader && !$0.isPaired }.sorted { $0.path < $1.path }
+    }
+
+    private mutating func read(_ message: BusMessage, _ path: String, _ name: String) throws(Malformed) {
+        switch name {
+        case BlueZName.device:
+            var device = devices[path] ?? Device(path: path)
+            let types = ["Address": "s", "AddressType": "s", "Connected": "b", "Paired": "b", "UUIDs": "as"]
+            try message.properties(types) { key throws(Malformed) in
+                switch key {
+                case "Address": device.address = try message.string()
+                case "AddressType": device.isRandom = try message.string() == "random"
+                case "Connected": device.isConnected = try message.bool()
+                case "Paired": device.isPaired = try message.bool()
+                default:
+                    try message.each("s") { () throws(Malformed) in
+                        if PKOCService.services.contains(try message.string().lowercased()) { device.isReader = true }
+                    }
+                }
+            }
+            devices[path] = device
+        case BlueZName.characteristic:
+            var isListenedTo = false
+            try message.properties(["Notifying": "b", "NotifyAcquired": "b"]) { _ throws(Malformed) in
+                if try message.bool() { isListenedTo = true }
+            }
+            // Such as /org/bluez/hci0/dev_C0_00_00_00_00_01/service000a/char000d.
+            let owner = "/" + path.split(separator: "/").prefix(4).joined(separator: "/")
+            if isListenedTo { devices[owner, default: Device(path: owner)].isListenedTo = true }
+        default: try message.skip("a{sv}")
+        }
+    }
+}
