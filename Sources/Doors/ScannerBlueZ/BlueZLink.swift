@@ -150,6 +150,7 @@ import Threads
             let deadline = Loop.now + limit
             // Earlier signals may belong to an earlier connection.
             try await readObjects(until: deadline)
+            guard gatt.isConnected else { throw lost() }
             if gatt.isResolved { isResolved = true }
             try await wait(until: deadline) { self.isResolved }
             try await readObjects(until: deadline)

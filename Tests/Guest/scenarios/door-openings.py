@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Openings in a row, of a reader that bluetoothd does not know, while badged scans: with each
+# bluetoothd, with both backends, and for readers that advertise often and seldom. With mgmt, the
+# kernel connects by itself; with bluez, bluetoothd has to find the reader first.
+# bluetoothd
+# kernel: time-travel=inf-cpu
+import random
+
+from doors import DoorBadged, Radio, Site
+from guest import BACKENDS, BLUETOOTHDS, check, figure, finish, percentile, run, start_bluetoothd, start_bus, stop
+from reader import point
+
+OPENINGS = 25
+ADAPTER, DEVICE = "/org/bluez/hci0", "/org/bluez/hci0/dev_00_AA_EE_00_00_02"
+# The interval of the advertisements in milliseconds, and the longest median of an opening in seconds.
+GOALS = {"mgmt": ((100, 2.0), (1000, 3.0)), "bluez": ((100, 2.0), (1000, 4.5))}
+
+start_bus()
+for bluetoothd in BLUETOOTHDS:
+    service = start_bluetoothd(program=bluetoothd)
+    version = run(bluetoothd, "--version").stdout.strip()
+    for backend in BACKENDS:
+        radio = Radio("--paced")
+        site = Site()
+        reader = site.reader(radio, 1, "front")
+        badged = DoorBadged(backend, site)
+        client = badged.client()
+        client.enrol(site, siteKey=point(site.key).hex())
+        for every, goal in GOALS[backend]:
+            reader.advertise(every)
+            client.begin("powerSaving")
+            door = client.find("front")
+            results = []
+            for _ in range(OPENINGS):
+                client.sees(door)
+                client.wait_until_cool(door)
+                # People open a door at any time between two advertisements.
+                client.count("DOOR_READER", random.random() * every / 1000)
+                run("dbus-send", "--system", "--print-reply", "--dest=org.bluez", ADAPTER, "org.bluez.Adapter1.RemoveDevice",
+                    f"objpath:{DEVICE}")
+                results.append(client.open_now(door))
+                reader.wait_for_end()
+            case = f"bluetoothd {version}, {backend}, a reader that advertises every {every} ms"
+            failed = [(result["status"], result["reason"]) for result in results if result["status"] != "success"]
+            check(f"{case}: {OPENINGS} openings succeed", not failed, (len(failed), failed[:3], badged.log()[-1500:]))
+            median = percentile([result["durationMs"] / 1000 for result in results], 0.5)
+            check("in time", median <= goal, median)
+            figure(f"PKOC opening, {case}: p50", f"{median:.2f} s", f"{goal} s")
+        badged.end()
+        radio.unplug()
+    stop(service)
+finish()
