@@ -307,6 +307,12 @@ struct DocumentTrustTests {
         #expect(IssuingCountry.certificates(of: "GBD") == ["GB"])
         #expect(IssuingCountry.certificates(of: "RKS") == ["KS", "XK"])
         #expect(IssuingCountry.certificates(of: "EUE") == ["EU"])
-        #expect(IssuingCountry.certificates(of: "ZZZ").isEmpty)
+        #expect(IssuingCountry.certificates(of: "XKX") == ["KS", "XK"])
+        #expect(IssuingCountry.certificates(of: "BMU") == ["BM", "GB"])
+        // Organizations are of no country, and persons without a state have no issuer.
+        for code in ["XCE", "XBA", "XCC", "XIM", "IAO"] {
+            #expect(IssuingCountry.certificates(of: code) == [code])
+        }
+        for code in ["ZZZ", "XXA", "XXB", "XXX", ""] { #expect(IssuingCountry.certificates(of: code).isEmpty) }
     }
 }
