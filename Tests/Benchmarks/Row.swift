@@ -100,7 +100,7 @@ enum Row: String, CaseIterable {
             )
         case .documentExchange: Facts("a bare exchange of as many commands and bytes, and the card (floor)", "ms", 2)
         // EF.ATR/INFO of the document allows answers of 1000 bytes.
-        case .documentCommands: Facts("commands for it", "", 0, limit: 30, noise: 1.05)
+        case .documentCommands: Facts("commands for it", "", 0, limit: 27, noise: 1.05)
         case .documentCancel: Facts("CANCEL of a document on a chip of 300 ms to the end, median", "ms", 1, limit: 100)
         case .masterList: Facts("master list of 500 authorities, imported", "ms", 0, limit: 1000)
         case .documentChain: Facts("the authority of a signer among 500, median", "ms", 2, limit: 5)

@@ -325,7 +325,9 @@ package struct DocumentReading: Sendable {
         if !isObjectRead { doubts.insert(.file(.sod)) }
         if access?.method == .open {
             if checks.hashes.reason == .wrongHash { doubts.formUnion(checks.hashes.groups.map { .file(.group($0)) }) }
-            if checks.signature.result == .failed { doubts.insert(.file(.sod)) }
+            if checks.hashes.reason == .notSigned { doubts.insert(.file(.com)) }
+            let isSigned = checks.signature.result != .failed && checks.authority.result != .failed
+            if !isSigned || object == nil { doubts.insert(.file(.sod)) }
         }
         doubts.formUnion(checks.chip.runs.filter(\.mayBeDisturbed).map { .method($0.method) })
         if checks.document.findings.contains(.accessDiffers) { doubts.insert(.access) }

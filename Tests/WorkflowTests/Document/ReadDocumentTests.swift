@@ -465,11 +465,16 @@ private let zoneLines =
 
     @Test(
         "one disturbed answer never makes a genuine document suspect",
-        arguments: ["bac-aa-rsa", "bac-ca-3des", "pace-gm-bac", "pace-cam-ca"],
+        arguments: [
+            ("bac-aa-rsa", true), ("bac-ca-3des", true), ("pace-gm-bac", true), ("pace-cam-ca", true),
+            ("bac-aa-rsa", false), ("bac-ca-3des", false),
+        ],
         Disturbance.allCases
     )
-    func disturbed(name: String, disturbance: Disturbance) async throws {
-        let fixture = try await Fixture(name)
+    func disturbed(document: (name: String, hasAccessControl: Bool), disturbance: Disturbance) async throws {
+        let fixture = try await Fixture(document.name) { description in
+            if !document.hasAccessControl { description.hasBAC = false }
+        }
         let client = fixture.client
         var number = 0
         var isOver = false
