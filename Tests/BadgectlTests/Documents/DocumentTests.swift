@@ -33,6 +33,22 @@ import Text
         let fingerprint = try #require(words.first { $0.utf8.count == 64 && Hex.decode($0) != nil })
         let program = try badgectl("documents", "anchors", "import", Self.authority, "--signer", fingerprint)
         #expect(await program.exitCode == 0, "\(program.everything)")
+        #expect(program.everything.contains("1 file taken; 1 authority of 1 country is trusted"))
+    }
+
+    @Test("the files of a document are written as the chip has them, and a proof that was not done has words")
+    func files() async throws {
+        let path = folder.path + "/files"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let program = try badgectl("document", "--pin-stdin", "--files", path, input: "654321\n")
+        #expect(await program.exitCode == 7, "\(program.everything)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+        let expected = ["DG1", "DG14", "DG2", "EF.COM", "EF.CardAccess", "EF.CardSecurity", "EF.SOD"]
+        #expect(names == expected.map { $0 + ".bin" }.sorted())
+        let object = try Data(contentsOf: URL(filePath: path + "/EF.SOD.bin"))
+        #expect(object.first == 0x77)
+        #expect(program.text(.output).contains("PACE-CAM not done"))
+        #expect(!program.everything.contains("notDone"))
     }
 
     @Test("without an authority nothing is proven; with it the document is genuine, and the picture is written")
