@@ -277,6 +277,38 @@ import Text
         }
     }
 
+    @Test("unpair --others frees the slots of all other computers, and says how many are free")
+    func unpairOthers() async throws {
+        let card = #""contextEntity":{"entity":{"usedSlots":1,"freeSlots":4},"entityType":"card"}"#
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("UNPAIR"))
+            peer.prompt(Played.enter("PIN", 1, left: 3), "SET_PIN")
+            peer.send(Played.validated)
+            peer.send(Played.complete("UNPAIR", card))
+        }
+        let program = try badgectl(peer, "wallet", "unpair", "--others", "--pin-stdin", input: "123456\n")
+        await program.ends(0, printing: "The card is paired with this computer only; 4 slots are free.\n")
+        let start = try JSON(Array(try #require(await peer.received().first).utf8))
+        #expect(start["workflow"] == .string("UNPAIR") && start["others"] == .bool(true))
+    }
+
+    @Test(
+        "words may have commas and their numbers",
+        arguments: ["able,absorb , access", "3. able 7) absorb 11: access", "3 able, 7 absorb, 11 access"]
+    )
+    func typedWords(text: String) async throws {
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_WALLET")
+            peer.send(Played.started("SETUP_DEVICE"))
+            peer.prompt(Played.enterWords(1, #""positions":[3,7,11]"#), "SET_WORDS")
+            peer.send(Played.complete("SETUP_DEVICE"))
+        }
+        let program = try badgectl(peer, "wallet", "setup", hasTerminal: true)
+        await answer(program, "Words 3, 7 and 11: ", text)
+        #expect(await program.exitCode == 0, "\(program.everything)")
+    }
+
     @Test("Without a terminal reset-card needs --yes")
     func resetScript() async throws {
         let peer = try ScriptedPeer { _ in }
@@ -290,7 +322,7 @@ import Text
         let list = Say.list(
             Say.keycard(
                 #""version":"3.1","initialised":true,"keyUID":"\#(Played.keyUID)","pinTries":0,"pukTries":1,"paired":true,"#
-                    + #""trusted":null"#
+                    + #""trusted":null,"usedSlots":5,"freeSlots":0"#
             )
         )
         let peer = try ScriptedPeer { peer in
@@ -310,6 +342,8 @@ import Text
                   PIN      0 tries left
                   PUK      1 try left
                   pairing  paired with this computer
+                  slots    5 used, 0 free: badgectl wallet unpair --others on a paired computer
+                           frees them
 
                 """
         )

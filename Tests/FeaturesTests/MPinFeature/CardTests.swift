@@ -152,6 +152,27 @@ import VirtualKeycard
         #expect(try await stage.tries().pin == 3)
     }
 
+    @Test("a registration under a wallet that badged knows refuses the duress PIN", arguments: channels)
+    func duressAtRegistration(version: String) async throws {
+        let stage = try await MPinStage.withCard(version)
+        // badged knows the wallet when it has compared its words with the card.
+        let owner = try WalletUser(stage.server.connect())
+        owner.typedWords = MPinStage.words
+        let known = try await owner.run(#"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS"}"#)
+        #expect(known["msg"] == .string("FLOW_COMPLETE"), "\(known)")
+        owner.client.close()
+        await stage.insertIfAway()
+        try await stage.waitForCard()
+        await stage.confirm()
+        stage.cardPIN = "111111"
+        let refused = await stage.run("MPIN_FINISH_REGISTRATION", #"\#(stage.who),"card":true"#)
+        #expect(refused.status == "STORAGE_ERROR")
+        #expect(refused["errorMessage"]?.string?.contains("WRONG_WALLET") == true, "\(refused)")
+        #expect(!stage.heard.contains { $0["factor"] != nil }, "no PIN of M-Pin is asked for")
+        stage.cardPIN = "123456"
+        #expect(await stage.status("MPIN_FINISH_REGISTRATION", #"\#(stage.who),"card":true"#) == "OK")
+    }
+
     @Test("the duress PIN opens no token, and nothing is sent to the server", arguments: channels)
     func duress(version: String) async throws {
         let stage = try await MPinStage.withCard(version)
