@@ -294,7 +294,9 @@ class Consumer:
 
     def __init__(self, name, port, *options, host="127.0.0.1", waits=True):
         broker = Broker.at[port]
-        subscriptions = broker.log().count(f": {name} 1 ")
+        # A broker may allow less than QoS 1.
+        subscribed = re.compile(f": {re.escape(name)} [01] ")
+        subscriptions = len(subscribed.findall(broker.log()))
         self.path = os.path.join(work, f"{name}.messages")
         open(self.path, "w", encoding="utf-8").close()
         self.process = subprocess.Popen(
@@ -302,7 +304,7 @@ class Consumer:
              "-t", "#", "-F", "%J", *options], stdout=open(self.path, "a", encoding="utf-8"), stderr=subprocess.DEVNULL)
         children.append(self.process)
         if waits:
-            until(lambda: broker.log().count(f": {name} 1 ") > subscriptions)
+            until(lambda: len(subscribed.findall(broker.log())) > subscriptions)
 
     def messages(self, kind=None):
         found = []

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 needs mosquitto mosquitto_sub mosquitto_passwd openssl python3
-needs_programs badged badged-mqtt
+needs_programs badged badged-mqtt badgectl
 # paho is a package of Debian, which need not be that of the first Python.
 for python in python3 /usr/bin/python3; do
     if "$python" -c 'import paho.mqtt' 2>/dev/null; then break; fi

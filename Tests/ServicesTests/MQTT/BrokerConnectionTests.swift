@@ -285,6 +285,32 @@ struct BrokerConnectionTests {
         #expect(!text.hasPrefix("reason") && text.utf8.count > 10)
     }
 
+    @Test("a connection that is closed soon again and again is perhaps that of two hosts with one name")
+    func twoHosts() throws {
+        var configuration = MQTTConfiguration()
+        configuration.usesTLS = false
+        var route = Route(configuration, firstTry: 0)
+        func close(after time: Int64) throws -> String? {
+            route.state = .ready(try BrokerConnection(configuration, will: nil), since: 0)
+            route.failed(BrokerStream.closed, at: time, "no connection")
+            return route.fault
+        }
+        #expect(try close(after: 5000) == BrokerStream.closed)
+        #expect(try close(after: 5000)?.hasSuffix("two hosts have one name ([publish] host)") == true)
+        #expect(try close(after: 15_000) == BrokerStream.closed)
+    }
+
+    @Test("a will that the broker does not support is left out, once for each reason")
+    func will() throws {
+        var route = Route(MQTTConfiguration(), firstTry: 0)
+        for code in [UInt8(0x9A), 0x9B] {
+            let changes = [7, 8].map { route.changesWill(after: BrokerPacket.Reason(code), at: $0) }
+            #expect(changes == [true, false] && route.deadline == 7)
+        }
+        let isChanged = route.changesWill(after: BrokerPacket.Reason(0x87), at: 7)
+        #expect(!isChanged)
+    }
+
     @Test("numbers of messages that wait are not given out again")
     func numbers() throws {
         let broker = try ScriptedBroker(answer: Self.accepted)

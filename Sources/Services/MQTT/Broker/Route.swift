@@ -94,8 +94,8 @@ struct Route {
         if case .ready(_, let since) = state {
             lasted = now - since
             // Not every broker says that another client has the same name.
-            if reason == BrokerStream.closed, lasted < 10_000 {
-                reason += " soon: perhaps two hosts have one name ([publish] host)"
+            if reason == BrokerStream.closed, lasted < 10_000, failures > 0 {
+                reason += " soon again: perhaps two hosts have one name ([publish] host)"
             }
         }
         // Two hosts with one name disconnect each other at once, so the back-off must grow.
