@@ -19,6 +19,14 @@ package struct NDEFMessage: Sendable, Equatable {
 
     /// A smart poster is its records.
     package private(set) var records: [NDEFRecord] = []
+    /// A phone offers to go on over another radio, as for a mobile document. NFC Forum Connection Handover 1.5, Tag NDEF
+    /// Exchange Protocol 1.0.
+    package private(set) var isHandover = false
+
+    /// The records of a handover: select, request, mediation, initiate.
+    private static let handoverTypes: Set<String> = ["Hs", "Hr", "Hm", "Hi"]
+    /// The service of a handover that is negotiated, in a service parameter.
+    private static let handoverService = Array("urn:nfc:sn:handover".utf8)
 
     private static let tooLong = Malformed("the message is too long")
     private static let truncated = Malformed("the message is truncated")
@@ -86,6 +94,10 @@ package struct NDEFMessage: Sendable, Equatable {
     ) throws(Malformed) {
         guard records.count < Self.maximumRecords else { throw Self.tooLong }
         let typeText = String(decoding: type, as: UTF8.self)
+        if name == .wellKnown, !isPoster {
+            let isOffered = typeText == "Tp" && payload.dropFirst(2).starts(with: Self.handoverService)
+            if isOffered || Self.handoverTypes.contains(typeText) { isHandover = true }
+        }
         switch name {
         case .empty:
             guard type.isEmpty, payload.isEmpty, !hasIdentifier else { throw Self.wrongContent }

@@ -19,7 +19,12 @@ package struct TagTapReader: TapReader {
         var ndef = TapReport.NDEF.notRead
         if tap.readsNDEF {
             do throws(CardError) {
-                ndef = try await reader.message().map { .message($0) } ?? .unreadable
+                let message = try await reader.message()
+                // The content is for a workflow that reads the phone, and the number is another one at each tap.
+                if message?.isHandover == true {
+                    return TapReport(technology: TapProfile.handover, result: .failed(TapProfile.handover))
+                }
+                ndef = message.map { .message($0) } ?? .unreadable
             } catch {
                 // The number is known, also if the tag has left since then.
                 guard error != .cancelled else { throw error }

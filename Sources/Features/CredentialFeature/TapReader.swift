@@ -44,6 +44,8 @@ extension TapReader {
 /// another permission.
 struct TapProfile: CardProfile {
     static let (pkoc, aliro, tag) = ("pkoc", "aliro", "tag")
+    /// A phone that offers to go on over another radio.
+    static let handover = "handover"
 
     let kind: String
     /// The versions of the protocol that the card supports; nil: it has none.

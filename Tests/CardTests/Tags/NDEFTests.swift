@@ -42,6 +42,20 @@ struct NDEFTests {
         #expect(message.records == [.text("one", language: "en"), .uri("x:yz")])
     }
 
+    @Test(
+        "a handover is recognised: static, negotiated, and with carriers; a tag with words of it is none",
+        arguments: [
+            ("d10201" + "4873" + "15", true), ("9102014873" + "15" + "520300" + "612f62", true),
+            ("d10201" + "4872" + "15", true), ("d10201" + "4869" + "10", true), ("d10201" + "486d" + "15", true),
+            ("d10218" + "5470" + "1013" + "75726e3a6e66633a736e3a68616e646f766572" + "000f3f", true),
+            ("d10215" + "5470" + "1010" + "75726e3a6e66633a736e3a70726f6f66" + "000f3f", false),
+            ("d101055402656e4873", false), ("d20201" + "4873" + "15", false), ("", false),
+        ]
+    )
+    func handover(_ message: String, isHandover: Bool) throws {
+        #expect(try NDEFMessage(hex(message)).isHandover == isHandover)
+    }
+
     @Test("the chunks of a record are one record")
     func chunks() throws {
         // The text record "en", "Hello" in three chunks.

@@ -111,6 +111,21 @@ import Text
         #expect(tag["uid"] == .string("04a1b2c3d4e5f6") && tag["ndef"] == .null)
     }
 
+    @Test("a phone that offers a handover is reported as such, without its number and its message")
+    func handover() async throws {
+        let stage = try await CredentialStage()
+        let client = try stage.server.connect()
+        _ = await client.ask(Self.startNDEF, "CREDENTIALS")
+        try await stage.tap(#""uid":"08123456","type":"iso14443-4","ndef":"d10201487315""#, kind: "tag")
+        let told = try #require(await client.next("CREDENTIAL"))
+        #expect(
+            (told["protocol"], told["verified"], told["reason"]) == (
+                .string("handover"), .bool(false), .string("handover")
+            )
+        )
+        #expect(told["tag"] == nil)
+    }
+
     @Test("a tag is read through an NFC board", arguments: [0x00, 0x08] as [UInt8])
     func board(selectAnswer: UInt8) async throws {
         let stage = try await CredentialStage(on: try EmulatedPN532())

@@ -24,7 +24,6 @@ struct WatchdogTests {
         configuration.folder = folder.path
         let settings = configuration
         let mailbox = try EventMailbox()
-        BrokerConnection.start()
         let end = OneShot<Publisher.End?>()
         _ = startThread {
             let outbox = (try? EventStore(folder: settings.folder, limit: 100)).map { EventOutbox(settings, $0) }
