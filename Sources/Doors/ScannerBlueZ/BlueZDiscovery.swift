@@ -12,6 +12,8 @@ import Scanners
         case on
         /// The start was refused; `retry` tries again.
         case refused
+        /// bluetoothd has not answered the start; `retry` tries again.
+        case unanswered
     }
 
     enum Outcome {
@@ -65,7 +67,7 @@ import Scanners
         } else {
             // InProgress can mean that an earlier start of this process hangs. So the discovery is stopped before the
             // next attempt.
-            state = .refused
+            state = answer == nil ? .unanswered : .refused
             continues = false
             call("StopDiscovery")
             onOutcome(.refused)
@@ -73,7 +75,7 @@ import Scanners
     }
 
     func retry() {
-        guard state == .refused else { return }
+        guard state == .refused || state == .unanswered else { return }
         state = .off
         start()
     }
@@ -104,7 +106,15 @@ import Scanners
 
     /// A device was received. `time` does not include pauses.
     /// - Returns: whether `repeatResult` has changed.
-    func received(_ path: String, at time: Milliseconds) -> Bool { !hasMonitors && repeats.received(path, at: time) }
+    func received(_ path: String, at time: Milliseconds) -> Bool {
+        guard !hasMonitors else { return false }
+        let hasChanged = repeats.received(path, at: time)
+        if repeats.wantsRestart, state == .on {
+            repeats.wantsRestart = false
+            restart()
+        }
+        return hasChanged
+    }
 
     /// Whether the controller drops repeated advertisements.
     var repeatResult: RepeatWatch.Result { hasMonitors ? .passes : repeats.result }

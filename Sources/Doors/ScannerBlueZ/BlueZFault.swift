@@ -15,7 +15,7 @@ enum BlueZFault {
     static let refusesScan = ScannerFault(
         .scan,
         "bluetoothd refuses to scan",
-        advice: "another program may use the radio exclusively; systemctl restart bluetooth ends that"
+        advice: "systemctl restart bluetooth; journalctl -u bluetooth may have the reason"
     )
 
     /// The controllers of these adapters drop repeated advertisements.

@@ -137,7 +137,7 @@ package import Scanners
         dutyCycle.extend()
         switch discoveries[path]?.state {
         case .on, .starting: return true
-        case .off, .refused, nil: return false
+        case .off, .refused, .unanswered, nil: return false
         }
     }
 
@@ -177,7 +177,9 @@ package import Scanners
     private func discoveryAnswered(_ path: String, _ outcome: BlueZDiscovery.Outcome) {
         guard demand != nil else { return }
         switch outcome {
-        case .started: if dutyCycle.isPausing || isReserved(path) { discoveries[path]?.end() }
+        case .started:
+            failures = 0
+            if dutyCycle.isPausing || isReserved(path) { discoveries[path]?.end() }
         case .notReady: adapters[path]?.isPowered = false
         case .refused: retryLater()
         }
@@ -230,11 +232,19 @@ package import Scanners
         observer?.scannerChanged(self)
     }
 
+    /// The refusals of a bluetoothd that has just started, which are no fault.
+    private static let refusalsAtStart = 2
+
     private var adapterFault: ScannerFault? {
         if adapters.isEmpty { return .noAdapter }
         let powered = adapters.values.filter(\.isPowered)
         if powered.isEmpty { return .adapterOff }
-        if powered.allSatisfy({ discoveries[$0.path]?.state == .refused }) { return BlueZFault.refusesScan }
+        let states = Set(powered.map { discoveries[$0.path]?.state })
+        if states == [.unanswered] { return BlueZFault.noAnswer }
+        // While bluetoothd starts, it refuses for a moment.
+        if states.isSubset(of: [.refused, .unanswered]), failures > Self.refusalsAtStart {
+            return BlueZFault.refusesScan
+        }
         let dropping = powered.filter { discoveries[$0.path]?.repeatResult == .drops }
         return dropping.isEmpty ? nil : BlueZFault.dropsRepeats(dropping.map(\.name).sorted())
     }

@@ -2,7 +2,10 @@
 import DoorReaders
 
 /// Finds out whether a controller drops repeated advertisements. Such a controller reports each sender once in a scan
-/// of the kernel, which lasts 10.24 s, and once after each pause of the discovery.
+/// of the kernel, which lasts 10.24 s, and once after each start of the discovery.
+///
+/// A sender that advertises every ten seconds looks the same. So a suspicion is tested: when the discovery is started
+/// again, a controller that drops repeated advertisements reports the sender at once.
 struct RepeatWatch {
     enum Result {
         case unknown
@@ -21,6 +24,12 @@ struct RepeatWatch {
     }
 
     private(set) var result = Result.unknown
+    /// The discovery must be started again, which tests the suspicion.
+    var wantsRestart = false
+    /// When the suspicion was first tested; nil: there is none.
+    private var suspectedSince: Milliseconds?
+    /// The tests that have confirmed the suspicion.
+    private var confirmations = 0
     private var devices: [String: Device] = [:]
     private var discovery = 0
     /// The number of long gaps of all devices since the result was last set to `passes`.
@@ -31,10 +40,13 @@ struct RepeatWatch {
     /// A gap up to this length is short. Two successive short gaps mean three reports within 10 s, which overlap at
     /// most two scans.
     private static let short: Milliseconds = 5000
-    /// A gap from this length on is long.
-    private static let long: Milliseconds = 7000
-    /// The number of long gaps after which the result is `drops`.
+    /// A gap of this length is long. After a longer one the sender was away.
+    private static let long: ClosedRange<Milliseconds> = 7000...13_000
+    /// A sender that is reported within this time after a start of the discovery would have been reported before.
+    private static let soon: Milliseconds = 2500
+    /// The number of long gaps after which there is a suspicion, and of tests that prove it.
     private static let proof = 3
+    private static let tests = 2
     /// Devices that are compared at the same time.
     private static let capacity = 256
 
@@ -49,19 +61,41 @@ struct RepeatWatch {
         }
         let gap = time - device.time
         guard gap > Self.pair || device.discovery != discovery else { return false }
-        if gap >= Self.long {
-            longGaps += 1
+        if gap >= Self.long.lowerBound {
             device.shortGaps = 0
-            if longGaps >= Self.proof { result = .drops }
+            // A sender that was received after the test began and not at once again advertises seldom.
+            if let suspectedSince, device.time >= suspectedSince { endSuspicion() }
+            if gap <= Self.long.upperBound { longGaps += 1 }
+            if longGaps >= Self.proof, suspectedSince == nil, result != .drops {
+                suspectedSince = time
+                wantsRestart = true
+            }
+        } else if suspectedSince != nil, gap <= Self.soon, device.discovery != discovery {
+            confirmations += 1
+            wantsRestart = confirmations < Self.tests
+            if !wantsRestart {
+                result = .drops
+                endSuspicion()
+            }
         } else if gap <= Self.short, device.discovery == discovery {
             device.shortGaps += 1
-            if device.shortGaps >= 2 { (result, longGaps) = (.passes, 0) }
+            if device.shortGaps >= 2 {
+                result = .passes
+                endSuspicion()
+            }
         } else {
             device.shortGaps = 0
         }
         (device.time, device.discovery) = (time, discovery)
         devices[path] = device
         return result != old
+    }
+
+    private mutating func endSuspicion() {
+        suspectedSince = nil
+        longGaps = 0
+        confirmations = 0
+        wantsRestart = false
     }
 
     /// The discovery was started again, so the controller reports every device again.
