@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh [SECONDS [TARGET...]]: runs the fuzz targets under libFuzzer with the address sanitizer,
-# each for this time, one on each processor. Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to
+# each for this time and up to the longest input that its parser takes, one on each processor. Seeds are in Tests/Fuzz/corpus/TARGET. New inputs go to
 # .build-fuzz/corpus, findings to .build-fuzz/found. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,11 +15,22 @@ fuzz=.build-fuzz/release/badged-fuzz
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <("$fuzz" 2>/dev/null || true)
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets found" >&2; exit 1; }
+# longest TARGET: the number of bytes up to which the parser reads.
+longest() {
+    case $1 in
+    json-line | paos | tc-token | server-message | antelope-answer | antelope-transaction | typed-data) echo 1048576 ;;
+    antelope-abi | certificate-search | zip-archive | master-list | directory-export | network-report) echo 524288 ;;
+    certificate-description) echo 196608 ;;
+    allow-list | mpin-reply | simple-wallet | enrolment | document-* | card-file) echo 65536 ;;
+    web-address | web-reference | activation | websocket-* | proxy-answer | remote-* | vault-record) echo 16384 ;;
+    *) echo 4096 ;;
+    esac
+}
 # fuzz_one TARGET: prints one line, and the end of the log when something was found.
 fuzz_one() {
     target=$1 log=.build-fuzz/found/$1.log
     mkdir -p ".build-fuzz/corpus/$target" ".build-fuzz/found/$target"
-    if "$fuzz" "$target" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 -timeout=10 -print_final_stats=1 \
+    if "$fuzz" "$target" -max_total_time="$seconds" -max_len="$(longest "$target")" -rss_limit_mb=1024 -timeout=10 -print_final_stats=1 \
         -artifact_prefix=".build-fuzz/found/$target/" ".build-fuzz/corpus/$target" "Tests/Fuzz/corpus/$target" \
         >"$log" 2>&1; then
         echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs, nothing found"
@@ -28,7 +39,7 @@ fuzz_one() {
         tail -n 30 "$log"
     fi
 }
-export -f fuzz_one
+export -f fuzz_one longest
 export fuzz seconds
 mkdir -p .build-fuzz/found
 # A target uses one processor.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 
 /// The lines of a file with `[section]` headings and `key = value`. Comments are whole lines that begin with `#` or `;`.
 ///
@@ -31,6 +32,9 @@ package struct INIFile: Sendable {
         guard let text = String(validating: raw, as: UTF8.self), !raw.contains(0) else {
             return .fault("the line is not UTF-8 text", hint: "save the file in UTF-8")
         }
+        guard text.isComparable else {
+            return .fault("the line has too many combining marks in a row", hint: "write names with fewer accents")
+        }
         let line = trim(text[...])
         // A carriage return that ends lines would turn the rest of the file into one comment.
         guard line.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
@@ -39,9 +43,9 @@ package struct INIFile: Sendable {
                 hint: "end lines with a line feed; save the file in UTF-8"
             )
         }
-        if line.isEmpty || line.hasPrefix("#") || line.hasPrefix(";") { return nil }
-        if line.hasPrefix("[") {
-            guard line.hasSuffix("]"), line.count > 2 else {
+        guard let first = line.utf8.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") else { return nil }
+        if first == UInt8(ascii: "[") {
+            guard line.utf8.last == UInt8(ascii: "]"), line.utf8.count > 2 else {
                 return .fault("a section header has the form [name]", hint: "see badged.conf(5)")
             }
             return .section(String(trim(line.dropFirst().dropLast())))
@@ -54,10 +58,7 @@ package struct INIFile: Sendable {
     }
 
     package static func trim(_ text: Substring) -> Substring {
-        let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
-        var text = text.drop(while: blank)
-        while let last = text.last, blank(last) { text.removeLast() }
-        return text
+        Substring(text.utf8.trimmed { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D })
     }
 
     /// Reads a file of at most `largest` bytes; nil if there is no file.

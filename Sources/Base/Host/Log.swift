@@ -139,10 +139,9 @@ package enum Log {
         var out = ""
         for scalar in text.unicodeScalars {
             guard out.utf8.count < longest else { return out + "..." }
-            switch scalar.value {
-            case 0..<0x20, 0x5C, 0x7F..<0xA0, 0x61C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+            if scalar == "\\" || scalar.isControl {
                 out += "\\u{" + String(scalar.value, radix: 16) + "}"
-            default:
+            } else {
                 out.unicodeScalars.append(scalar)
             }
         }

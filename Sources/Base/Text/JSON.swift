@@ -27,11 +27,14 @@ public enum JSON: Sendable, Equatable {
         case (.number(let left), .number(let right)): left == right
         case (.string(let left), .string(let right)): left == right
         case (.array(let left), .array(let right)): left == right
-        case (.object(let leftMembers), .object(let rightMembers)):
-            leftMembers.allSatisfy { left[$0.key] == right[$0.key] }
-                && rightMembers.allSatisfy { left[$0.key] == right[$0.key] }
+        case (.object(let leftMembers), .object(let rightMembers)): byKey(leftMembers) == byKey(rightMembers)
         case (.null, _), (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _): false
         }
+    }
+
+    /// The values by name. A repeated name has its last value.
+    package static func byKey(_ members: [Member]) -> [String: JSON] {
+        Dictionary(members.map { ($0.key, $0.value) }) { _, last in last }
     }
 
     /// Parses an object or array.

@@ -38,6 +38,7 @@ package struct JSONScanner {
         case illegalEscape = "invalid escape sequence"
         case illegalUTF8 = "invalid UTF8 string"
         case controlCharacter = "control character in a string"
+        case combiningMarks = "too many combining marks in a row"
         case loneSurrogate = "lone surrogate in a string"
         case deepNesting = "too deeply nested document"
         case garbageAtEnd = "garbage at the end of the document"
@@ -227,18 +228,22 @@ package struct JSONScanner {
 
     /// Scans from after the opening quote to after the closing quote.
     private mutating func string() throws(Malformed) {
+        var marks = MarkLimit()
         while let next = byte {
             if next == UInt8(ascii: "\"") { break }
+            let start = position
+            var scalar = Unicode.Scalar(next)
             if next == UInt8(ascii: "\\") {
                 sawEscape = true
-                try escape()
+                scalar = try escape()
             } else if next < 0x20 {
                 throw failure(.controlCharacter)
             } else if next < 0x80 {
                 position += 1
             } else {
-                try multiByteCharacter(next)
+                scalar = try multiByteCharacter(next)
             }
+            guard marks.admits(scalar) else { throw failure(.combiningMarks, at: start) }
         }
         position += 1
         // A document cannot end with a string, so the end of the text here is an error like a missing quote.
@@ -248,7 +253,8 @@ package struct JSONScanner {
         }
     }
 
-    private mutating func escape() throws(Malformed) {
+    /// - Returns: the scalar; for an escape of one letter, any without a combining class.
+    private mutating func escape() throws(Malformed) -> Unicode.Scalar {
         let start = position
         position += 1
         guard let kind = byte else { throw failure(.illegalEscape) }
@@ -256,16 +262,21 @@ package struct JSONScanner {
         switch kind {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
             UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
-            return
+            return Unicode.Scalar(kind)
         case UInt8(ascii: "u"):
             let unit = try codeUnit()
-            guard unit & 0xF800 == 0xD800 else { return }
+            if let scalar = Unicode.Scalar(unit) { return scalar }
             let isPair = unit < 0xDC00 && byte == UInt8(ascii: "\\") && position + 1 < text.count
             guard isPair, text[position + 1] == UInt8(ascii: "u") else {
                 throw failure(.loneSurrogate, at: start)
             }
             position += 2
-            guard try codeUnit() & 0xFC00 == 0xDC00 else { throw failure(.loneSurrogate, at: start) }
+            let low = try codeUnit()
+            let code = 0x10000 + (UInt32(unit) & 0x3FF) << 10 + UInt32(low) & 0x3FF
+            guard low & 0xFC00 == 0xDC00, let scalar = Unicode.Scalar(code) else {
+                throw failure(.loneSurrogate, at: start)
+            }
+            return scalar
         default:
             throw failure(.illegalEscape)
         }
@@ -283,7 +294,7 @@ package struct JSONScanner {
     }
 
     /// Checks a UTF-8 sequence. RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF.
-    private mutating func multiByteCharacter(_ lead: UInt8) throws(Malformed) {
+    private mutating func multiByteCharacter(_ lead: UInt8) throws(Malformed) -> Unicode.Scalar {
         let count: Int
         var lower: UInt8 = 0x80
         var upper: UInt8 = 0xBF
@@ -297,12 +308,16 @@ package struct JSONScanner {
         case 0xF4: (count, upper) = (3, 0x8F)
         default: throw failure(.illegalUTF8)
         }
+        var code = UInt32(lead) & (0x3F >> UInt32(count))
         for index in 1...count {
             guard position + index < text.count else { throw failure(.illegalUTF8) }
             let next = text[position + index]
             guard next >= lower, next <= upper else { throw failure(.illegalUTF8) }
             (lower, upper) = (0x80, 0xBF)
+            code = code << 6 | UInt32(next & 0x3F)
         }
         position += count + 1
+        // The bytes were checked, so there is such a scalar.
+        return Unicode.Scalar(code) ?? "?"
     }
 }

@@ -24,11 +24,11 @@ package struct PEM: Sendable {
 
     /// Returns the DER of the first object of this kind in a text; nil if there is none.
     package func decode(_ text: String) -> [UInt8]? {
-        let lines = text.split(whereSeparator: \.isNewline)
-        guard let first = lines.firstIndex(where: { $0 == begin }),
-            let last = lines[first...].firstIndex(where: { $0 == end })
+        let lines = text.utf8.split { $0 == 0x0A || $0 == 0x0D }
+        guard let first = lines.firstIndex(where: { $0.elementsEqual(begin.utf8) }),
+            let last = lines[first...].firstIndex(where: { $0.elementsEqual(end.utf8) })
         else { return nil }
-        return Base64.standard.decode(lines[(first + 1)..<last].joined())
+        return Base64.standard.decode(String(decoding: lines[(first + 1)..<last].joined(), as: UTF8.self))
     }
 
     /// An object in a text of many.

@@ -7,8 +7,7 @@ extension String {
     package func includes(_ part: StaticString) -> Bool {
         part.withUTF8Buffer { part in
             let text = Array(utf8)
-            return text.count >= part.count
-                && (0...text.count - part.count).contains { text[$0...].starts(with: part) }
+            return part.isEmpty || text.firstPlace(of: part) != nil
         }
     }
 }

@@ -4,6 +4,7 @@
 package enum Suggestion {
     /// The word that differs least from `word`: it begins with it, or at most two letters differ. nil: there is none.
     package static func closest(to word: String, among words: some Sequence<String>) -> String? {
+        guard word.utf8.count <= 64 else { return nil }
         let best = words.map { (distance(word, $0), $0) }.min { $0 < $1 }
         return best.flatMap { $0.0 <= min(2, word.count / 3) ? $0.1 : nil }
     }

@@ -105,8 +105,9 @@ package enum DirectoryExport {
             }
             guard finish() else { return nil }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            // What follows a semicolon tells how the value is carried.
-            let name = String(decoding: line[..<colon].prefix { $0 != 0x3B }, as: UTF8.self).lowercased()
+            // What follows a semicolon tells how the value is carried. No known name is longer.
+            let letters = line[..<colon].prefix { $0 != 0x3B }.prefix(64)
+            let name = String(decoding: letters, as: UTF8.self).lowercased()
             if name == "dn" { hasEntry = true }
             guard let make = kinds[name], line[line.index(after: colon)...].first == UInt8(ascii: ":") else { continue }
             let digits = line[line.index(colon, offsetBy: 2)...].drop { $0 == 0x20 }

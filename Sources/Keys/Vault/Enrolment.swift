@@ -32,7 +32,7 @@ package struct Enrolment: Sendable, Equatable {
 
     /// Reads a file and checks its signature with the key in its header. No failure contains a part of the file.
     package init(_ text: some Sequence<UInt8>) throws(Failure) {
-        let bytes = Array(text).trimmingSpace
+        let bytes = Array(Array(text).trimmed { $0 == 0x20 || (0x09...0x0D).contains($0) })
         guard bytes.count <= Self.maximumCount else { throw .malformedEnrolment }
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Self.json(parts[0]), let signature = Self.decode(parts[2]),
@@ -107,14 +107,6 @@ package struct Enrolment: Sendable, Equatable {
         if !label.isEmpty { key.label = label }
         if !cardNumber.isEmpty { key.cardNumber = cardNumber }
         if isRevoked { (key.isRevoked, key.isActive) = (true, false) }
-    }
-}
-
-extension [UInt8] {
-    /// The bytes without white space before and after them.
-    fileprivate var trimmingSpace: [UInt8] {
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-        return Array(Array(drop(while: isSpace).reversed()).drop(while: isSpace).reversed())
     }
 }
 

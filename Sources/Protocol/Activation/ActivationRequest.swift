@@ -45,7 +45,7 @@ extension ActivationRequest {
     /// RFC 9112, 3.2.
     package init(_ method: String, target: [UInt8], headers: [(name: String, value: String)]) {
         func values(_ name: String) -> [String] {
-            headers.filter { $0.name.lowercased() == name }.map(\.value)
+            headers.filter { $0.name.isASCII && $0.name.lowercased() == name }.map(\.value.asciiOnly)
         }
         /// The tokens of a list. RFC 9110, 5.6.1.
         func tokens(_ name: String) -> [String] {
@@ -59,7 +59,7 @@ extension ActivationRequest {
         let hosts = values("host")
         let origins = values("origin")
         self.init(
-            methods[method] ?? .other,
+            methods[method.asciiOnly] ?? .other,
             Self.decode(path),
             arguments: query.split(separator: UInt8(ascii: "&")).prefix(Self.maximumArguments).map { Self.decode($0) },
             host: hosts.count == 1 ? authority ?? hosts.first : nil,
@@ -91,7 +91,8 @@ extension ActivationRequest {
         return (authority, path, rest[path.endIndex...].dropFirst())
     }
 
-    /// Decodes the escapes of a URI. RFC 3986, 2.1. What is no escape stays as it is.
+    /// Decodes the escapes of a URI. RFC 3986, 2.1. What is no escape stays as it is. A text that cannot be compared is
+    /// empty.
     private static func decode(_ text: ArraySlice<UInt8>) -> String {
         var bytes: [UInt8] = []
         var rest = text
@@ -105,7 +106,8 @@ extension ActivationRequest {
                 bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        let decoded = String(decoding: bytes, as: UTF8.self)
+        return decoded.isComparable ? decoded : ""
     }
 }
 

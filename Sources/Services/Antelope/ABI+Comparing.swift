@@ -19,8 +19,11 @@ extension ABI {
             guard let members = asked.members, members.allSatisfy({ names.contains($0.key) }) else {
                 throw Self.difference
             }
+            let askedByKey = JSON.byKey(members)
+            let foundByKey = JSON.byKey(found.members ?? [])
             for field in fields {
-                let (found, asked) = (found[field.name], asked[field.name])
+                let found = foundByKey[field.name]
+                let asked = askedByKey[field.name]
                 // At the end of the data, an extension without bytes is the same as none.
                 if found == nil, field.isExtension, asked.map(Self.isEmpty) ?? true { continue }
                 try compare(found, with: asked, as: field.type, at: field.name)

@@ -40,11 +40,8 @@ private struct Packer {
     init(abi: ABI) { self.abi = abi }
 
     mutating func write(_ value: JSON, _ type: String, depth: Int) throws(Malformed) {
-        values += 1
+        try count()
         guard depth <= ABI.maximumDepth else { throw Malformed("the value is nested too deeply") }
-        guard values <= ABI.maximumValues, writer.bytes.count <= PackWriter.maximumCount else {
-            throw Malformed("the value is too large")
-        }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): try write(value, type)
         case .structure(let fields): try writeFields(value, fields, depth)
@@ -61,6 +58,13 @@ private struct Packer {
                 throw Malformed("expected an array with \(count) elements")
             }
             try write(items, inner, depth)
+        }
+    }
+
+    private mutating func count() throws(Malformed) {
+        values += 1
+        guard values <= ABI.maximumValues, writer.bytes.count <= PackWriter.maximumCount else {
+            throw Malformed("the value is too large")
         }
     }
 
@@ -84,6 +88,8 @@ private struct Packer {
             guard let value = byName[field.name] else {
                 guard field.isExtension else { throw Malformed("the field '\(field.name)' is missing") }
                 omission = omission ?? (path + [field.name], writer.bytes.count)
+                // A field without a value takes time, too.
+                try count()
                 continue
             }
             path.append(field.name)

@@ -58,7 +58,7 @@ extension ABI {
 
     /// Reads the name of a type or a field. A name that is not UTF-8 is empty, and cannot be used.
     private static func name(_ reader: inout PackReader) throws(Malformed) -> String {
-        String(validating: try reader.counted(), as: UTF8.self) ?? ""
+        name(String(validating: try reader.counted(), as: UTF8.self) ?? "")
     }
 
     private static func list<T>(
@@ -85,8 +85,8 @@ extension ABI {
         }
         parts.structures = try Self.list(json, "structs") { item throws(Malformed) in
             let fields = try Self.list(item, "fields") { field throws(Malformed) in
-                let name = field["name"]?.string
-                return Field(name: name ?? "", type: name == nil ? "" : Self.text(field, "type"))
+                let name = Self.text(field, "name")
+                return Field(name: name, type: name.isEmpty ? "" : Self.text(field, "type"))
             }
             return (Self.text(item, "name"), Self.text(item, "base"), fields)
         }
@@ -95,14 +95,14 @@ extension ABI {
             (try? AccountName(Self.text(item, "name"))).map { ($0, Self.text(item, "type")) }
         }.compactMap { $0 }
         parts.variants = try Self.list(json, "variants") { item throws(Malformed) in
-            let types = try Self.list(item, "types") { type throws(Malformed) in type.string ?? "" }
+            let types = try Self.list(item, "types") { type throws(Malformed) in Self.name(type.string ?? "") }
             return (Self.text(item, "name"), types)
         }
         try self.init(parts)
     }
 
-    /// A string; empty if it is missing or not a string.
-    private static func text(_ json: JSON, _ name: String) -> String { json[name]?.string ?? "" }
+    /// A name; empty if it is missing or not a string.
+    private static func text(_ json: JSON, _ name: String) -> String { Self.name(json[name]?.string ?? "") }
 
     /// Reads a list, which may be missing.
     private static func list<T>(

@@ -24,9 +24,8 @@ private struct Unpacker {
     init(abi: ABI, reader: PackReader) { (self.abi, self.reader) = (abi, reader) }
 
     mutating func read(_ type: String, depth: Int) throws(Malformed) -> JSON {
-        values += 1
+        try count()
         guard depth <= ABI.maximumDepth else { throw Malformed("the value is nested too deeply") }
-        guard values <= ABI.maximumValues else { throw Malformed("the value is too large") }
         switch try abi.meaning(of: type) {
         case .builtIn(let type): return try read(type)
         case .structure(let fields): return try readFields(fields, depth)
@@ -46,6 +45,11 @@ private struct Unpacker {
         }
     }
 
+    private mutating func count() throws(Malformed) {
+        values += 1
+        guard values <= ABI.maximumValues else { throw Malformed("the value is too large") }
+    }
+
     private mutating func read(_ count: UInt32, _ type: String, _ depth: Int) throws(Malformed) -> [JSON] {
         var items: [JSON] = []
         for index in 0..<count {
@@ -56,13 +60,20 @@ private struct Unpacker {
 
     private mutating func readFields(_ fields: [ABI.Field], _ depth: Int) throws(Malformed) -> JSON {
         var members: [JSON.Member] = []
-        for field in fields where !(field.isExtension && reader.isAtEnd) {
+        var places: [String: Int] = [:]
+        for field in fields {
+            // A field without a value takes time, too.
+            guard !field.isExtension || !reader.isAtEnd else {
+                try count()
+                continue
+            }
             try Malformed.at(field.name) { () throws(Malformed) in
                 let value = try read(field.type, depth: depth + 1)
                 // Nodes accept a struct that has a field twice, and give both the same value.
-                if let first = members.first(where: { $0.key == field.name }) {
-                    guard first.value == value else { throw Malformed("the field occurs twice") }
+                if let first = places[field.name] {
+                    guard members[first].value == value else { throw Malformed("the field occurs twice") }
                 } else {
+                    places[field.name] = members.count
                     members.append(JSON.Member(field.name, value))
                 }
             }

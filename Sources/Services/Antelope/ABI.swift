@@ -12,7 +12,7 @@ package struct ABI: Sendable {
 
         init(name: String, type: String) {
             self.name = name
-            isExtension = type.hasSuffix("$")
+            isExtension = type.utf8.last == UInt8(ascii: "$")
             self.type = isExtension ? String(type.dropLast()) : type
         }
     }
@@ -22,7 +22,7 @@ package struct ABI: Sendable {
         let fields: [Field]
     }
 
-    /// The parts of an ABI, in either form. A name that is missing or malformed is empty.
+    /// The parts of an ABI, in either form. A name that is missing or malformed is empty; see `name`.
     struct Parts {
         var version = ""
         var aliases: [(name: String, type: String)] = []
@@ -40,6 +40,8 @@ package struct ABI: Sendable {
     static let maximumDepth = 32
     /// The maximum number of bytes of a name of a type.
     static let maximumNameCount = 256
+    /// The maximum number of bytes of a name with brackets.
+    private static let maximumTypeCount = 512
 
     private var aliases: [String: String] = [:]
     private var structures: [String: Structure] = [:]
@@ -79,6 +81,9 @@ package struct ABI: Sendable {
 
     private static func isName(_ name: String) -> Bool { (1...maximumNameCount).contains(name.utf8.count) }
 
+    /// The name of a type or a field; empty for one that cannot be used: it is not ASCII, or too long.
+    static func name(_ text: String) -> String { text.utf8.count <= maximumTypeCount && text.isASCII ? text : "" }
+
     /// The type of an action's data; nil if the contract has no such action.
     package func type(of action: AccountName) throws(Malformed) -> String? {
         guard !repeatedActions.contains(action) else { throw Malformed("the ABI has the action '\(action)' twice") }
@@ -104,7 +109,7 @@ package struct ABI: Sendable {
     /// are abi_serializer::resolve_type and _variant_to_binary.
     func meaning(of type: String) throws(Malformed) -> Meaning {
         let name = try resolve(type)
-        if name.hasSuffix("?") { return .optional(String(name.dropLast())) }
+        if name.utf8.last == UInt8(ascii: "?") { return .optional(String(name.dropLast())) }
         if let array = Self.array(name) { return array }
         if let type = BuiltIn(rawValue: name) { return .builtIn(type) }
         if let types = variants[name] {
@@ -132,7 +137,9 @@ package struct ABI: Sendable {
 
     /// Reads a name such as `T[]` or `T[3]`; nil for another one.
     private static func array(_ name: String) -> Meaning? {
-        guard name.hasSuffix("]"), let open = name.lastIndex(of: "[") else { return nil }
+        guard name.utf8.last == UInt8(ascii: "]"), let open = name.utf8.lastIndex(of: UInt8(ascii: "[")) else {
+            return nil
+        }
         let (inner, digits) = (String(name[..<open]), name[open...].dropFirst().dropLast())
         if digits.isEmpty { return .array(inner) }
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = UInt32(digits) else { return nil }

@@ -76,6 +76,10 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
                 content.counted(Array(try reader.string().utf8))
             }
         }
+        // As text: the time of Base 58 grows with the square of the length.
+        guard content.bytes.count <= Base58.maximumCount * 2 / 3 else {
+            throw Malformed("the key or signature is too long")
+        }
         return KeyText(kind, curve, content.bytes)
     }
 
@@ -136,7 +140,7 @@ enum Base58 {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
 
     /// The maximum number of characters. The longest text is that of a WebAuthn signature.
-    static let maximumCount = 4096
+    static let maximumCount = 2048
 
     static func encode(_ bytes: [UInt8]) -> String {
         let digits = bytes.prefix { $0 == 0 } + Radix.convert(bytes, from: 256, to: 58)

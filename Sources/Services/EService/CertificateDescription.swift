@@ -23,8 +23,7 @@ package struct CertificateDescription: Sendable, Equatable {
     package let subjectURL: String?
     /// The text of the terms of usage; for a PDF file its bytes as upper-case hexadecimal digits.
     package let termsOfUsage: String
-    /// Why the service requests the data: a paragraph of the terms of usage; empty when they have none. Searched only
-    /// once, because searching long terms takes time.
+    /// Why the service requests the data: a paragraph of the terms of usage; empty when they have none.
     package let purpose: String
     package let redirectURL: String?
     /// Hashes of the TLS certificates that the service and its eID-Server may use; empty when the description names none.
@@ -107,34 +106,49 @@ package struct CertificateDescription: Sendable, Equatable {
         return members.map(\.value)
     }
 
-    /// Whether the terminal certificate holds the hash of this description. The hash function is that of the terminal's
-    /// signatures. TR-03110-4, 2.2.6.
-    package func belongs(to terminal: CVCertificate) -> Bool {
+    /// Whether the terminal certificate holds the hash of this encoding of a description. The hash function is that of the
+    /// terminal's signatures. TR-03110-4, 2.2.6.
+    package static func belongs(_ bytes: [UInt8], to terminal: CVCertificate) -> Bool {
         guard let expected = terminal.descriptionHash, let digest = terminal.digest,
-            let hash = try? digest.hash(encoded)
+            let hash = try? digest.hash(bytes)
         else { return false }
         return hash == expected
     }
 
+    /// The paragraph below or behind the first of the labels.
     private static func purpose(in terms: String) -> String {
-        let lines = terms.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let scalars = Array(terms.unicodeScalars)
         for label in labels {
-            for (index, line) in lines.enumerated() {
-                guard let found = line.indices.first(where: { line[$0...].hasPrefix(label) }) else { continue }
-                let text = [line[found...].dropFirst(label.count)] + lines[(index + 1)...]
-                let paragraph = text.map(trimmed).drop { $0.isEmpty }.prefix { !$0.isEmpty }
-                return paragraph.joined(separator: "\n")
-            }
+            guard let place = scalars.firstPlace(of: label.unicodeScalars) else { continue }
+            let rest = scalars[(place + label.unicodeScalars.count)...]
+            let lines = lines(of: rest).map { $0.trimmed(where: \.properties.isWhitespace) }
+            let paragraph = lines.drop { $0.isEmpty }.prefix { !$0.isEmpty }
+            return String(String.UnicodeScalarView(paragraph.joined(separator: ["\n"])))
         }
         return ""
     }
 
-    /// The headings that German issuers write above the purpose.
-    private static let labels = [
-        "Geschäftszweck:", "Zweck des Auslesevorgangs:", "Verwendung der Daten:", "Zweck der Datenübermittlung:",
-    ]
-
-    private static func trimmed(_ line: Substring) -> String {
-        String(line.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    private static func lines(of scalars: ArraySlice<Unicode.Scalar>) -> [ArraySlice<Unicode.Scalar>] {
+        var lines: [ArraySlice<Unicode.Scalar>] = []
+        var start = scalars.startIndex
+        for index in scalars.indices where isLineEnd(scalars[index]) {
+            let isInPair = scalars[index] == "\n" && index > scalars.startIndex && scalars[index - 1] == "\r"
+            if !isInPair { lines.append(scalars[start..<index]) }
+            start = index + 1
+        }
+        return lines + [scalars[start...]]
     }
+
+    private static func isLineEnd(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x0A...0x0D, 0x85, 0x2028, 0x2029: true
+        default: false
+        }
+    }
+
+    /// The headings that German issuers write above the purpose. An umlaut is one scalar, or a letter with a mark.
+    private static let labels = [
+        "Gesch\u{E4}ftszweck:", "Gescha\u{308}ftszweck:", "Zweck des Auslesevorgangs:", "Verwendung der Daten:",
+        "Zweck der Daten\u{FC}bermittlung:", "Zweck der Datenu\u{308}bermittlung:",
+    ]
 }

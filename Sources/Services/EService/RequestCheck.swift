@@ -126,15 +126,16 @@ struct RequestCheck {
         guard let bytes = input.description else {
             throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription)
         }
+        // A text that no issuer has seen is not read.
+        if !CertificateDescription.belongs(bytes, to: terminal) {
+            try throwUnlessDeveloperMode(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
+        }
         let description = try translating(
             { EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription, detail: $0.text) },
             { () throws(Malformed) in try CertificateDescription(bytes) }
         )
         guard let url = description.subjectURL, !url.isEmpty else {
             throw EServiceFailure(.certificateCheckFailedNoSubjectURLInDescription, .noSubjectURL)
-        }
-        if !description.belongs(to: terminal) {
-            try throwUnlessDeveloperMode(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
         }
         if WebAddress(url)?.origin != origin {
             try throwUnlessDeveloperMode(

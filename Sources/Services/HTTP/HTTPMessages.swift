@@ -65,7 +65,7 @@ package struct HTTPResponse: Sendable, Equatable {
 
     /// The value of a header; nil when the header is missing or repeated.
     package func header(_ name: String) -> String? {
-        let found = headers.filter { $0.name == name }
+        let found = headers.filter { $0.name.utf8.elementsEqual(name.utf8) }
         return found.count == 1 ? found[0].value : nil
     }
 

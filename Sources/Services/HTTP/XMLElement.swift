@@ -14,9 +14,7 @@ package struct XMLElement: Sendable, Equatable {
 
     /// The text without white space at the start and the end.
     package var trimmed: String {
-        let head = text.utf8.drop(while: Self.isBlank)
-        let count = head.reversed().drop(while: Self.isBlank).count
-        return String(decoding: head.prefix(count), as: UTF8.self)
+        String(Substring(text.utf8.trimmed(where: Self.isBlank)))
     }
 
     /// The text with one blank instead of each run of white space, and none at its ends.

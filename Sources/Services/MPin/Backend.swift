@@ -17,8 +17,7 @@ package struct Backend: Sendable, Equatable {
 
     /// Reads an address and a folder; nil for addresses with a query and for folders that are no path.
     package init?(_ text: String, prefix: String) {
-        var text = text
-        while text.hasSuffix("/") { text.removeLast() }
+        let text = String(Substring(text.utf8.trimmedEnd { $0 == UInt8(ascii: "/") }))
         let prefix = prefix.split(separator: "/").joined(separator: "/")
         guard text.utf8.count <= 1024, prefix.utf8.count <= 128, !text.contains("?"), !text.contains("#"),
             let address = WebAddress(text), address.text == text, WebAddress("\(text)/\(prefix)/x") != nil,

@@ -167,7 +167,7 @@ package enum ServerReply {
     package static func storedPermit(_ body: [UInt8]) throws(Failure) -> Secret {
         let text = Secret(body)
         let permit = text.withBytes { text in
-            ServerAnswer.decode(UnsafeRawBufferPointer(rebasing: text.trimmed), count: pointCount)
+            ServerAnswer.decode(UnsafeRawBufferPointer(rebasing: text.trimmed { $0 <= 0x20 }), count: pointCount)
         }
         guard let permit else {
             throw Failure(.cryptoError, "the stored time permit is not a point in hexadecimal")
@@ -251,14 +251,6 @@ package enum ServerReply {
             let now = try? answer.int("nowTime"), expireTime > 0, ttl > 0, now > 0
         else { throw Failure(.flowError, "the relying party accepts no one-time codes: it sent no times") }
         return LoginResult.Code(otp: otp, expireTime: expireTime / 1000, ttlSeconds: ttl, nowTime: now / 1000)
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    /// The bytes without white space at both ends.
-    fileprivate var trimmed: Slice<UnsafeRawBufferPointer> {
-        let begun = drop { $0 <= 0x20 }
-        return begun.prefix(begun.count - begun.reversed().prefix { $0 <= 0x20 }.count)
     }
 }
 

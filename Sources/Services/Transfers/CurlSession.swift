@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CCurl
 import HTTP
+import Text
 
 /// The connections to one server, over libcurl. No other file calls libcurl.
 final class CurlSession {
@@ -193,10 +194,9 @@ final class CurlSession {
     private var headers: [(name: String, value: String)] {
         lines.compactMap { line in
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-            let value = line[(colon + 1)...].drop { $0 <= 0x20 }
             return (
                 String(decoding: line[..<colon], as: UTF8.self).lowercased(),
-                String(decoding: value.prefix(value.reversed().drop { $0 <= 0x20 }.count), as: UTF8.self)
+                String(decoding: line[(colon + 1)...].trimmed { $0 <= 0x20 }, as: UTF8.self)
             )
         }
     }

@@ -213,6 +213,22 @@ private final class Programs: Sendable {
         #expect(Pinentry.escaped("a\r\nGETPIN\u{1B}[2J") == #"a\u{d}%0AGETPIN\u{1b}[2J"#)
         #expect(Pinentry.escaped(String(repeating: "\n", count: 5000)).utf8.count <= 1000)
         #expect(Notifier.markup("<b>&") == "&lt;b&gt;&amp;")
+        // A mark behind a sign makes another character of both, but no other byte.
+        for mark in ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{1F3FB}"] {
+            let escaped = Array(Pinentry.escaped("%\(mark)1B[2J\n\(mark)%0AGETPIN").utf8)
+            #expect(escaped.starts(with: "%25".utf8) && !escaped.contains(0x0A))
+            // Three signs: two of the text, and the line end.
+            #expect(
+                escaped.split(separator: 0x25).map { Array($0.prefix(2)) } == ["25", "0A", "25"].map { Array($0.utf8) }
+            )
+            let markup = Notifier.markup("<\(mark)b>\(mark)&\(mark)")
+            #expect(markup.utf8.allSatisfy { $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") })
+            #expect(markup.utf8.starts(with: "&lt;".utf8))
+        }
+        #expect(Notifier.markup("a\u{1B}[2J\u{202E}") == #"a\u{1b}[2J\u{202e}"#)
+        let name = String(repeating: "\u{323}\u{301}", count: 2000)
+        let shown = Pinentry.pages("a\(name)\nthe end").flatMap { $0.utf8.filter { $0 != 0x0A } }
+        #expect(shown == Array("a\(name)the end".utf8), "nothing is cut")
         let pages = Pinentry.pages((0..<100).map { "line \($0) of the terms" }.joined(separator: "\n"))
         #expect(pages.count > 1 && pages.allSatisfy { Pinentry.escaped($0).utf8.count <= 1000 })
         #expect(pages.joined(separator: "\n").hasSuffix("line 99 of the terms"))

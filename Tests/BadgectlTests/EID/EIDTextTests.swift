@@ -41,6 +41,12 @@ import Testing
         let text = ConsentText.summary(long)
         #expect(text.contains("...\nWebsite: https://a.example\nPurpose: a word a word"))
         #expect(text.count < 300 && Pinentry.escaped(text).utf8.count < 700)
+        // A name of one character that is longer than a line of pinentry does not hide the rows below it.
+        let marks = ServiceCertificate(
+            subjectName: "A" + String(repeating: "\u{301}", count: 2000),
+            subjectURL: "https://a.example"
+        )
+        #expect(Pinentry.escaped(ConsentText.summary(marks)).hasSuffix("Website: https://a.example"))
     }
 
     @Test("After an error with a keypad, badgectl waits for Return before the next try")

@@ -19,6 +19,7 @@ struct LogTests {
             ("a\n<3>b", "a\\u{a}<3>b"), ("\u{1B}[2J", "\\u{1b}[2J"), ("\r\u{7F}\u{85}", "\\u{d}\\u{7f}\\u{85}"),
             ("\u{2028}\u{202E}\u{0}", "\\u{2028}\\u{202e}\\u{0}"), ("\\u{a}", "\\u{5c}u{a}"),
             ("\u{2066}\u{200B}", "\\u{2066}\\u{200b}"), ("grün €", "grün €"),
+            ("\u{AD}\u{180E}\u{FFF9}\u{E0041}", "\\u{ad}\\u{180e}\\u{fff9}\\u{e0041}"),
         ]
     )
     func escaping(text: String, expected: String) {

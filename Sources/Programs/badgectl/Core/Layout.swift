@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Text
 
 /// The form of texts: lines of at most 80 columns, and what the terminal can show.
 enum Layout {
@@ -8,7 +9,9 @@ enum Layout {
     /// Breaks the lines of a text that are longer than `columns`, between words. `indentation` begins each further
     /// line; nil: the indentation of the line.
     static func wrapped(_ text: String, columns: Int = columns, indentation: String? = nil) -> String {
-        text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
+        // What cannot be compared cannot be split at blanks.
+        guard text.isComparable else { return text }
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
             guard line.count > columns else { return String(line) }
             let start = indentation ?? String(line.prefix { $0 == " " })
             var (rows, row) = ([String](), String(line.prefix { $0 == " " }))

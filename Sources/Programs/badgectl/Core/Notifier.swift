@@ -18,7 +18,9 @@ struct Notifier: Sendable {
 
     /// Shows a text. The user may miss it, so it must not be the only message.
     func show(_ title: String, _ text: String) {
-        guard let process = ChildProcess.start(program, ["--app-name=badged", "--", title, Self.markup(text)]) else {
+        guard
+            let process = ChildProcess.start(program, ["--app-name=badged", "--", title.printable, Self.markup(text)])
+        else {
             return
         }
         DispatchQueue(label: "notification").async {
@@ -26,14 +28,15 @@ struct Notifier: Sendable {
         }
     }
 
-    /// The text of a notification is markup, and a part of it may come from a service.
+    /// The text of a notification is markup, and a part of it may come from a service. A sign with a combining mark is
+    /// markup, too.
     static func markup(_ text: String) -> String {
-        text.reduce(into: "") { result, character in
-            switch character {
+        text.printableLines.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar {
             case "&": result += "&amp;"
             case "<": result += "&lt;"
             case ">": result += "&gt;"
-            default: result.append(character)
+            default: result.unicodeScalars.append(scalar)
             }
         }
     }

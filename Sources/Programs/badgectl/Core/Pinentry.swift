@@ -137,39 +137,56 @@ final class Pinentry: Sendable {
 
     /// Escapes a text for a line of the protocol, and shortens it to the length of a line. Control characters would
     /// reach the terminal of a pinentry without windows.
-    static func escaped(_ text: String) -> String {
+    ///
+    /// pinentry decodes bytes, so a percent sign is escaped whatever follows it, such as a combining mark.
+    static func escaped(_ text: String) -> String { escaped(text.printableLines.unicodeScalars, longestText).text }
+
+    /// Escapes the scalars that fit into `maximum` bytes, and returns the place of the first one that does not.
+    private static func escaped<Scalars: Collection<Unicode.Scalar>>(
+        _ scalars: Scalars,
+        _ maximum: Int
+    ) -> (text: String, end: Scalars.Index) {
         var escaped = ""
-        for character in text.printableLines {
+        let end = scalars.firstIndex { scalar in
             let next =
-                switch character {
+                switch scalar {
                 case "%": "%25"
                 case "\n": "%0A"
-                default: String(character)
+                default: String(scalar)
                 }
-            guard escaped.utf8.count + next.utf8.count <= Self.longestText else { break }
-            escaped += next
+            let fits = escaped.utf8.count + next.utf8.count <= maximum
+            if fits { escaped += next }
+            return !fits
         }
-        return escaped
+        return (escaped, end ?? scalars.endIndex)
     }
 
     /// The longest text of a setting, in bytes after escaping.
     private static let longestText = AssuanReply.longestLine - 20
 
-    /// Splits a text at its line ends into parts that fit into one window.
+    /// Splits a text into parts that fit into one window: at its line ends, and inside a line that is too long.
     static func pages(_ text: String) -> [String] {
         var pages: [String] = []
-        for line in Layout.wrapped(text).split(separator: "\n", omittingEmptySubsequences: false) {
-            let longer = pages.last.map { $0 + "\n" + line }
-            if let longer, Self.size(longer) <= longestText {
-                pages[pages.count - 1] = longer
-            } else {
-                pages.append(String(line))
-            }
+        var size = 0
+        for line in Layout.wrapped(text).printableLines.unicodeScalars.split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        ) {
+            var rest = line
+            repeat {
+                let begun = escaped(rest, longestText)
+                let part = String(rest[..<begun.end])
+                rest = rest[begun.end...]
+                let count = begun.text.utf8.count + 3
+                if let last = pages.indices.last, size + count <= longestText {
+                    pages[last] += "\n" + part
+                    size += count
+                } else {
+                    pages.append(part)
+                    size = count - 3
+                }
+            } while !rest.isEmpty
         }
         return pages
-    }
-
-    private static func size(_ text: String) -> Int {
-        text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "%") || $1 == UInt8(ascii: "\n") ? 3 : 1) }
     }
 }

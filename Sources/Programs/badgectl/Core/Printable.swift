@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 extension String {
     /// The text as one line for a terminal. Control characters, direction characters and line separators become
@@ -9,22 +10,15 @@ extension String {
     var printableLines: String { escaped { $0 == "\n" || $0 == "\t" } }
 
     private func escaped(unless isKept: (Unicode.Scalar) -> Bool) -> String {
-        guard unicodeScalars.contains(where: { Self.isControl($0) && !isKept($0) }) else { return self }
+        guard unicodeScalars.contains(where: { $0.isControl && !isKept($0) }) else { return self }
         var out = ""
         for scalar in unicodeScalars {
-            if Self.isControl(scalar), !isKept(scalar) {
+            if scalar.isControl, !isKept(scalar) {
                 out += "\\u{" + String(scalar.value, radix: 16) + "}"
             } else {
                 out.unicodeScalars.append(scalar)
             }
         }
         return out
-    }
-
-    static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
     }
 }

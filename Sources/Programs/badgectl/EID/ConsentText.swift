@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// The texts that ask for consent to an authentication.
 enum ConsentText {
@@ -51,13 +52,14 @@ enum ConsentText {
         ]
         return rows.filter { !$0.1.isEmpty }.map { name, text in
             let words = printable(text, indentation: "").split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            let isLong = words.count > longestSummary
-            return Layout.wrapped("\(name): \(isLong ? String(words.prefix(longestSummary)) + "..." : words)")
+            // Scalars, since one character may have any number of combining marks.
+            let begun = words.unicodeScalars.prefix(longestSummary)
+            return Layout.wrapped("\(name): \(begun.endIndex == words.endIndex ? words : String(begun) + "...")")
         }.joined(separator: "\n")
     }
 
-    /// The characters of a row of `summary`, so that all of them fit into a line of pinentry.
-    private static let longestSummary = 100
+    /// The scalars of a row of `summary`, so that all of them fit into a line of pinentry.
+    private static let longestSummary = 70
 
     /// Lists the rights. The optional ones have numbers, or say so in words.
     static func rights(_ rights: AccessRights, isNumbered: Bool = true) -> String {
@@ -137,7 +139,7 @@ enum ConsentText {
     private static func printable(_ text: String, indentation: String = "         ") -> String {
         let lines = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "\n" }
         return lines.map { line in
-            String(String.UnicodeScalarView(line.filter { !String.isControl($0) }))
+            String(String.UnicodeScalarView(line.filter { !$0.isControl }))
         }.joined(separator: "\n" + indentation)
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// Turns an HTML page into lines of text, for a terminal. It reads any bytes, and never fails.
 enum HTMLText {
@@ -12,7 +13,7 @@ enum HTMLText {
 
     static func text(_ page: String) -> String {
         let scalars = Array(page.unicodeScalars)
-        var out = ""
+        var out: [Unicode.Scalar] = []
         var position = 0
         while position < scalars.count {
             switch scalars[position] {
@@ -24,22 +25,21 @@ enum HTMLText {
                 if !isEnd, hidden.contains(name) { position = end(of: name, scalars, position) }
             case "&":
                 let (scalar, next) = reference(scalars, position)
-                out.unicodeScalars.append(scalar)
+                out.append(scalar)
                 position = next
             case let scalar where scalar.properties.isWhitespace:
-                if out.last?.isWhitespace == false { out.append(" ") }
+                if out.last?.properties.isWhitespace == false { out.append(" ") }
                 position += 1
             case let scalar:
-                out.unicodeScalars.append(scalar)
+                out.append(scalar)
                 position += 1
             }
         }
-        return out.split(separator: "\n").map { line in
-            String(line.reversed().drop { $0 == " " }.reversed())
-        }.filter { !$0.isEmpty }.joined(separator: "\n")
+        let lines = out.split(separator: "\n").map { $0.trimmedEnd { $0 == " " } }.filter { !$0.isEmpty }
+        return String(String.UnicodeScalarView(lines.joined(separator: ["\n"])))
     }
 
-    private static func breakLine(_ out: inout String) {
+    private static func breakLine(_ out: inout [Unicode.Scalar]) {
         if !out.isEmpty, out.last != "\n" { out.append("\n") }
     }
 

@@ -29,10 +29,11 @@ enum ServiceLink {
 
     /// Removes what a copy brings along: space and brackets around it, backslashes of a shell, the entity of HTML.
     private static func cleaned(_ copied: String) -> String {
-        func isAround(_ letter: Character) -> Bool { letter.isWhitespace || "<>\"'".contains(letter) }
-        var text = copied.drop(while: isAround)
-        while let last = text.last, isAround(last) { text.removeLast() }
-        return String(text).replacing("&amp;", with: "&").replacing("\\?", with: "?").replacing("\\=", with: "=")
+        func isAround(_ scalar: Unicode.Scalar) -> Bool {
+            scalar.properties.isWhitespace || "<>\"'".unicodeScalars.contains(scalar)
+        }
+        return String(copied.unicodeScalars.trimmed(where: isAround)).replacing("&amp;", with: "&")
+            .replacing("\\?", with: "?").replacing("\\=", with: "=")
             .replacing("\\&", with: "&")
     }
 

@@ -58,13 +58,14 @@ package enum WebSocketHandshake {
             let lines = bytes.split(separator: 0x0A).map { line in
                 String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
             }
-            guard let first = lines.first else { return nil }
+            guard let first = lines.first, first.isASCII else { return nil }
             self.first = first
             for line in lines.dropFirst() {
                 let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
                 // The empty line ends the head.
                 if line.isEmpty { continue }
                 guard parts.count == 2, parts[0].utf8.isHTTPToken else { return nil }
+                guard line.isASCII else { continue }
                 fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
             }
         }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import TestSupport
+import Testing
+import Text
+
+@testable import Host
+
+@Suite("Text from outside")
+struct ForeignTextTests {
+    @Test("a text is trimmed at both ends, and only there")
+    func trimming() {
+        #expect(Array(" \t a b ".utf8.trimmed { $0 <= 0x20 }) == Array("a b".utf8))
+        #expect("  ".utf8.trimmed { $0 == 0x20 }.isEmpty)
+        #expect(Array([1, 2, 0, 0].trimmedEnd { $0 == 0 } as ArraySlice<UInt8>) == [1, 2])
+        #expect("abc".utf8.ends(with: "bc".utf8) && !"abc".utf8.ends(with: "b".utf8) && "a".utf8.ends(with: "".utf8))
+        #expect(Array("abcbc".utf8).firstPlace(of: "bc".utf8) == 1)
+        #expect(Array("abc".utf8).firstPlace(of: "cd".utf8) == nil)
+    }
+
+    @Test("a text with an endless run of combining marks is not compared")
+    func marks() {
+        let run = String(repeating: "\u{323}\u{301}", count: 200)
+        #expect(!run.isComparable && !("a" + run).isComparable)
+        #expect("Zalgo\(String(repeating: "\u{301}", count: 50)) e\u{301}".isComparable)
+        #expect(String(repeating: "e\u{301}", count: 10_000).isComparable)
+        #expect("a\u{301}".asciiOnly == "a??" && "ab".asciiOnly == "ab")
+    }
+
+    @Test("a string of JSON with an endless run of combining marks is refused, also as escapes")
+    func json() {
+        for mark in ["\u{301}", #"\u0301"#] {
+            for text in [#"{"a":"@"}"#, #"{"@":1}"#, #"{"a":["@"]}"#] {
+                let line = text.replacing("@", with: "x" + String(repeating: mark, count: 256))
+                let offset = text.utf8.prefix { $0 != UInt8(ascii: "@") }.count + 1 + 255 * mark.utf8.count
+                #expect(throws: Malformed("too many combining marks in a row (offset: \(offset))")) {
+                    try JSON(line.utf8)
+                }
+                #expect(throws: Never.self) {
+                    try JSON(text.replacing("@", with: String(repeating: mark, count: 255) + "x" + mark).utf8)
+                }
+            }
+        }
+    }
+
+    @Test("a line of the configuration with an endless run of combining marks is a fault")
+    func configuration() {
+        let run = String(repeating: "\u{323}\u{301}", count: 200)
+        for line in ["[\(run)]", "\(run) = 1", "a = \(run)"] {
+            guard case .fault = INIFile(bytes: Array(line.utf8)).lines.first?.content else {
+                Issue.record("\(line.prefix(3)) is taken")
+                continue
+            }
+        }
+    }
+
+    /// Parsers by name, each for the longest text that it takes.
+    private static let parsers: [(name: String, size: Int, parse: @Sendable (String) -> Void)] = [
+        ("JSON", 400_000, { _ = try? JSON(#"{"a":"\#($0)"}"#.utf8)["a"] == .string("b") }),
+        ("a key of JSON", 400_000, { _ = try? JSON(#"{"\#($0)":1}"#.utf8)["b"] }),
+        ("PEM", 400_000, { _ = PEM.certificate.decode("\($0)\n-----BEGIN CERTIFICATE-----\n\($0)") }),
+        ("a section of a configuration", 120_000, { _ = INIFile(bytes: Array("[\($0)]".utf8)) }),
+        ("a value of a configuration", 120_000, { _ = INIFile(bytes: Array("a = \($0) ".utf8)) }),
+        ("trimming", 120_000, { _ = INIFile.trim(" \($0) "[...]) }),
+        ("a line of the log", 400_000, { _ = Log.escaped($0) }),
+    ]
+
+    @Test("a text of twice the length takes at most 2.5 times as long", arguments: parsers.indices)
+    func growth(parser: Int) {
+        let (name, size, parse) = Self.parsers[parser]
+        for (alphabet, text) in Growth.alphabets.prefix(FullTables.areWanted ? .max : 15) {
+            let size = FullTables.areWanted ? size : min(size, 20_000)
+            #expect(Growth.isInProportion(from: size, text, parse), "\(name): \(alphabet)")
+        }
+    }
+
+    @Test("objects of JSON are compared in proportion to their members")
+    func objects() {
+        func object(_ count: Int) -> JSON { .object((0..<count).map { .init("member \($0)", .null) }) }
+        let (small, large) = (object(4000), object(8000))
+        let factor = Growth.time { _ = large == large } / max(0.001, Growth.time { _ = small == small })
+        #expect(factor < 3.5)
+    }
+}
