@@ -76,7 +76,7 @@ struct DocumentRequest {
     init(_ request: DocumentRequest, _ workflow: Workflow, _ folder: DocumentAnchorFolder, time: Int) {
         (self.request, self.workflow, self.time) = (request, workflow, time)
         reading = DocumentReading(groups: request.groups)
-        anchors = Task.detached { await folder.anchors(at: time) }
+        anchors = Task.detached(executorPreference: Requester.share) { await folder.anchors(at: time) }
     }
 
     /// Wipes what was read, unless a message has it. After CANCEL the last command may still run until then.

@@ -62,7 +62,9 @@ struct AuthenticationResult: Equatable {
         }
         if failure == nil { workflow.progress(80) }
         let result = failure?.result ?? .ok
-        let refresh = await service.refreshAddress(after: result)
+        // Nobody returns to the service of a client that has left.
+        let hasLeft = workflow.isCancelled && workflow.session.hasLeft
+        let refresh = hasLeft ? RefreshOutcome(url: nil) : await service.refreshAddress(after: result)
         service.close()
         let reason = failure ?? refresh.failure
         return AuthenticationResult(
@@ -270,7 +272,7 @@ struct AuthenticationResult: Equatable {
         _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
     ) async throws(EServiceFailure) -> T {
         let service = service
-        let round = Task.immediate { @Loop in
+        let round = Task.immediate(executorPreference: Requester.share) { @Loop in
             await Result { () async throws(EServiceFailure) in try await body(service) }
         }
         let watch = Task.immediate { @Loop in

@@ -47,6 +47,8 @@ package import Wire
     var isIdle: Bool {
         workflow == nil && !isDeferring && !isHandling && !isWaiting && !isReadable && !isClosed && outbox.isEmpty
     }
+    /// Whether nobody receives its messages any more.
+    package var hasLeft: Bool { isClosed || isGone }
     private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
     init(
@@ -377,14 +379,15 @@ package import Wire
         if isGone { workflow?.cancel() }
         deferredBytes = lineBytes
         updateInterest()
-        Task { @Loop in
+        let then: @Loop () async -> Void = { [self] in
             await work()
-            self.isDeferring = false
-            self.deferredBytes = 0
-            self.account()
-            self.updateInterest()
+            isDeferring = false
+            deferredBytes = 0
+            account()
+            updateInterest()
             server.turns.enter(self)
         }
+        Task(executorPreference: Pool.share(of: uid), operation: then)
     }
 
     // MARK: Output

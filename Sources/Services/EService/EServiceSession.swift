@@ -101,13 +101,15 @@ package actor EServiceSession: EServiceConnection {
     @discardableResult
     package func fail(_ error: ECardResult) async -> ECardResult? {
         // The error is also reported after the user has cancelled.
-        await Task { await paos?.fail(error) }.value
+        await Task(executorPreference: Requester.share) { await self.report(error) }.value
     }
+
+    private func report(_ error: ECardResult) async -> ECardResult? { await paos?.fail(error) }
 
     package func refreshAddress(after result: ECardResult) async -> RefreshOutcome {
         // The browser also returns to the service when the user has cancelled before.
         guard Task.isCancelled else { return await findAddress(after: result) }
-        return await Task { await findAddress(after: result) }.value
+        return await Task(executorPreference: Requester.share) { await self.findAddress(after: result) }.value
     }
 
     private func findAddress(after result: ECardResult) async -> RefreshOutcome {
@@ -169,7 +171,11 @@ package actor EServiceSession: EServiceConnection {
             origin: address.origin,
             connections: connections
         )
-        let outcome = try check.check(input)
+        // CANCEL does not wait for the certificates and the description of the service.
+        let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
+        let outcome = try await Pool.run(orIfCancelled: cancelled) { () throws(EServiceFailure) in
+            try check.check(input)
+        }
         await set(outcome.listed, of: [web, paos.session])
         request = outcome.request
         return outcome.request
