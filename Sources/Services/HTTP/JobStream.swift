@@ -19,6 +19,7 @@ import Text
     /// nil: this end answers.
     private var heartbeat: Heartbeat?
     private let maximum: @Loop () -> Int
+    private let admits: @Loop (Int) -> Bool
     private let onMessage: @Loop ([UInt8]) -> Bool
     private let onEnd: @Loop (Ending) -> Void
     /// The messages that wait to be sent, and how many bytes of the first one were sent.
@@ -26,6 +27,9 @@ import Text
     private var sent = 0
     private var backlog = 0
     private var received: [UInt8] = []
+    /// Whether the message that is being received was admitted, and whether it waits for that.
+    private var isAdmitted = false
+    private var isPaused = false { didSet { heartbeat?.isSuspended = isPaused } }
 
     package var process: Int32? { run.process }
 
@@ -39,6 +43,7 @@ import Text
     ///   - run: the socket, and the process that ends with it.
     ///   - times: those of the questions whether the other program lives; nil: this end answers them.
     ///   - maximum: the largest number of bytes that a message may have now.
+    ///   - admits: returns whether there is memory for a message of this number of bytes now; see `resume`.
     ///   - onMessage: returns whether the message was allowed.
     ///   - onEnd: called once, unless `close` is called first.
     /// - Throws: `HTTPFault.unavailable` if the kernel does not watch the socket.
@@ -46,10 +51,15 @@ import Text
         _ run: Network.Run,
         asking times: Heartbeat.Times?,
         maximum: @escaping @Loop () -> Int,
+        admits: @escaping @Loop (Int) -> Bool = { _ in true },
         onMessage: @escaping @Loop ([UInt8]) -> Bool,
         onEnd: @escaping @Loop (Ending) -> Void
     ) throws(HTTPFault) {
-        (self.run, self.maximum, self.onMessage, self.onEnd) = (run, maximum, onMessage, onEnd)
+        self.run = run
+        self.maximum = maximum
+        self.admits = admits
+        self.onMessage = onMessage
+        self.onEnd = onEnd
         do throws(SystemError) {
             registration = try Loop.watch(run.descriptor, .read) { [weak self] in self?.handle($0) }
         } catch {
@@ -107,6 +117,8 @@ import Text
     }
 
     private func handle(_ events: UInt32) {
+        // The kernel would report the end in each turn.
+        if isPaused, events & Loop.hungUp != 0 { return end(.closed) }
         if events & Loop.writable != 0 { flush() }
         if events & (Loop.readable | Loop.hungUp) != 0 { receive() }
     }
@@ -126,14 +138,28 @@ import Text
             unsent.removeFirst()
             sent = 0
         }
-        registration?.change(unsent.isEmpty ? .read : [.read, .write])
+        updateInterest()
+    }
+
+    private func updateInterest() {
+        var interest: Loop.Interest = isPaused ? [] : .read
+        if !unsent.isEmpty { interest.insert(.write) }
+        registration?.change(interest)
+    }
+
+    /// Asks again whether there is memory for the message that waits.
+    package func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        parseMessages()
+        updateInterest()
     }
 
     private func receive() {
         withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
             defer { if let base = buffer.baseAddress { explicit_bzero(base, buffer.count) } }
             var total = 0
-            while registration != nil, total < Self.maximumTurn {
+            while registration != nil, !isPaused, total < Self.maximumTurn {
                 let count = recv(run.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return }
@@ -148,7 +174,7 @@ import Text
     /// Appends received bytes. What they outgrow is wiped: a report may hold a share of a secret.
     private func keep(_ bytes: Slice<UnsafeMutableRawBufferPointer>) {
         let count = received.count + bytes.count
-        if count > received.capacity { moveReceived(from: 0, capacity: max(count, 2 * received.capacity)) }
+        if count > received.capacity { moveReceived(from: 0, capacity: count) }
         received += bytes
     }
 
@@ -172,7 +198,18 @@ import Text
         while registration != nil, received.count - start >= 4 {
             let length = received[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
             guard length <= max(maximum(), Heartbeat.message.count) else { return end(.violation) }
-            guard received.count - start >= 4 + length else { break }
+            // A sign of life needs no room.
+            if !isAdmitted, length > Heartbeat.message.count {
+                isAdmitted = admits(length)
+                isPaused = !isAdmitted
+                guard isAdmitted else { break }
+            }
+            guard received.count - start >= 4 + length else {
+                // Memory for all of the message, so that it is not moved again.
+                if start > 0 || received.capacity < 4 + length { moveReceived(from: start, capacity: 4 + length) }
+                return
+            }
+            isAdmitted = false
             var message = Array(received[start + 4..<start + 4 + length])
             defer { message.wipe() }
             start += 4 + length

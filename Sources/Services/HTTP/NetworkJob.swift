@@ -2,6 +2,7 @@
 package import Concurrency
 import Glibc
 import Host
+import Synchronization
 import Text
 import Threads
 
@@ -19,11 +20,35 @@ import Threads
 
     /// A transfer without a report.
     private struct Waiting {
-        let result: OneShot<Result<NetworkReport, HTTPFault>>
+        let result: OneShot<Result<Received, HTTPFault>>
         let maximumReport: Int
         /// A run that says nothing long after its own limits is ended.
         let alarm: Loop.Alarm
     }
+
+    /// A report before it is parsed, and the room that it has. It may hold a share of a secret, so it is wiped.
+    private final class Received: Sendable {
+        private let bytes: Mutex<[UInt8]>
+        private let room: ReportRoom.Share
+
+        init(_ bytes: [UInt8], _ room: ReportRoom.Share) {
+            self.bytes = Mutex(bytes)
+            self.room = room
+        }
+
+        deinit { bytes.withLock { $0.wipe() } }
+
+        /// Parses and wipes the report; nil if it is malformed.
+        func parse() -> NetworkReport? {
+            bytes.withLock { bytes in
+                defer { bytes.wipe() }
+                return NetworkReport(bytes: bytes)
+            }
+        }
+    }
+
+    /// The room of the report that is being received.
+    private var room: ReportRoom.Share?
 
     /// How long a run may say nothing after the limits of its transfer, in milliseconds.
     private let grace: Int64
@@ -51,6 +76,8 @@ import Threads
         guard let stream else { return }
         self.stream = nil
         stream.close()
+        room = nil
+        ReportRoom.forget(self)
         NetworkSlots.release(for: user)
         // The answer to the client comes first.
         if let spare = network.spare { Task { [network] in spare.prepare(network) } }
@@ -79,7 +106,7 @@ import Threads
         try start()
         lastNumber += 1
         let number = lastNumber
-        let result = OneShot<Result<NetworkReport, HTTPFault>>()
+        let result = OneShot<Result<Received, HTTPFault>>()
         let alarm = Loop.Alarm { [weak self] in
             self?.fail("badged-network does not answer")
         }
@@ -100,9 +127,19 @@ import Threads
             totalMilliseconds: totalMilliseconds
         )
         stream?.send(NetworkRequest.transfer(transfer).bytes)
-        let report = await result.value(whenCancelled: .failure(.cancelled))
-        if case .failure(.cancelled) = report, waiting[number] != nil { stream?.send(NetworkRequest.stop.bytes) }
-        return try report.get()
+        let received = await result.value(whenCancelled: .failure(.cancelled))
+        if case .failure(.cancelled) = received, waiting[number] != nil { stream?.send(NetworkRequest.stop.bytes) }
+        return try await parse(try received.get())
+    }
+
+    /// Parses a report where others need not wait.
+    private func parse(_ received: Received) async throws(HTTPFault) -> NetworkReport {
+        let report = try await Pool.run(orIfCancelled: HTTPFault.cancelled) { () throws(HTTPFault) in received.parse() }
+        guard let report else {
+            ended(.violation)
+            throw .lost(Self.violation)
+        }
+        return report
     }
 
     // MARK: The run
@@ -120,6 +157,7 @@ import Threads
                 run,
                 asking: heartbeat,
                 maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
+                admits: { [weak self] in self?.admit($0) ?? false },
                 onMessage: { [weak self] in self?.handle($0) ?? false },
                 onEnd: { [weak self] in self?.ended($0) }
             )
@@ -132,20 +170,32 @@ import Threads
     private func ended(_ ending: JobStream.Ending) {
         switch ending {
         case .closed: fail("badged-network has ended unexpectedly")
-        case .violation: fail("badged-network has sent a message that is not allowed")
+        case .violation: fail(Self.violation)
         case .silent: fail("badged-network does not answer")
         }
     }
 
+    private static let violation = "badged-network has sent a message that is not allowed"
+
+    /// Whether there is room for a report. If there is none, it waits in badged-network.
+    private func admit(_ count: Int) -> Bool {
+        room = ReportRoom.take(count, for: user)
+        if room == nil { ReportRoom.wait(self) }
+        return room != nil
+    }
+
+    /// Called when there is room again.
+    func resume() { stream?.resume() }
+
     /// Takes a report.
-    /// - Returns: false if it is malformed, or belongs to no transfer.
+    /// - Returns: false if it belongs to no transfer.
     private func handle(_ bytes: [UInt8]) -> Bool {
-        guard let report = NetworkReport(bytes: bytes), let transfer = waiting.removeValue(forKey: report.number)
-        else {
-            return false
-        }
+        guard let number = NetworkReport.number(of: bytes), let transfer = waiting.removeValue(forKey: number),
+            let room
+        else { return false }
+        self.room = nil
         stream?.isNeeded = !waiting.isEmpty
-        transfer.result.fill(.success(report))
+        _ = transfer.result.fill(.success(Received(bytes, room)))
         return true
     }
 }

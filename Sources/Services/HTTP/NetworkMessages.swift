@@ -200,6 +200,13 @@ extension Proxy: MessageField {
 // MARK: Reports
 
 extension NetworkReport: FieldMessage {
+    /// The number of a report that is not parsed yet; nil if it is malformed.
+    static func number(of bytes: [UInt8]) -> UInt32? {
+        var reader = MessageReader(bytes)
+        guard (try? reader.read(UInt8.self)) == 1 else { return nil }
+        return try? reader.read()
+    }
+
     package var bytes: [UInt8] {
         var writer = MessageWriter(kind: 1, number)
         writer.append(list: handshakes)
@@ -248,9 +255,9 @@ extension HTTPResponse: MessageField {
         switch try reader.read(UInt8.self) {
         case 0: self.init(status: status, headers: headers, body: try reader.read())
         case 1:
-            var count = 0
+            var counts = (elements: 0, attributes: 0)
             self.init(status: status, headers: headers)
-            document = .success(try XMLElement(&reader, depth: 0, &count))
+            document = .success(try XMLElement(&reader, depth: 0, &counts))
         case 2:
             self.init(status: status, headers: headers)
             document = .failure(Malformed(try reader.read()))
@@ -338,6 +345,8 @@ extension XMLElement {
     package static let maximumDepth = 32
     package static let maximumElements = 4096
     package static let maximumAttributes = 32
+    /// The maximum number of attributes of a whole document.
+    package static let maximumAttributesInAll = 4096
 
     fileprivate func write(to writer: inout MessageWriter) {
         writer.append(block: name.utf8)
@@ -346,15 +355,25 @@ extension XMLElement {
         writer.append(list: children) { $1.write(to: &$0) }
     }
 
-    fileprivate init(_ reader: inout MessageReader, depth: Int, _ count: inout Int) throws(Malformed) {
-        count += 1
-        guard depth < Self.maximumDepth, count <= Self.maximumElements else { throw Malformed("a document") }
-        name = try reader.long()
+    fileprivate init(
+        _ reader: inout MessageReader,
+        depth: Int,
+        _ counts: inout (elements: Int, attributes: Int)
+    ) throws(Malformed) {
+        counts.elements += 1
+        guard depth < Self.maximumDepth, counts.elements <= Self.maximumElements else { throw Malformed("a document") }
+        name = try reader.comparable()
         let attributes = try reader.pairs(maximum: Self.maximumAttributes)
+        counts.attributes += attributes.count
+        guard counts.attributes <= Self.maximumAttributesInAll,
+            attributes.allSatisfy({ $0.name.isComparable && $0.value.isComparable })
+        else {
+            throw Malformed("the attributes of a document")
+        }
         self.attributes = Dictionary(attributes.map { ($0.name, $0.value) }) { first, _ in first }
-        text = try reader.long()
+        text = try reader.comparable()
         children = try reader.list(maximum: Self.maximumElements) { reader throws(Malformed) in
-            try XMLElement(&reader, depth: depth + 1, &count)
+            try XMLElement(&reader, depth: depth + 1, &counts)
         }
     }
 }
@@ -372,5 +391,12 @@ extension MessageWriter {
 extension MessageReader {
     fileprivate mutating func pairs(maximum: Int) throws(Malformed) -> [(name: String, value: String)] {
         try list(maximum: maximum) { reader throws(Malformed) in (name: try reader.long(), value: try reader.long()) }
+    }
+
+    /// Reads a text that can be compared in linear time.
+    fileprivate mutating func comparable() throws(Malformed) -> String {
+        let text = try long()
+        guard text.isComparable else { throw Malformed("a name of a document") }
+        return text
     }
 }

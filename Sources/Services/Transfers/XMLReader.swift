@@ -44,6 +44,8 @@ package enum XMLReader {
     /// The document is larger or deeper than any message of the protocol.
     private static let tooLarge = Malformed("too large")
 
+    private static let incomparable = Malformed("too many combining marks in a row")
+
     /// Separates namespace and name; no URI and no name contains this character.
     private static let separator: UInt8 = 0x0A
 
@@ -54,6 +56,7 @@ package enum XMLReader {
         /// The texts of the open elements, the innermost last.
         private var texts: [[UInt8]] = []
         private var count = 0
+        private var attributeCount = 0
         private(set) var root: XMLElement?
         private(set) var error: Malformed?
 
@@ -77,10 +80,13 @@ package enum XMLReader {
             // Pairs of name and value; a null pointer ends the list.
             var index = 0
             while let attributes, let key = attributes[index], let value = attributes[index + 1] {
-                guard index / 2 < XMLElement.maximumAttributes, let name = Self.local(key) else {
-                    return stop(XMLReader.tooLarge)
-                }
-                element.attributes[name] = String(cString: value)
+                attributeCount += 1
+                guard index / 2 < XMLElement.maximumAttributes,
+                    attributeCount <= XMLElement.maximumAttributesInAll, let name = Self.local(key)
+                else { return stop(XMLReader.tooLarge) }
+                let text = String(cString: value)
+                guard text.isComparable else { return stop(XMLReader.incomparable) }
+                element.attributes[name] = text
                 index += 2
             }
             open.append(element)
@@ -97,6 +103,7 @@ package enum XMLReader {
         func end() {
             guard error == nil, var element = open.popLast(), let text = texts.popLast() else { return }
             element.text = String(decoding: text, as: UTF8.self)
+            guard element.text.isComparable else { return stop(XMLReader.incomparable) }
             if open.isEmpty {
                 root = element
             } else {
@@ -104,13 +111,14 @@ package enum XMLReader {
             }
         }
 
-        /// Returns the name without its namespace; nil when it is too long.
+        /// Returns the name without its namespace; nil when it is too long, or cannot be compared.
         private static func local(_ name: UnsafePointer<XML_Char>?) -> String? {
             guard let name else { return nil }
             let bytes = UnsafeBufferPointer(start: name, count: strnlen(name, XMLReader.maximumName + 1))
             guard bytes.count <= XMLReader.maximumName else { return nil }
             let start = bytes.lastIndex { UInt8(bitPattern: $0) == XMLReader.separator }.map { $0 + 1 } ?? 0
-            return String(decoding: bytes[start...].lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let local = String(decoding: bytes[start...].lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return local.isComparable ? local : nil
         }
     }
 }

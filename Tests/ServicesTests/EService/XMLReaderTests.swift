@@ -53,6 +53,12 @@ struct XMLReaderTests {
         }
         let attributes = (0...XMLElement.maximumAttributes).map { " a\($0)=''" }.joined()
         #expect(throws: Malformed("too large")) { try read("<a\(attributes)/>") }
+        let element = "<b" + (0..<XMLElement.maximumAttributes).map { " a\($0)=''" }.joined() + "/>"
+        let most = XMLElement.maximumAttributesInAll / XMLElement.maximumAttributes
+        #expect(throws: Never.self) { try read("<a>\(String(repeating: element, count: most))</a>") }
+        #expect(throws: Malformed("too large")) { try read("<a c=''>\(String(repeating: element, count: most))</a>") }
+        let marks = "n" + String(repeating: "\u{323}\u{301}", count: 200)
+        #expect(throws: Malformed("too large")) { try read("<\(marks)/>") }
         let name = String(repeating: "n", count: XMLReader.maximumName + 1)
         #expect(throws: Malformed("too large")) { try read("<\(name)/>") }
         #expect(throws: Malformed("too large")) { try read("<a \(name)=''/>") }

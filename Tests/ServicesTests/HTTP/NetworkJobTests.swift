@@ -384,4 +384,39 @@ import Transfers
         held.removeLast().close()
         #expect(try await open(4_000_000).fault == nil)
     }
+
+    @Test("reports have a share of the memory for each user, and root has its own")
+    func room() async throws {
+        let (crowd, other): (UInt32, UInt32) = (4_100_000, 4_100_001)
+        var held: [ReportRoom.Share] = []
+        while let share = ReportRoom.take(1 << 20, for: crowd) { held.append(share) }
+        #expect(ReportRoom.bytes(of: crowd) <= ReportRoom.maximumPerUser && held.count > 1)
+        #expect(ReportRoom.take(1 << 20, for: other) != nil)
+        #expect(ReportRoom.take(1 << 20, for: 0) != nil)
+        held = []
+        while ReportRoom.bytes(of: crowd) > 0 { await Task.yield() }
+        #expect(ReportRoom.take(64 << 20, for: crowd) != nil, "one report of each user has room always")
+    }
+
+    @Test("reports that have no room now wait, and each arrives")
+    func waiting() async throws {
+        let body = [UInt8](repeating: 0x61, count: 2 << 20)
+        let standIn = try StandIn { request in
+            guard case .transfer(let transfer) = request else { return [] }
+            let response = HTTPResponse(status: 200, headers: [("a", "b")], body: body)
+            return [StandIn.framed(NetworkReport(number: transfer.number, .success(response)).bytes)]
+        }
+        var request = try Self.request
+        request.maximumLength = body.count
+        let transfers = Requester.$uid.withValue(4_100_002) {
+            (0..<16).map { _ in
+                let session = HTTPSession(standIn.network, .system, Self.limits)
+                return Task { [request] () async throws -> Int in try await session.run(request).body.count }
+            }
+        }
+        for transfer in transfers {
+            let count = try await transfer.value
+            #expect(count == body.count)
+        }
+    }
 }
