@@ -49,7 +49,7 @@ import Wire
     ) async throws(Failure) -> Value {
         let (lease, card) = try await selection.acquire()
         let end = OneShot<Result<Value, Failure>>()
-        let work = Task.immediate(executorPreference: Requester.share) { @Loop in
+        let work = Task.immediate { @Loop in
             _ = end.fill(await Result { () async throws(Failure) in try await body(card) })
         }
         let value: Value

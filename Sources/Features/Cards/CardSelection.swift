@@ -134,7 +134,7 @@ import Text
         isAnnounced = false
         let new = Attempt(reader, insertion)
         attempt = new
-        new.task = Task.immediate(executorPreference: Requester.share) { @Loop in
+        new.task = Task.immediate { @Loop in
             new.outcome = await self.open(reader, insertion, profile)
             self.registry.wakeWaiters()
         }

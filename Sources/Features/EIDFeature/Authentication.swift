@@ -272,7 +272,7 @@ struct AuthenticationResult: Equatable {
         _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
     ) async throws(EServiceFailure) -> T {
         let service = service
-        let round = Task.immediate(executorPreference: Requester.share) { @Loop in
+        let round = Task.immediate { @Loop in
             await Result { () async throws(EServiceFailure) in try await body(service) }
         }
         let watch = Task.immediate { @Loop in

@@ -37,7 +37,7 @@ import Wire
 
     /// Runs `body` immediately up to its first wait, so that the next command finds the workflow waiting.
     func start(_ body: @escaping @Loop () async -> (any Message)?) {
-        task = Task.immediate(executorPreference: Pool.share(of: session.uid)) { @Loop in
+        task = Task.immediate { @Loop in
             let end = await body()
             isOver = true
             for feature in session.server.features { await feature.workflowEnded(self) }
