@@ -36,7 +36,7 @@ package struct EAC1Input: Sendable, Equatable {
             throw Malformed("TransactionInfo is too long")
         }
         let types = try data.all("AcceptedEIDType").map { element throws(Malformed) in
-            guard let type = EIDType(rawValue: element.trimmed) else {
+            guard element.text.isComparable, let type = EIDType(rawValue: element.trimmed) else {
                 throw Malformed("AcceptedEIDType is unknown")
             }
             return type

@@ -2,6 +2,7 @@
 import CountryAuthorities
 import EID
 import HTTP
+import ISO7816
 import Text
 
 /// Checks EAC1, as far as a service can be checked without a card. TR-03124-1, 2.7.3.
@@ -127,6 +128,9 @@ struct RequestCheck {
             throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription)
         }
         // A text that no issuer has seen is not read.
+        guard (try? BERTLV(bytes)) != nil else {
+            throw EServiceFailure(.certificateCheckFailedNoDescription, .noCertificateDescription)
+        }
         if !CertificateDescription.belongs(bytes, to: terminal) {
             try throwUnlessDeveloperMode(EServiceFailure(.certificateCheckFailedHashMismatch, .descriptionHashMismatch))
         }

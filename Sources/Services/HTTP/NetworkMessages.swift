@@ -371,7 +371,7 @@ extension XMLElement {
             throw Malformed("the attributes of a document")
         }
         self.attributes = Dictionary(attributes.map { ($0.name, $0.value) }) { first, _ in first }
-        text = try reader.comparable()
+        text = try reader.long()
         children = try reader.list(maximum: Self.maximumElements) { reader throws(Malformed) in
             try XMLElement(&reader, depth: depth + 1, &counts)
         }

@@ -103,7 +103,6 @@ package enum XMLReader {
         func end() {
             guard error == nil, var element = open.popLast(), let text = texts.popLast() else { return }
             element.text = String(decoding: text, as: UTF8.self)
-            guard element.text.isComparable else { return stop(XMLReader.incomparable) }
             if open.isEmpty {
                 root = element
             } else {
