@@ -20,16 +20,14 @@ import Threads
     /// The unique bus name of bluetoothd. Only its signals count.
     private var owner = ""
     private var gatt = BlueZGATT()
-    /// Whether bluetoothd knew the reader before; what it knows then is kept.
-    private var wasKnown = true
     private var isReserved = false
     /// Whether `disconnect` must ask bluetoothd to disconnect.
     private var mayBeConnected = false
     private var isConnected = false
     private var isResolved = false
-    /// The connection was lost before the notifications were on.
+    /// The connection was lost before the services were read.
     private var isLost = false
-    /// Notifications are on, so the connection is not established again.
+    /// The services were read, so the connection is not established again.
     private var isEstablished = false
     /// The last failure may not happen again.
     private var isTransient = false
@@ -122,7 +120,6 @@ import Threads
         try await readObjects(until: deadline)
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
         guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
-        wasKnown = gatt.hasDevice
         // The reader has already sent its first message, and does not repeat it in this connection.
         if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to the reader") }
     }
@@ -157,10 +154,10 @@ import Threads
             guard let notify = gatt.notifyPath, gatt.writePath != nil else {
                 throw .failed("the reader does not offer PKOC")
             }
+            // From here on the reader may have begun the dialogue.
+            isEstablished = true
             try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
-            if isLost { throw lost() }
         }
-        isEstablished = true
     }
 
     /// Names the step that has taken too long.
@@ -289,10 +286,6 @@ import Threads
         // Without bluetoothd there is no connection.
         let deadline = Loop.now + Self.disconnectLimit
         try? await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
-        // What bluetoothd has learnt in the connection would stay in place of what the reader advertises.
-        guard !wasKnown else { return }
-        let path = devicePath
-        try? await call(adapterPath, BlueZName.adapter, "RemoveDevice", until: deadline) { $0.append(path, "o") }
     }
 
     // MARK: Calls
@@ -371,7 +364,7 @@ import Threads
         return (error.errorName ?? "an error") + text
     }
 
-    /// The connection was lost before the notifications were on.
+    /// The connection was lost before the services were read.
     private func lost() -> DoorLinkFailure {
         isTransient = true
         return .failed("the reader has ended the connection")
@@ -459,7 +452,7 @@ import Threads
         }
     }
 
-    /// The connection was lost before the notifications were on: what waits for it ends, and it is tried again.
+    /// The connection was lost before the services were read: what waits for it ends, and it is tried again.
     private func loseConnection() {
         isLost = true
         pending?(lost())

@@ -101,15 +101,6 @@ import Testing
         await stage.service.wait { stage.service.calls.contains("Disconnect") }
     }
 
-    @Test("what bluetoothd learns of a reader in an opening is forgotten, unless bluetoothd knew the reader before")
-    func forgets() async throws {
-        #expect(try await stage.open().status == .success)
-        #expect(!stage.service.calls.contains("RemoveDevice"))
-        stage.service.isKnown = false
-        #expect(try await stage.open().status == .success)
-        #expect(stage.service.calls.suffix(2) == ["Disconnect", "RemoveDevice"])
-    }
-
     @Test("a connection that an earlier badged has left behind is named, and ended unless a program uses it")
     func leftBehind() async throws {
         #expect(await stage.connector.strangers(endsUnused: true).isEmpty)
