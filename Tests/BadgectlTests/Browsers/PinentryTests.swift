@@ -50,6 +50,12 @@ private final class Programs: Sendable {
         try add("pinentry", "cat \"\(folder)/answers\"; cat >/dev/null")
     }
 
+    /// Adds a fake of pinentry that carries out these commands of the shell for GETPIN.
+    func addPinentry(reacting commands: String) throws {
+        let script = "while read -r line; do case $line in GETPIN) \(commands); continue ;; esac; echo OK; done"
+        try add("pinentry", "echo OK; " + script)
+    }
+
     /// Adds a fake of notify-send: it writes its texts to standard error.
     func addNotifySend() throws { try add("notify-send", #"shift 2; echo "notification: $*" >&2"#) }
 
@@ -110,12 +116,7 @@ private final class Programs: Sendable {
     func withdrawn() async throws {
         let programs = try Programs()
         // A pinentry whose window stays open. The signal of badgectl ends its sleep.
-        try Data(
-            "#!/bin/sh\necho OK\nwhile read -r line; do case $line in GETPIN) exec sleep 600 ;; esac; echo OK; done\n"
-                .utf8
-        )
-        .write(to: URL(filePath: programs.folder + "/pinentry"))
-        chmod(programs.folder + "/pinentry", 0o755)
+        try programs.addPinentry(reacting: "exec sleep 600")
         let peer = try ScriptedPeer.pinChange { peer in
             peer.send(Say.enter("PIN", Say.reader()))
             peer.send(Say.event(Say.reader(left: nil)))
@@ -250,5 +251,94 @@ private final class Programs: Sendable {
         #expect(await program.exitCode == 1)
         let error = "badgectl: error: pinentry cannot be used here\n"
         #expect(program.text(.error).contains(error), "\(program.everything)")
+    }
+
+    // MARK: send --pinentry
+
+    private static let asks =
+        #"{"cmd":"ASK_SECRET","request":"r","kind":"PIN","question":7,"digits":[5,6],"#
+        + #""title":"T","description":"Für <b>wen</b>","prompt":"P:","advice":"Sechs Ziffern","ok":"Weiter","cancel":"Ende"}"#
+
+    @Test("send --pinentry asks for a secret with the words of its program, and only badged gets the secret")
+    func sendAsks() async throws {
+        let programs = try Programs()
+        try programs.addPinentry(["1%32", "12345%36"])
+        let peer = try ScriptedPeer { peer in
+            peer.command("RUN_CHANGE_PIN")
+            peer.send(Say.started)
+            peer.send(Say.enter("PIN", Say.reader()))
+            peer.command("SET_PIN")
+            peer.send(Say.changed)
+        }
+        let program = try badgectl(peer, "send", "--pinentry", input: nil, environment: programs.environment)
+        program.type("{\"cmd\":\"RUN_CHANGE_PIN\"}\n")
+        #expect(await program.prints("ENTER_PIN", on: .output))
+        program.type(Self.asks + "\n")
+        #expect(await program.prints(#"{"msg":"SECRET_ASKED","outcome":"sent","request":"r"}"#, on: .output))
+        #expect(await program.prints(Say.changed, on: .output))
+        program.endInput()
+        #expect(await program.exitCode == 0)
+        #expect(values(await peer.received()) == ["SET_PIN 123456"])
+        #expect(await peer.received().contains { $0.contains(#""question":7"#) })
+        let log = programs.log
+        for line in ["SETTITLE T", "SETDESC Für <b>wen</b>", "SETPROMPT P:", "SETERROR Sechs Ziffern", "SETOK Weiter"] {
+            #expect(log.contains(line))
+        }
+        #expect(!(program.everything + log.joined()).contains("123456"))
+    }
+
+    @Test(
+        "send --pinentry says why there is no secret",
+        arguments: [
+            ("echo ERR 83886179 cancelled", asks, "cancelled"), ("exit", asks, "failed"), (nil, asks, "failed"),
+            ("exit", asks.replacing("[5,6]", with: "[]"), "invalid"),
+            ("exit", asks.replacing("PIN", with: "X"), "invalid"),
+        ]
+    )
+    func sendAsksInVain(reaction: String?, line: String, outcome: String) async throws {
+        let programs = try Programs()
+        if let reaction { try programs.addPinentry(reacting: reaction) }
+        let peer = try ScriptedPeer { _ in }
+        let environment = ["PATH": programs.folder, "LC_ALL": "C.UTF-8"]
+        let program = try badgectl(peer, "send", "--pinentry", input: nil, environment: environment)
+        program.type(line + "\n")
+        #expect(await program.prints(#""outcome":"\#(outcome)""#, on: .output))
+        program.endInput()
+        #expect(await program.exitCode == 0)
+    }
+
+    @Test("send --pinentry closes a window whose prompt is over", arguments: [Say.cancelled, Say.insertCard, nil])
+    func sendWithdraws(message: String?) async throws {
+        let programs = try Programs()
+        try programs.addPinentry(reacting: "echo a window is open >&2; exec sleep 600")
+        let peer = try ScriptedPeer { peer in
+            peer.command("SHOWN")
+            if let message { peer.send(message) }
+        }
+        let program = try badgectl(peer, "send", "--pinentry", input: nil, environment: programs.environment)
+        program.type(Self.asks + "\n")
+        #expect(await program.prints("a window is open", on: .error))
+        program.type("{\"cmd\":\"SHOWN\"}\n")
+        if message == nil { program.endInput() }
+        #expect(await program.prints(#""outcome":"void""#, on: .output))
+        program.endInput()
+        // Standard error ends only when pinentry has ended, too.
+        #expect(await program.exitCode == 0)
+    }
+
+    @Test(
+        "send --pinentry finds the address of a service in a link",
+        arguments: [
+            ("eid://127.0.0.1:24727/eID-Client?tcTokenURL=https%3A%2F%2Fa.example%2Ft", #""https://a.example/t""#),
+            ("eid://x", "null"),
+        ]
+    )
+    func sendFindsService(link: String, address: String) async throws {
+        let peer = try ScriptedPeer { _ in }
+        let program = try badgectl(peer, "send", "--pinentry", input: nil)
+        program.type("{\"cmd\":\"FIND_SERVICE\",\"request\":1,\"link\":\"\(link)\"}\n")
+        #expect(await program.prints(#"{"msg":"SERVICE","tcTokenURL":\#(address),"request":1}"#, on: .output))
+        program.endInput()
+        #expect(await program.exitCode == 0)
     }
 }

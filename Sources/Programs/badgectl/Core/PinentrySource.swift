@@ -21,26 +21,14 @@ final class PinentrySource: AnswerSource {
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         let notes = removeNotes()
         let need = notes.isEmpty ? "The card needs the \(form.name)." : notes
-        let description = form.service.map { "\(need)\n\n\($0)" } ?? need
-        var error: String?
-        while true {
-            var settings = [
-                Pinentry.Setting("SETDESC", description),
-                Pinentry.Setting("SETPROMPT", form.name.prefix(1).uppercased() + form.name.dropFirst() + ":"),
-            ]
-            if form.isTypedTwice {
-                settings.append(Pinentry.Setting("SETREPEAT", "Repeat the \(form.name):"))
-                settings.append(Pinentry.Setting("SETREPEATERROR", "You have typed two different values."))
-            }
-            if let error { settings.append(Pinentry.Setting("SETERROR", error)) }
-            switch await answer(settings, "GETPIN") {
-            case .yes(let box):
-                if let secret = box?.take(), form.accepts(secret) { return .secret(SecretBox(secret)) }
-                error = form.advice
-            case .other, .cancelled: return .ended
-            case nil: return Task.isCancelled ? .cancelled : .noPinentry
-            }
-        }
+        let window = SecretWindow(
+            description: form.service.map { "\(need)\n\n\($0)" } ?? need,
+            prompt: form.name.prefix(1).uppercased() + form.name.dropFirst() + ":",
+            advice: form.advice,
+            again: "Repeat the \(form.name):",
+            different: "You have typed two different values."
+        )
+        return await window.ask(program, form)
     }
 
     func askToContinue() async -> TypedAnswer {
@@ -86,6 +74,38 @@ final class PinentrySource: AnswerSource {
 
     private func answer(_ settings: [Pinentry.Setting], _ command: String) async -> Pinentry.Answer? {
         await Pinentry.ask(program, settings, command)
+    }
+}
+
+/// The words of a window that asks for a secret.
+struct SecretWindow: Sendable {
+    var description: String
+    var prompt: String
+    /// What is said after a value of another form.
+    var advice: String
+    /// The prompt for the second time, and what is said when the two values differ.
+    var again: String
+    var different: String
+    /// The title and the buttons, if they are not those of badgectl and pinentry.
+    var others: [Pinentry.Setting] = []
+
+    /// Asks until the value has the right form.
+    func ask(_ program: String, _ form: TypedSecretForm) async -> TypedAnswer {
+        var settings = others + [Pinentry.Setting("SETDESC", description), Pinentry.Setting("SETPROMPT", prompt)]
+        if form.isTypedTwice {
+            settings.append(Pinentry.Setting("SETREPEAT", again))
+            settings.append(Pinentry.Setting("SETREPEATERROR", different))
+        }
+        var error: [Pinentry.Setting] = []
+        while true {
+            switch await Pinentry.ask(program, settings + error, "GETPIN") {
+            case .yes(let box):
+                if let secret = box?.take(), form.accepts(secret) { return .secret(SecretBox(secret)) }
+                error = [Pinentry.Setting("SETERROR", advice)]
+            case .other, .cancelled: return .ended
+            case nil: return Task.isCancelled ? .cancelled : .noPinentry
+            }
+        }
     }
 }
 

@@ -83,6 +83,11 @@ enum AuthCommand {
             return try ServiceLink.tcTokenURL(in: link)
         }
         guard link.isEmpty else { throw invocation.usage("auth --self takes no URL") }
+        return try selfAddress()
+    }
+
+    /// The address of the TcToken of the service that shows the data of the own card.
+    static func selfAddress() throws -> String {
         guard let address = try Configuration(path: nil).selfInformation else {
             throw CommandFailure(
                 "badged.conf names no service that shows the data of the own card",

@@ -3,6 +3,7 @@ import BadgedClient
 import Dispatch
 import Glibc
 import Secrets
+import Text
 
 /// `badgectl send`: sends standard input to badged unchanged, and writes the messages to standard output.
 final class SendCommand: Sendable {
@@ -12,6 +13,7 @@ final class SendCommand: Sendable {
         options: [
             OptionSpec("--wait", ValueSpec("MSG"), "end when a message MSG has come"),
             OptionSpec("--for", .seconds, "end this long after the input"),
+            .pinentry,
         ],
         details: [
             """
@@ -22,6 +24,10 @@ final class SendCommand: Sendable {
             """
             With --wait it waits for the first message of that name instead; messages before the end of the input count,
             too. With --for it reads on for that long. With both, 1 means that the message did not come in time.
+            """,
+            """
+            --pinentry is for a program with a window of its own, which no secret shall reach: the commands ASK_SECRET
+            and FIND_SERVICE of badgectl(1) are carried out here, and the end of the input ends everything.
             """,
         ],
         run: run
@@ -38,16 +44,21 @@ final class SendCommand: Sendable {
 
     private let connection: DaemonConnection
     private let feed: AsyncStream<Input>.Continuation
+    /// nil without `--pinentry`.
+    private let windows: WindowCommands?
 
-    private init(_ connection: DaemonConnection, _ feed: AsyncStream<Input>.Continuation) {
-        (self.connection, self.feed) = (connection, feed)
+    private init(_ connection: DaemonConnection, _ feed: AsyncStream<Input>.Continuation, _ windows: WindowCommands?) {
+        self.connection = connection
+        self.feed = feed
+        self.windows = windows
     }
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let seconds = invocation.seconds(of: "--for")
         let connection = try await invocation.connect(keepsEvents: true)
         let (inputs, feed) = AsyncStream.makeStream(of: Input.self)
-        let command = SendCommand(connection, feed)
+        let windows = invocation.has("--pinentry") ? WindowCommands(connection) : nil
+        let command = SendCommand(connection, feed, windows)
         Task { await command.pump() }
         Task {
             for await event in connection.events {
@@ -60,9 +71,11 @@ final class SendCommand: Sendable {
         for await input in inputs {
             switch input {
             case .event(let event, let done):
+                windows?.receive(event)
                 if !progress.receive(event) { Output.message(event.text) }
                 done.resume()
             case .inputEnded:
+                if let windows { return await windows.end() }
                 // badged answers in order, so the answer to this command is the last one.
                 do throws(ClientError) {
                     progress.inputEnded(try await connection.send("GET_STATUS"))
@@ -78,7 +91,9 @@ final class SendCommand: Sendable {
                     }
                 }
             case .timeOut: progress.timeOut()
-            case .eventsEnded: throw connection.ending ?? ClientError.closed
+            case .eventsEnded:
+                await windows?.end()
+                throw connection.ending ?? ClientError.closed
             case .failed(let error): throw error
             }
             switch progress.ending {
@@ -93,18 +108,45 @@ final class SendCommand: Sendable {
     /// Sends standard input, and adds a missing last line end.
     private func pump() async {
         var endsLine = true
+        let lines = LineBuffer()
         do throws(ClientError) {
             while let box = await Self.chunk(), let bytes = box.take() {
                 endsLine = bytes.withBytes { $0.last } == UInt8(ascii: "\n")
-                try await connection.send(raw: bytes)
+                if let windows {
+                    try await send(bytes, lines, windows)
+                } else {
+                    try await connection.send(raw: bytes)
+                }
                 // Bounds the answers that are not shown yet.
                 await connection.untilEventsAreRead()
             }
-            if !endsLine { try await connection.send(raw: Secret("\n".utf8)) }
+            if !endsLine, windows == nil { try await connection.send(raw: Secret("\n".utf8)) }
             feed.yield(.inputEnded)
         } catch {
             // After the end of the connection its last events are still to be shown.
             if !error.isEnd { feed.yield(.failed(error)) }
+        }
+    }
+
+    /// Sends the complete lines that are not for a window. A line above 1 MiB is left out.
+    private func send(
+        _ bytes: borrowing Secret,
+        _ lines: LineBuffer,
+        _ windows: WindowCommands
+    ) async throws(ClientError) {
+        var taken = 0
+        while taken < bytes.count {
+            taken += bytes.withBytes { bytes in
+                lines.fill { space in
+                    let part = bytes[taken...].prefix(space.count)
+                    space.copyBytes(from: part)
+                    return part.count
+                }
+            }
+            while let line = lines.next() {
+                guard case .text(let text) = line, !windows.take(text) else { continue }
+                try await connection.send(raw: Secret(text).appending(Secret("\n".utf8)))
+            }
         }
     }
 
