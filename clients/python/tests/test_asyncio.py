@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import unittest
 from typing import ClassVar
 
@@ -191,6 +192,16 @@ class Browsers(unittest.IsolatedAsyncioTestCase):
                 auth = await daemon.next_authentication(timeout=LIMIT)
                 result = await auth.run(lambda event: True)
                 self.assertEqual(result.url, "https://example.org")
+
+
+class Connected(unittest.IsolatedAsyncioTestCase):
+    async def test_a_socket_that_is_connected_already(self) -> None:
+        with Fake(lambda talk: None if talk.until_closed() else None) as fake, socket.socket(socket.AF_UNIX) as near:
+            near.connect(fake.socket)
+            async with badged.connect_async(connected=near, timeout=LIMIT) as daemon:
+                self.assertIsNone(daemon.ending)
+                self.assertEqual(near.gettimeout(), 0)
+            self.assertEqual(near.fileno(), -1)
 
 
 class Choices(unittest.TestCase):

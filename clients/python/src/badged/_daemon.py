@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Generator, Iterator
 from types import TracebackType
@@ -126,12 +127,18 @@ def connect(path: str | None = None, *, timeout: float = 90.0) -> Daemon:
 class _Connecting:
     """What `connect_async` returns: for `await` and for `async with`."""
 
-    def __init__(self, path: str | None, timeout: float) -> None:
+    def __init__(self, path: str | None, timeout: float, connected: socket.socket | None) -> None:
         self._path = path
         self._timeout = timeout
+        self._connected = connected
 
     async def _connect(self) -> AsyncDaemon:
-        self._daemon = AsyncDaemon(await AsyncLink.open(self._path))
+        if self._connected is None:
+            link = await AsyncLink.open(self._path)
+        else:
+            self._connected.setblocking(False)
+            link = AsyncLink(self._connected)
+        self._daemon = AsyncDaemon(link)
         self._daemon.timeout = self._timeout
         return self._daemon
 
@@ -145,9 +152,14 @@ class _Connecting:
         self._daemon.close()
 
 
-def connect_async(path: str | None = None, *, timeout: float = 90.0) -> _Connecting:
-    """As `connect`, for asyncio: `async with badged.connect_async() as daemon:`, or `await badged.connect_async()`."""
-    return _Connecting(path, timeout)
+def connect_async(
+    path: str | None = None, *, timeout: float = 90.0, connected: socket.socket | None = None
+) -> _Connecting:
+    """As `connect`, for asyncio: `async with badged.connect_async() as daemon:`, or `await badged.connect_async()`.
+
+    `connected` is a connected socket in place of `path`, such as one that leads to `badgectl send --pinentry`.
+    """
+    return _Connecting(path, timeout, connected)
 
 
 class _Patience:
