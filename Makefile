@@ -27,6 +27,10 @@ DOCDIR ?= $(PREFIX)/share/doc/badged
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 USERUNITDIR ?= $(PREFIX)/lib/systemd/user
 APPDIR ?= $(PREFIX)/share/applications
+ICONDIR ?= $(PREFIX)/share/icons/hicolor
+LOCALEDIR ?= $(PREFIX)/share/locale
+# The modules of badged-desktop.
+DESKTOPDIR ?= $(PREFIX)/share/badged-desktop
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -36,7 +40,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 POLKITDIR ?= /usr/share/polkit-1/rules.d
 CONFDIR ?= /etc/badged
 
-FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR USERUNITDIR APPDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
+FOLDERS = BINDIR LIBEXECDIR MANDIR DOCDIR UNITDIR USERUNITDIR APPDIR ICONDIR LOCALEDIR DESKTOPDIR SYSUSERSDIR UDEVDIR BASHDIR ZSHDIR FISHDIR POLKITDIR CONFDIR
 # The option of install(1) that removes debug symbols from programs.
 STRIP ?= -s
 # Debian packages whose files are installed (packaging/files); empty for all files.
@@ -46,7 +50,7 @@ PACKAGES ?=
 SCENARIOS ?=
 
 .PHONY: help setup build programs deb release docs test test-all system-test run demo bench fuzz sanitize sanitize-address \
-	sanitize-thread nightly peer-test format man lint install uninstall clean
+	sanitize-thread nightly peer-test format man po lint install uninstall clean
 
 help:
 	@echo 'make demo         show it at work: build, start badged with a virtual card, change its PIN'
@@ -63,6 +67,7 @@ help:
 	@echo 'make run          run badged with a virtual card in the foreground; ARGS="..." for more options'
 	@echo 'make format       format the sources; make lint checks them'
 	@echo 'make man          write the options of the programs into the manual pages'
+	@echo 'make po           write the texts of the programs into the catalogues of po, for translation'
 	@echo 'make install      install with PREFIX=$(PREFIX) DESTDIR=; make uninstall removes it'
 	@echo 'make docs         make the reference of the client library into .build-docs, for docc'
 	@echo 'make deb          build the Debian packages into .build-deb'
@@ -160,11 +165,15 @@ peer-test: build
 format:
 	$(SWIFT) format -i -r Sources Tests Package.swift
 	@.ci/setup lint
-	.build-tools/bin/ruff format -q clients/python
+	.build-tools/bin/ruff format -q clients
 
 # The options in the manual pages, from --help of the programs.
 man: build
 	@BIN='$(BIN)' packaging/manual
+
+po:
+	@.ci/setup build
+	po/update
 
 lint:
 	@.ci/lint

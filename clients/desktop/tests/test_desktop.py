@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parts of badged-desktop that need no display. Tests/System/desktop.sh runs them."""
+
+import gettext
+import os
+import re
+import struct
+import subprocess
+import tempfile
+import unicodedata
+import unittest
+from pathlib import Path
+
+from badged_desktop import foreign, language, texts
+
+import badged
+
+ROOT = Path(__file__).resolve().parents[3]
+EID = (ROOT / "docs/protocol/eid.md").read_text()
+
+
+def catalogue(content: str) -> bytes:
+    """A compiled catalogue."""
+    done = subprocess.run(["msgfmt", "-o", "-", "-"], input=content.encode(), capture_output=True, check=True)
+    return done.stdout
+
+
+HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
+
+
+class Language(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.addCleanup(language.load, self.folder.name + "/none")
+        self.path = Path(self.folder.name, "de/LC_MESSAGES/badged.mo")
+        self.path.parent.mkdir(parents=True)
+        before = os.environ.get("LANGUAGE")
+        os.environ["LANGUAGE"] = "de"
+        self.addCleanup(
+            lambda: os.environ.pop("LANGUAGE") if before is None else os.environ.update(LANGUAGE=before) and None
+        )
+
+    def load(self, content: bytes) -> None:
+        self.path.write_bytes(content)
+        # gettext keeps a catalogue that it has read.
+        gettext._translations.clear()  # type: ignore[attr-defined]
+        language.load(self.folder.name)
+
+    def test_german(self) -> None:
+        self.load(catalogue(HEAD + 'msgid "For: {service}"\nmsgstr "Für: {service}"\n'))
+        self.assertEqual(language._("For: {service}", service="X"), "Für: X")
+        self.assertEqual(language._("Another text"), "Another text")
+
+    def test_broken(self) -> None:
+        whole = catalogue((ROOT / "po/de.po").read_text())
+        offsets = struct.pack("<I", 0xFFFFFFF0)
+        for content in (
+            b"",
+            b"no catalogue",
+            whole[:100],
+            whole[: len(whole) // 2],
+            whole[:12] + offsets + whole[16:],
+            whole[:200] + b"\xff" * (len(whole) - 200),
+        ):
+            self.load(content)
+            self.assertEqual(language._("Cancel"), "Cancel")
+
+    def test_other_version(self) -> None:
+        for german in ("Für: {name}", "Für: {0}", "Für: {service.x}", "Für: {", "Für: {service!z}"):
+            self.load(catalogue(HEAD + f'msgid "For: {{service}}"\nmsgstr "{german}"\n'))
+            self.assertEqual(language._("For: {service}", service="X"), "For: X")
+
+
+class Foreign(unittest.TestCase):
+    HOSTILE = (
+        "a\u202eb\u202c",
+        "a\u2066b\u2069\u200e\u200f\u061c",
+        "\u0301\u0301\u0301a",
+        "a" + "\u0301" * 4000,
+        "a\x00\x1b[2J\x07",
+        "\ud800a\ue000\U000e0041",
+        "a\u2028b\u2029c\x85d\x0be",
+        "\u0600a\u00ad\ufeff",
+        ">" + "\u0489" * 10,
+    )
+
+    def test_controls(self) -> None:
+        for text in self.HOSTILE:
+            for shown in (foreign.lines(text), foreign.line(text), foreign.address(text)):
+                self.assertNotRegex(shown.replace("\n", ""), r"[\x00-\x1f\x7f-\x9f]")
+                self.assertFalse({unicodedata.category(one) for one in shown} & {"Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+    def test_marks(self) -> None:
+        for text in self.HOSTILE:
+            run = 0
+            before = "\n"
+            for one in foreign.lines(text):
+                run = run + 1 if unicodedata.category(one)[0] == "M" else 0
+                self.assertLessEqual(run, foreign.MAXIMUM_MARKS)
+                if run == 1:
+                    self.assertTrue(before == foreign.CIRCLE or unicodedata.category(before)[0] in "LN")
+                before = one
+        self.assertEqual(foreign.lines("Müller, Ngọc, हिन्दी"), "Müller, Ngọc, हिन्दी")
+        self.assertEqual(foreign.lines(unicodedata.normalize("NFD", "Ngọc")), unicodedata.normalize("NFD", "Ngọc"))
+
+    def test_length(self) -> None:
+        self.assertEqual(len(foreign.line("n" * 4000)), 201)
+        self.assertEqual(foreign.line(" a\n b\t c "), "a b c")
+        self.assertTrue(foreign.address("https://" + "a" * 4000 + ".evil.example").endswith(".evil.example"))
+        for unit in ("x", "word "):
+            paragraphs = foreign.lines(unit * 100_000).split("\n")
+            self.assertLessEqual(max(map(len, paragraphs)), 2 * foreign.LONGEST_PARAGRAPH)
+            self.assertEqual("".join(paragraphs), unit * 100_000)
+
+    def test_quoted(self) -> None:
+        shown = foreign.quoted("\u2069 evil \u202e")
+        self.assertEqual(shown, "\u2068evil\u2069")
+
+
+class Texts(unittest.TestCase):
+    def test_reasons(self) -> None:
+        """Each reason of the protocol has a text of its own kind."""
+        part = EID[EID.index("## Failure reasons") :]
+        sent = "".join(line for line in part[: part.index("\n## ", 5)].splitlines() if "never sent" not in line)
+        reasons = re.findall(r"`([A-Z][A-Za-z0-9]*[a-z0-9](?:_[A-Za-z0-9]+)+)`", sent)
+        self.assertGreater(len(reasons), 60)
+        for reason in [*reasons, "Browser_Send_Failed"]:
+            for changes_pin in (True, False):
+                ending = texts.failure(reason, changes_pin)
+                self.assertTrue(ending.title and ending.text and ending.remedy)
+                self.assertNotIn("unexpected", ending.text, reason)
+        self.assertIn("\u2068A_New_Reason\u2069", texts.failure("A_New_Reason\u202e", False).remedy)
+
+    def test_rights(self) -> None:
+        """Each right of the protocol has words."""
+        part = EID[EID.index("**Rights**") :]
+        names = re.findall(r"`([A-Z][A-Za-z]+)`", part[: part.index("\n\n- Rights")])
+        self.assertEqual(len(names), 24)
+        for name in names:
+            same = ("Address", "Nationality", "Pseudonym")
+            self.assertTrue(name in same or texts.right(name, {}) != name, name)
+        self.assertIn("18", texts.right("AgeVerification", {"requiredAge": "18"}))
+        for age in ("٣", "9999", "1\n2", 18, None):
+            self.assertNotIn(str(age), texts.right("AgeVerification", {"requiredAge": age}))
+
+    def test_cards(self) -> None:
+        """Each state of a card has words of its own."""
+        states = [{"retryCounter": tries} for tries in range(4)]
+        states += [{"retryCounter": 0, "deactivated": True}, {"retryCounter": 0, "inoperative": True}]
+        shown = set()
+        for state in states:
+            reader = {"name": "R", "attached": True, "card": {"kind": "eid", **state}}
+            shown.add(texts.card(badged.Reader.decode(reader)))
+        for card in (None, {}, {"kind": "keycard"}, {"kind": "newer"}):
+            shown.add(texts.card(badged.Reader.decode({"name": "R", "attached": True, "card": card})))
+        self.assertEqual(len(shown), 9)
+
+    def test_questions(self) -> None:
+        """The digits are those that the protocol permits."""
+        for prompt, transport, digits in (
+            (badged.EnterPin, False, (6,)),
+            (badged.EnterPin, True, (5, 6)),
+            (badged.EnterCan, True, (6,)),
+            (badged.EnterPuk, True, (10,)),
+            (badged.EnterNewPin, True, (6,)),
+        ):
+            question = texts.question(prompt.decode({"question": 1}), False, transport)
+            self.assertEqual(question.digits, digits)
+            self.assertEqual("SET_" + question.kind, prompt.COMMAND)
+            self.assertTrue(texts.checking(question.kind))
