@@ -30,7 +30,7 @@ contains() {
 
 # MARK: Manual pages
 
-for page in badged.8 badgectl.1 badged-virtual-card.1 badged-mqtt.8 badged.conf.5; do
+for page in badged.8 badgectl.1 badged-virtual-card.1 badged-desktop.1 badged-mqtt.8 badged.conf.5; do
     sed "s|@VERSION@|$version|g" "docs/man/$page" >"$work/$page"
     MANWIDTH=100 man --warnings=all --local-file "$work/$page" >/dev/null 2>"$work/warnings" </dev/null || true
     # A hyphen in an option would make two of it.
@@ -56,6 +56,8 @@ only() {
 }
 check "badged.8 has no other option" only badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has no other option" only badged-virtual-card.1 $(options "$bin/badged-virtual-card")
+check "badged-desktop.1 has no other option" only badged-desktop.1 --pinentry \
+    $(sed -n '/^USAGE/,/^"""$/p' clients/desktop/badged_desktop/application.py | grep -oE -- '--[a-z]+')
 check "badged-mqtt.8 has no other option" only badged-mqtt.8 $(options "$bin/badged-mqtt")
 commands=$("$bin/badgectl" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
 check "badgectl.1 has every command" manual badgectl.1 $commands

@@ -68,6 +68,8 @@ check "the package badged is imported from it" env PYTHONPATH="$work/python/usr/
 # the texts of licences in one place, and adds what belongs to a package.
 mkdir "$work/packages" "$work/installed"
 for name in badged badged-activation badged-mqtt badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
+dpkg-deb -x "$debs/badged-desktop_${version}_all.deb" "$work/packages"
+check "badged-desktop needs a pinentry with windows" sh -c "dpkg-deb -f '$debs/badged-desktop_${version}_all.deb' Depends | grep -F 'pinentry-gnome3 | '"
 make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
 for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
     readelf -d "$program" >"$work/dynamic" 2>/dev/null || continue
@@ -77,7 +79,7 @@ for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
 done
 cp -R "$work/packages/lib" "$work/packages/usr"
 rm -r "$work/packages/lib" "$work/packages/usr/share/lintian" "$work/packages/usr/share/doc/badged-activation" \
-    "$work/packages/usr/share/doc/badged-mqtt" "$work/packages/usr/share/doc/badged-virtual-card"
+    "$work/packages/usr/share/doc/badged-desktop" "$work/packages/usr/share/python3" "$work/packages/usr/share/doc/badged-mqtt" "$work/packages/usr/share/doc/badged-virtual-card"
 rm "$work/packages/usr/share/doc/badged/copyright" "$work/packages/usr/share/doc/badged/changelog.gz"
 rm -r "$work/installed/usr/share/doc/badged/LICENSE" "$work/installed/usr/share/doc/badged/LICENSES"
 find "$work/packages/usr/share/man" -name '*.gz' -exec gunzip {} +

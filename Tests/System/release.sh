@@ -55,7 +55,7 @@ for relation in document["relationships"]:
     assert {relation["spdxElementId"], relation["relatedSpdxElement"]} <= identifiers, relation
 names = {package["name"]: package for package in document["packages"]}
 assert len(owners) > 8 and set(owners) <= set(names), set(owners) - set(names)
-for name in ["badged", "badged-activation", "badged-mqtt", "badged-virtual-card", "python3-badged"]:
+for name in ["badged", "badged-activation", "badged-mqtt", "badged-virtual-card", "badged-desktop", "python3-badged"]:
     assert names[name]["versionInfo"] == sys.argv[3], names[name]
 assert "swift" in names
 secp256k1 = names["libsecp256k1"]

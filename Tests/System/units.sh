@@ -27,7 +27,11 @@ check "systemd-analyze verify accepts badged-network@.service" verify "$units/ba
 sed -e 's|@BINDIR@/badgectl|/bin/true|' systemd/badged-agent.service >"$units/badged-agent.service"
 verify_user() { XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$1" >"$work/verify" 2>&1 && [ ! -s "$work/verify" ] || { cat "$work/verify"; return 1; }; }
 check "systemd-analyze verify accepts badged-agent.service" verify_user "$units/badged-agent.service"
-check "the handler of eid: links is a valid desktop file" desktop-file-validate packaging/desktop/badged-eid.desktop
+sed -e 's|@BINDIR@/badged-desktop|/bin/true|' systemd/badged-desktop.service >"$units/badged-desktop.service"
+check "systemd-analyze verify accepts badged-desktop.service" verify_user "$units/badged-desktop.service"
+for file in badged-eid badged-desktop.Window; do
+    check "$file.desktop is a valid desktop file" desktop-file-validate "packaging/desktop/$file.desktop"
+done
 sed 's/^WatchdogSec=/WachdogSec=/' "$units/badged.service" >"$work/badged.service"
 check "systemd-analyze verify finds a misspelt key" sh -c "! systemd-analyze verify --man=no '$work/badged.service'"
 
