@@ -331,6 +331,7 @@ info = {"Name": "", "Implementation-Title": "", "Implementation-Vendor": "", "Im
         "Specification-Title": "", "Specification-Vendor": "", "Specification-Version": ""}
 card = {"kind": "eid", "retryCounter": 0, "deactivated": False, "inoperative": False}
 reader = {"name": "R\\u202e<b>x</b>", "attached": True, "keypad": False, "insertable": False, "card": card}
+changes = 0
 for line in sys.stdin.buffer:
     command = json.loads(line)
     re = {"request": command.get("request")}
@@ -342,7 +343,12 @@ for line in sys.stdin.buffer:
         case "FIND_SERVICE": say(msg="SERVICE", tcTokenURL="https://service.example/", **re)
         case "RUN_CHANGE_PIN":
             say(msg="CHANGE_PIN")
-            say(msg="ENTER_PUK", reader=reader, question=1)
+            if changes == 0: say(msg="ENTER_PUK", reader=reader, question=1)
+            else: say(msg="ENTER_PIN", reader={**reader, "keypad": True, "card": {**card, "retryCounter": 1}}, question=3)
+            changes += 1
+        case "SET_PIN":
+            # Only a value that is typed on the keypad has no digits here.
+            if "value" in command: sys.exit(1)
         case "ASK_SECRET":
             say(msg="SECRET_ASKED", outcome="sent", **re)
             say(msg="ENTER_PIN", reader={**reader, "card": {**card, "retryCounter": 3}}, question=2)
@@ -371,6 +377,14 @@ check("a user without the permission is told", shows("Berechtigung „agent“")
 picture("blocked")
 keys("alt+e")
 check("unblocking ends after the PUK", shows("Die PIN ist entsperrt"))
+keys("Return")
+shows("Was Sie tun können")
+keys("alt+p")
+check("with a keypad the window says where to type", shows("am Tastenfeld des Lesegeräts"))
+check("it says that this is the last try", shows("Dies ist der letzte Versuch."))
+picture("keypad")
+keys("Escape")
+check("Escape cancels", shows("Der Vorgang wurde vor dem Abschluss beendet."))
 keys("Return")
 shows("Was Sie tun können")
 keys("alt+d")

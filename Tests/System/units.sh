@@ -32,6 +32,12 @@ check "systemd-analyze verify accepts badged-desktop.service" verify_user "$unit
 for file in badged-eid badged-desktop.Window; do
     check "$file.desktop is a valid desktop file" desktop-file-validate "packaging/desktop/$file.desktop"
 done
+# Desktops start the first handler by name, unless the user has chosen another one.
+mkdir "$work/applications"
+cp packaging/desktop/*.desktop "$work/applications"
+check "update-desktop-database takes them" update-desktop-database "$work/applications"
+check "where both are installed, links to eid: come to the window" holds "$work/applications/mimeinfo.cache" \
+    '^x-scheme-handler/eid=badged-desktop.Window.desktop;'
 sed 's/^WatchdogSec=/WachdogSec=/' "$units/badged.service" >"$work/badged.service"
 check "systemd-analyze verify finds a misspelt key" sh -c "! systemd-analyze verify --man=no '$work/badged.service'"
 
