@@ -407,7 +407,7 @@ check("only web addresses are opened", "Zurück zum Anbieter" not in texts())
 check("the program ends", end(window) in (0, -15))
 english -= {text for text in english if re.search("nnn|<|aaa|Un<b>", text)}
 check("no text is English", not english, english)
-read_windows = [re.sub("%0A", "\n", line.split(" ", 1)[1]) for line in windows() if line.startswith(("SETDESC", "SETPROMPT", "SETOK", "SETCANCEL", "SETREPEAT"))]
+read_windows = [re.sub("%0A", "\n", line.split(" ", 1)[1].split("=")[-1]) for line in windows() if line.startswith(("SETDESC", "SETPROMPT", "SETOK", "SETCANCEL", "SETREPEAT", "OPTION default"))]
 english.clear()
 read([line for text in read_windows for line in text.split("\n\n")])
 check("no text of the windows for secrets is English", not english, english)

@@ -257,7 +257,7 @@ private final class Programs: Sendable {
 
     private static let asks =
         #"{"cmd":"ASK_SECRET","request":"r","kind":"PIN","question":7,"digits":[5,6],"#
-        + #""title":"T","description":"Für <b>wen</b>","prompt":"P:","advice":"Sechs Ziffern","ok":"Weiter","cancel":"Ende"}"#
+        + #""title":"T","description":"Für <b>wen</b>","prompt":"P:","advice":"Sechs Ziffern","ok":"Weiter","cancel":"Ende","show":"Zeigen"}"#
 
     @Test("send --pinentry asks for a secret with the words of its program, and only badged gets the secret")
     func sendAsks() async throws {
@@ -281,6 +281,7 @@ private final class Programs: Sendable {
         #expect(values(await peer.received()) == ["SET_PIN 123456"])
         #expect(await peer.received().contains { $0.contains(#""question":7"#) })
         let log = programs.log
+        #expect(log.contains("OPTION default-tt-visi=Zeigen"))
         for line in ["SETTITLE T", "SETDESC Für <b>wen</b>", "SETPROMPT P:", "SETERROR Sechs Ziffern", "SETOK Weiter"] {
             #expect(log.contains(line))
         }

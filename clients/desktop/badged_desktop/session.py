@@ -431,7 +431,7 @@ class Dialogue:
             self._view.progress(f"{words.need} {on_keypad}", None, notify=True)
             prompt.answer()
             return
-        self._view.progress(_("A window of its own asks for it: {what}.", what=words.label), None, notify=True)
+        self._view.progress(_("Please type in the window that has opened: {what}.", what=words.label), None, notify=True)
         description = need
         if self._service:
             description += "\n\n" + _("For: {service}", service=self._service)
@@ -449,6 +449,8 @@ class Dialogue:
                 "different": _("The two values are different."),
                 "ok": _("Continue"),
                 "cancel": _("Cancel"),
+                "show": _("Show what is typed"),
+                "hide": _("Hide what is typed"),
             },
         )
         match answer.raw.get("outcome"):

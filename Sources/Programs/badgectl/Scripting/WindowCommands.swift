@@ -64,14 +64,19 @@ final class WindowCommands: Sendable {
             let most = digits.max(), least > 0
         else { return answer(json, "invalid") }
         guard let program = ChildProcess.installed("pinentry") else { return answer(json, "failed") }
-        let names = [("title", "SETTITLE"), ("ok", "SETOK"), ("cancel", "SETCANCEL")]
+        let names = [
+            ("title", "SETTITLE", ""), ("ok", "SETOK", ""), ("cancel", "SETCANCEL", ""),
+            ("show", "OPTION", "default-tt-visi="), ("hide", "OPTION", "default-tt-hide="),
+        ]
         let window = SecretWindow(
             description: text("description"),
             prompt: text("prompt"),
             advice: text("advice"),
             again: text("again"),
             different: text("different"),
-            others: names.compactMap { name, command in json[name]?.string.map { Pinentry.Setting(command, $0) } }
+            others: names.compactMap { name, command, option in
+                json[name]?.string.map { Pinentry.Setting(command, option + $0) }
+            }
         )
         let form = TypedSecretForm(name: kind.label, digits: least...most, isTypedTwice: kind == .newPIN)
         switch await window.ask(program, form) {
