@@ -4,12 +4,15 @@
 # logs in against badged-eidserver; a program in the place of pinentry answers the windows for secrets. Pictures go to
 # $BADGED_PICTURES, if that is set.
 . "$(dirname "$0")/lib.sh"
-needs xgettext msgfmt
+needs xgettext msgfmt mypy
 # The packages of Debian belong to its own Python, which need not be the first one.
 python=/usr/bin/python3
 export PYTHONPATH="$root/clients/desktop:$root/clients/python/src"
 check "each text has its German, with the same placeholders" "$root/po/update" --check
-check "the parts without a display work" "$python" -W error -m unittest discover -s "$root/clients/desktop/tests"
+types() { (cd "$root/clients/desktop" && MYPYPATH=../python/src mypy --strict --config-file= --cache-dir "$work/mypy" badged_desktop/language.py \
+    badged_desktop/foreign.py badged_desktop/texts.py badged_desktop/session.py); }
+check "mypy finds no fault in the parts without a display" types
+check "their tests pass" "$python" -W error -m unittest discover -s "$root/clients/desktop/tests"
 
 needs Xvfb dbus-run-session xdotool localedef
 "$python" -c 'import gi; gi.require_version("Gtk", "4.0"); gi.require_version("Atspi", "2.0")

@@ -196,7 +196,10 @@ class Browsers(unittest.IsolatedAsyncioTestCase):
 
 class Connected(unittest.IsolatedAsyncioTestCase):
     async def test_a_socket_that_is_connected_already(self) -> None:
-        with Fake(lambda talk: None if talk.until_closed() else None) as fake, socket.socket(socket.AF_UNIX) as near:
+        def serve(talk: Conversation) -> None:
+            talk.until_closed()
+
+        with Fake(serve) as fake, socket.socket(socket.AF_UNIX) as near:
             near.connect(fake.socket)
             async with badged.connect_async(connected=near, timeout=LIMIT) as daemon:
                 self.assertIsNone(daemon.ending)
