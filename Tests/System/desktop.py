@@ -331,7 +331,7 @@ info = {"Name": "", "Implementation-Title": "", "Implementation-Vendor": "", "Im
         "Specification-Title": "", "Specification-Vendor": "", "Specification-Version": ""}
 card = {"kind": "eid", "retryCounter": 0, "deactivated": False, "inoperative": False}
 reader = {"name": "R\\u202e<b>x</b>", "attached": True, "keypad": False, "insertable": False, "card": card}
-changes = 0
+changes = auths = 0
 for line in sys.stdin.buffer:
     command = json.loads(line)
     re = {"request": command.get("request")}
@@ -352,11 +352,13 @@ for line in sys.stdin.buffer:
         case "ASK_SECRET":
             say(msg="SECRET_ASKED", outcome="sent", **re)
             say(msg="ENTER_PIN", reader={**reader, "card": {**card, "retryCounter": 3}}, question=2)
+        case "CANCEL" if auths: say(msg="AUTH", result={"major": "error", "reason": "User_Cancelled"}, sent="none")
         case "CANCEL": say(msg="CHANGE_PIN", success=False, reason="User_Cancelled")
         case "RUN_AUTH":
+            auths += 1
             say(msg="AUTH")
             say(msg="ACCESS_RIGHTS", chat={"required": ["Un<b>known"], "optional": ["Address"], "effective": []},
-                transactionInfo="\\u202e<span size='999999'>m</span>")
+                transactionInfo=f"\\u202e<span size='999999'>m</span> {auths}")
         case "GET_CERTIFICATE":
             say(msg="CERTIFICATE", validity={"effectiveDate": "2026-01-31", "expirationDate": "x"}, description={
                 "subjectName": "<b>" + "n" * 4000, "subjectUrl": "https://" + "a" * 4000 + ".end.example", "issuerName": "",
@@ -388,7 +390,7 @@ check("Escape cancels", shows("Der Vorgang wurde vor dem Abschluss beendet."))
 keys("Return")
 shows("Was Sie tun können")
 keys("alt+d")
-check("markup of a service is text", shows("<b>nnn") and shows("<span size='999999'>m</span>") and shows("Un<b>known"))
+check("markup of a service is text", shows("<b>nnn") and shows("<span size='999999'>m</span> 1") and shows("Un<b>known"))
 names = texts()
 check("a long name is shortened", max(map(len, names)) < 5000 and any(name.startswith("<b>nnn") and name.endswith("…") for name in names))
 check("of a long address the end is shown", any(name.endswith(".end.example") for name in names))
@@ -404,6 +406,13 @@ keys("alt+z")
 english_before = set(english)
 check("a failure says what the service may have", shows("möglicherweise Daten erhalten, höchstens: Anschrift"))
 check("only web addresses are opened", "Zurück zum Anbieter" not in texts())
+keys("Return")
+shows("Was Sie tun können")
+keys("alt+d")
+shows("<span size='999999'>m</span> 2")
+start("https://service.example/").wait(LIMIT)
+keys("Escape")
+check("a link that came meanwhile follows", shows("<span size='999999'>m</span> 3"))
 check("the program ends", end(window) in (0, -15))
 english -= {text for text in english if re.search("nnn|<|aaa|Un<b>", text)}
 check("no text is English", not english, english)

@@ -240,7 +240,8 @@ class Session:
 
     async def _log_in(self, link: str) -> None:
         daemon = self._daemon
-        if daemon is None:
+        if daemon is None or self._workflow is not None:
+            # The last link counts; it waits for badged, or for the end of the workflow.
             self._links = [link]
             return
         address = (await daemon.request("FIND_SERVICE", {"link": link})).raw.get("tcTokenURL")
@@ -265,6 +266,8 @@ class Session:
     def ended(self) -> None:
         """No workflow is running."""
         self._workflow = None
+        if self._links and self._daemon is not None:
+            self._call(self._log_in(self._links.pop()))
 
 
 class Dialogue:
@@ -431,7 +434,9 @@ class Dialogue:
             self._view.progress(f"{words.need} {on_keypad}", None, notify=True)
             prompt.answer()
             return
-        self._view.progress(_("Please type in the window that has opened: {what}.", what=words.label), None, notify=True)
+        self._view.progress(
+            _("Please type in the window that has opened: {what}.", what=words.label), None, notify=True
+        )
         description = need
         if self._service:
             description += "\n\n" + _("For: {service}", service=self._service)
