@@ -25,7 +25,7 @@ struct BrowserPortStartTests {
                 }
             }
             while case let next = accept(listener, nil, nil), next >= 0 {
-                _ = ChildProcess.start(program, [], descriptors: [next])
+                startReaped(program, with: next)
                 close(next)
             }
         }

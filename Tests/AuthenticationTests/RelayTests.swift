@@ -25,7 +25,7 @@ private final class TakenOver: Sendable {
         _ = startThread {
             while case let badged = accept(listener, nil, nil), badged >= 0 {
                 guard let (relay, end) = try? UnixSocket.pair() else { return }
-                _ = ChildProcess.start(program, [], descriptors: [end])
+                startReaped(program, with: end)
                 close(end)
                 _ = startThread {
                     while let message = Self.receive(badged) {

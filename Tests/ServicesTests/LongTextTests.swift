@@ -53,7 +53,7 @@ struct LongTextTests {
             "a document", 500_000,
             { text in
                 let root = try? XMLReader.read(Array("<a b='c'>\(text)</a>".utf8), maximumLength: 1 << 22)
-                _ = root?.trimmed == "b"
+                _ = root?.trimmed.isComparable
             }
         ),
         (

@@ -46,9 +46,20 @@ client.wait_for("CHANGE_PIN")
 client.send(cmd="RUN_CHANGE_PIN")
 client.wait_for("CHANGE_PIN")
 daemon.reload()
+# No broker listens at this port, which changes no name of a metric.
+run, queue, broker = (os.path.join(work, name) for name in ("run", "queue", "mqtt.conf"))
+os.mkdir(run)
+os.mkdir(queue, mode=0o700)
+with open(broker, "w", encoding="utf-8") as file:
+    file.write(f"[broker]\nurl = mqtt://127.0.0.1:{free_port()}\n[publish]\ncredentials = hashed\nsite_key = {key}\n"
+               f"[server]\nsocket = {path}\n[queue]\nfolder = {queue}\n")
+children.append(subprocess.Popen([f"{binaries}/badged-mqtt", "--config", broker], env={**os.environ, "RUNTIME_DIRECTORY": run},
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+mqtt = os.path.join(run, "metrics.json")
+check("badged-mqtt writes its metrics", until(lambda: os.path.exists(mqtt)))
 os.mkdir(os.path.join(work, "textfile"))
 prom = os.path.join(work, "textfile", "badged.prom")
-subprocess.run([f"{binaries}/badgectl", "--socket", path, "metrics", "--output", prom], check=True)
+subprocess.run([f"{binaries}/badgectl", "--socket", path, "metrics", "--mqtt", mqtt, "--output", prom], check=True)
 with open(prom, encoding="utf-8") as file:
     printed = file.read()
 

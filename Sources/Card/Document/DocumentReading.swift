@@ -326,7 +326,8 @@ package struct DocumentReading: Sendable {
         if access?.method == .open {
             if checks.hashes.reason == .wrongHash { doubts.formUnion(checks.hashes.groups.map { .file(.group($0)) }) }
             if checks.hashes.reason == .notSigned { doubts.insert(.file(.com)) }
-            let isSigned = checks.signature.result != .failed && checks.authority.result != .failed
+            // A wrong bit in an identifier makes it unknown, and the signature unsupported.
+            let isSigned = checks.signature.result == .passed && checks.authority.result != .failed
             if !isSigned || object == nil { doubts.insert(.file(.sod)) }
         }
         doubts.formUnion(checks.chip.runs.filter(\.mayBeDisturbed).map { .method($0.method) })

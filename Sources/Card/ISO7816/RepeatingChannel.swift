@@ -11,14 +11,16 @@ package struct RepeatingChannel: CardChannel {
 
     package func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
         let answer = try await base.transmit(command)
-        guard Self.mayBeDisturbed(answer.status) else { return answer }
+        guard Self.mayBeDisturbed(answer.status, of: command) else { return answer }
         return try await base.transmit(command)
     }
 
-    private static func mayBeDisturbed(_ status: StatusWord) -> Bool {
+    private static func mayBeDisturbed(_ status: StatusWord, of command: CommandAPDU) -> Bool {
         switch status.value {
         // Done, not found, and done with a warning, such as the end of a file or the tries that are left.
         case 0x9000, 0x6A82, 0x6200...0x63FF: false
+        // READ BINARY behind the end of a file.
+        case 0x6B00: command.ins & 0xFE != 0xB0
         default: true
         }
     }

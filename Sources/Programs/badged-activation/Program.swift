@@ -26,6 +26,9 @@ import Wire
             case ("--listeners", .some(let number)):
                 listeners = (0..<min(max(Int32(number) ?? 0, 0), 2)).map { daemon + 1 + $0 }
             case ("--origin", .some(let origin)): origins.insert(origin)
+            case ("--badged", .some(let version)):
+                // The messages between the two programs may differ.
+                guard version == Version.current else { refuse(version) }
             default: ChildProcess.refuse(program, hint: hint)
             }
         }
@@ -44,6 +47,13 @@ import Wire
         let descriptors = listeners
         Task { @Loop in serve(rules, descriptors, daemon) }
         Loop.park()
+    }
+
+    /// Ends, because badged has another version: one of the packages was upgraded alone.
+    private static func refuse(_ version: String) -> Never {
+        let words = "badged-activation is of version \(Version.current), and badged of \(version)"
+        Log.report(StartError(words, hint: "upgrade the packages badged and badged-activation together"))
+        exit(2)
     }
 
     /// Serves until the daemon ends.

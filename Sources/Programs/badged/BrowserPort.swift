@@ -87,7 +87,8 @@ import Threads
             return programEnded("badged-activation cannot be started: no socket")
         }
         defer { close(pair[1]) }
-        let arguments = ["--listeners", String(listeners.count)] + origins.flatMap { ["--origin", $0] }
+        let own = ["--badged", Version.current, "--listeners", String(listeners.count)]
+        let arguments = own + origins.flatMap { ["--origin", $0] }
         guard let path = ChildProcess.path(of: "badged-activation"),
             let id = ChildProcess.start(path, arguments, descriptors: [pair[1]] + listeners)
         else {

@@ -69,7 +69,11 @@ package struct TcToken: Sendable {
         let binding, pathSecurityProtocol, preSharedKey: String?
 
         init(_ root: XMLElement) throws(Malformed) {
-            func text(_ name: String) throws(Malformed) -> String? { try root.only(name)?.trimmed }
+            func text(_ name: String) throws(Malformed) -> String? {
+                let text = try root.only(name)?.trimmed
+                guard text?.isComparable != false else { throw Malformed("\(name) is no text that can be compared") }
+                return text
+            }
             serverAddress = try text("ServerAddress")
             sessionIdentifier = try text("SessionIdentifier")
             refreshAddress = try text("RefreshAddress")

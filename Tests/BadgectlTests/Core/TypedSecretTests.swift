@@ -76,7 +76,8 @@ struct TypedSecretTests {
             [("PIN: ", "123456"), ("New PIN: ", "740931"), ("Repeat the new PIN: ", "740931")],
             changesPIN("PIN", "NEW_PIN")
         ),
-        Place("change-pin, the CAN", ["change-pin"], [("CAN: ", "740931")], changesPIN("CAN")),
+        // The text before the question has "CAN: ", too.
+        Place("change-pin, the CAN", ["change-pin"], [("\nCAN: ", "740931")], changesPIN("CAN")),
         Place("change-pin, the PUK", ["change-pin"], [("PUK: ", "7409317409")], changesPIN("PUK")),
         Place("change-pin --pin-stdin", ["change-pin"], [("", "740931")], isScript: true, changesPIN("PIN")),
         Place(

@@ -105,8 +105,8 @@ struct VirtualCardTests {
                 let card = try Self.card(#""faults":[{"afterApdu":\#(index),"do":"\#(fault)"}]"#)
                 let reader = try? await AliroReader.select(on: VirtualCardChannel(card))
                 if let credential = (try? await reader?.read(for: site))?.credential {
-                    // The answer to EXCHANGE decides nothing.
-                    #expect(index == 3 && credential.key == key, "\(fault) at \(index)")
+                    // SELECT is sent once more, and the answer to EXCHANGE decides nothing.
+                    #expect([0, 3].contains(index) && credential.key == key, "\(fault) at \(index)")
                 }
                 #expect(try await Self.tap(card).credential?.key == key, "behind \(fault) at \(index)")
             }

@@ -62,7 +62,7 @@ private struct Holder: CardUser {
         }
         let made = try await run(
             "register \(stage.user) --backend \(stage.servers.url) --card",
-            input: "7391\n000000\n123456\n"
+            input: "7391\n123456\n"
         )
         #expect(made == "\(stage.user) is registered.\n")
         #expect(try await run("users", input: "").contains("  REGISTERED  card "))

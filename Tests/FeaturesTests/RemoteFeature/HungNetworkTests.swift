@@ -67,7 +67,7 @@ import Text
             // The first one hangs before its first word.
             let hung = accept(listener, nil, nil)
             while case let run = accept(listener, nil, nil), run >= 0 {
-                _ = ChildProcess.start(program, [], descriptors: [run])
+                startReaped(program, with: run)
                 close(run)
             }
             close(hung)

@@ -132,7 +132,6 @@ struct HostileClientTests {
         arguments: [
             "Host: localhost\r\nHost: evil.example", "Host: evil.example\r\nHost: localhost",
             "Host:\r\nHost: localhost", "Accept: y", "Host: localhost, evil.example",
-            "Host: evil.example\r\nHost : localhost",
         ]
     )
     func hosts(headers: String) async throws {
@@ -175,14 +174,15 @@ struct HostileClientTests {
     }
 
     @Test(
-        "empty lines before a request are skipped, and folded lines are no header of their own",
+        "empty lines before a request are skipped, and folded lines and names that are no token are refused",
         arguments: [
             ("\r\nGET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
             ("\r\n\r\nGET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
             ("GET /eID-Client?Status HTTP/1.1\r\nX: a\r\n b\r\nHost: localhost\r\n\r\n", "200 OK"),
-            ("GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tHost: evil.example\r\n\r\n", "200 OK"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tHost: a\r\n\r\n", "400 Bad Request"),
             ("GET /eID-Client?Status HTTP/1.1\r\nHost: local\r\n host\r\n\r\n", "403 Forbidden"),
-            ("GET /eID-Client?Status HTTP/1.1\r\nX: a\r\n Host: localhost\r\n\r\n", "403 Forbidden"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nX: a\r\n Host: localhost\r\n\r\n", "400 Bad Request"),
+            ("GET /eID-Client?Status HTTP/1.1\r\nHost: localhost\r\nHost : a\r\n\r\n", "400 Bad Request"),
             ("GET /eID-Client?Status HTTP/1.1\r\nHost: local\0host\r\n\r\n", "403 Forbidden"),
             ("GET /eID-Client?Status HTTP/1.1\nHost: localhost\n\n", "200 OK"),
         ]

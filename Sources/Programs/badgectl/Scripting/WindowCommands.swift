@@ -88,7 +88,7 @@ final class WindowCommands: Sendable {
             answer(json, "sent")
         case .cancelled: answer(json, "void")
         case .ended: answer(json, "cancelled")
-        case .confirmed, .text, .malformed, .noTerminal, .noPinentry: answer(json, "failed")
+        case .confirmed, .text, .malformed, .repeated, .noTerminal, .noPinentry: answer(json, "failed")
         }
     }
 
