@@ -188,6 +188,8 @@ import Wire
             log: { level, text, fields in Log.write(level, fields) { "\(text)" } }
         )
         self.server = server
+        // Before the first client is served: systemd calls the service active only after the start.
+        await openBrowserPort(server)
         do throws(SystemError) {
             try server.listen(on: socket.descriptor)
             watched.append(try Loop.watch(signals.descriptor, .read) { [self] _ in handleSignals() })
@@ -199,7 +201,6 @@ import Wire
             Log.error("cannot start: \(error.description)")
             exit(1)
         }
-        await openBrowserPort(server)
         sharing = remote?.sharing
         sharing?.start()
         service.ready(status: "serving \(socket.path)")
