@@ -66,8 +66,7 @@ extension Confinement {
                         .argument(1, masked: ~UInt32(bitPattern: socketFlags), is: SOCK_STREAM.rawValue)
                     )
                 ],
-            // The versions of packages are published.
-            readable: networkFiles + folders.filter { !$0.isEmpty } + ["/var/lib/dpkg"],
+            readable: networkFiles + folders.filter { !$0.isEmpty },
             owned: [folder]
         )
     }

@@ -7,8 +7,11 @@ enum InstalledPackages {
         "badged", "badged-activation", "badged-mqtt", "bluez", "libccid", "libnfc6", "pcscd",
     ]
 
+    /// The confined program may not start dpkg-query.
+    static let file = "/var/lib/dpkg/status"
+
     /// Reads the versions by name; none on a system without dpkg.
-    static func read(_ path: String = "/var/lib/dpkg/status") -> [String: String] {
+    static func read(_ path: String = file) -> [String: String] {
         guard case .bytes(let bytes) = PlainFile.read(path, limit: 64 << 20) else { return [:] }
         return parse(bytes)
     }

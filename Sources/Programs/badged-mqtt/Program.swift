@@ -140,7 +140,8 @@ import Text
 
     /// Drops all rights that a client of a broker does not need.
     private static func confine(_ configuration: MQTTConfiguration, _ path: String) {
-        let confinement = Confinement.broker(readable: [path] + configuration.files, folder: configuration.folder)
+        let readable = [path, InstalledPackages.file] + configuration.files
+        let confinement = Confinement.broker(readable: readable, folder: configuration.folder)
         guard confinement.apply(to: "badged-mqtt") else { exit(1) }
     }
 
