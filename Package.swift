@@ -130,7 +130,6 @@ let package = Package(
             name: "BadgedClient",
             targets: [
                 "BadgedClient", "BadgedSDKWrapper", "BadgedOSTWallet", "BadgedMYKEYWallet", "BadgedMPin",
-                "BadgedTapSdk",
             ]
         ),
         // A product of its own, because it loads Foundation.
@@ -157,68 +156,57 @@ let package = Package(
         library("CMicroHTTPD", "libmicrohttpd", "libmicrohttpd-dev"),
 
         // Base
-        base.target("Secrets"),
-        base.target("Text", ["Secrets"]),
-        base.target("Threads"),
-        base.target("Host", ["Secrets", "Text", "Threads", "CLinux"]),
-        base.target("Concurrency", ["CLinux", "Threads", "Host"]),
-        base.target("Confinement", ["CLinux", "CSeccomp", "Host"]),
-        base.target("Crypto", ["Secrets", "Text", "COpenSSL"]),
-        base.target("WebSocket", ["Crypto", "Text"]),
-        base.target("TPM", ["Secrets", "Text", "Concurrency", "CTPM"]),
-        base.target("Store", ["Secrets", "Text", "Crypto", "TPM", "Host", "CSQLite"]),
+        base.target("Text"),
+        base.target("Host", ["Text", "CLinux", "CSeccomp"]),
+        base.target("Concurrency", ["CLinux", "Text", "Host"]),
+        base.target("Crypto", ["Text", "COpenSSL"]),
+        base.target("Store", ["Text", "Crypto", "Concurrency", "Host", "CSQLite", "CTPM"]),
 
         // Keys
-        keys.target("Secp256k1", ["Secrets", "Crypto", "CSecp256k1"]),
         keys.target(
             "HDWallet",
-            ["Secrets", "Text", "Crypto", "Secp256k1"],
+            ["Text", "Crypto", "CSecp256k1"],
             resources: [.embedInCode("english.txt")]
         ),
-        keys.target("Credentials", ["Secrets", "Text", "Crypto"]),
-        keys.target("Vault", ["Secrets", "Text", "Crypto", "TPM", "Store", "Credentials"]),
+        keys.target("Vault", ["Text", "Crypto", "Store"]),
 
         // Card
         card.target("ISO7816", ["Text"]),
-        card.target("ChipAccess", ["Secrets", "Text", "ISO7816", "Crypto"]),
-        card.target("Document", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
-        card.target("EID", ["Secrets", "Text", "ISO7816", "Crypto", "ChipAccess"]),
-        card.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host"]),
-        card.target("AnchorImport", ["CountryAuthorities", "EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
-        card.target("PKOC", ["Secrets", "Credentials", "ISO7816", "Crypto", "EID"]),
-        card.target("Aliro", ["Secrets", "ISO7816", "Crypto"]),
-        card.target("Tags", ["ISO7816", "Text"]),
-        card.target("Keycard", ["Secrets", "Text", "ISO7816", "Crypto", "Secp256k1", "HDWallet"]),
+        card.target("ChipAccess", ["Text", "ISO7816", "Crypto"]),
+        card.target("Document", ["Text", "ISO7816", "Crypto", "ChipAccess"]),
+        card.target("EID", ["Text", "ISO7816", "Crypto", "ChipAccess"]),
+        card.target("Taps", ["Text", "Vault", "ISO7816", "Crypto", "EID"]),
+        card.target("Keycard", ["Text", "ISO7816", "Crypto", "HDWallet"]),
 
         // Services
-        services.target("HTTP", ["Secrets", "Text", "Crypto", "Concurrency", "Threads", "Host", "CLinux"]),
+        services.target("HTTP", ["Text", "Crypto", "Concurrency", "Host", "CLinux"]),
         services.target(
             "Transfers",
             [
-                "RemoteIFD", "HTTP", "Secrets", "Text", "Crypto", "WebSocket", "Concurrency", "Host", "CLinux", "CCurl",
-                "COpenSSL", "CTLS", "CExpat",
+                "RemoteIFD", "HTTP", "Text", "Crypto", "Concurrency", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS",
+                "CExpat",
             ]
         ),
+        services.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
         services.target(
             "EService",
             ["Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency"]
         ),
-        services.target("Antelope", ["HTTP", "Text", "Crypto", "Secp256k1"]),
+        services.target("Antelope", ["HTTP", "Text", "Crypto", "HDWallet"]),
         // Without optimisation its arithmetic takes a seventh of the processor time of its tests.
         services.target(
             "MPin",
-            ["Secrets", "Text", "Crypto", "HTTP", "COpenSSL"],
+            ["Text", "Crypto", "HTTP", "COpenSSL"],
             isOptimised: true
         ),
         services.target(
             "RemoteIFD",
-            ["Secrets", "Text", "Crypto", "Threads", "Concurrency", "COpenSSL", "Host", "HTTP"]
+            ["Text", "Crypto", "Concurrency", "COpenSSL", "Host", "HTTP"]
         ),
         services.target(
             "MQTT",
             [
-                "CLinux", "COpenSSL", "CTLS", "Concurrency", "Credentials", "Crypto", "Host", "Secrets", "Store",
-                "Text",
+                "CLinux", "COpenSSL", "CTLS", "Concurrency", "Vault", "Crypto", "Host", "Text", "Store",
             ]
         ),
 
@@ -226,147 +214,144 @@ let package = Package(
         readers.target("Readers", ["Text", "ISO7816", "Host"]),
         readers.target(
             "ReadersPCSC",
-            ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Threads", "Concurrency", "Host"]
+            ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Concurrency", "Host"]
         ),
-        readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Threads", "Concurrency", "Host"]),
+        readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Concurrency", "Host"]),
         readers.target(
             "NFCDevices",
-            ["ReadersNFC", "Readers", "ISO7816", "Text", "Tags", "CNFC", "CLinux", "Concurrency", "Host"]
+            ["ReadersNFC", "Readers", "ISO7816", "Text", "Taps", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target(
             "ReadersRemote",
-            ["Readers", "RemoteIFD", "ISO7816", "Secrets", "Text", "Crypto", "Store", "Threads", "Concurrency", "Host"]
+            ["Readers", "RemoteIFD", "ISO7816", "Text", "Crypto", "Store", "Concurrency", "Host"]
         ),
 
         // Virtual
-        virtual.target("ReadersVirtual", ["Secrets", "Text", "Readers", "ISO7816", "Crypto", "Concurrency"]),
+        virtual.target("ReadersVirtual", ["Text", "Readers", "ISO7816", "Crypto", "Concurrency"]),
         virtual.target(
             "VirtualEID",
-            ["Secrets", "Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "EID", "Crypto"]
+            ["Text", "ReadersVirtual", "Readers", "ISO7816", "ChipAccess", "EID", "Crypto"]
         ),
         virtual.target(
             "VirtualDocument",
-            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "ChipAccess", "Document", "Crypto"]
+            ["Text", "ReadersVirtual", "ISO7816", "ChipAccess", "Document", "Crypto"]
         ),
         virtual.target(
             "VirtualKeycard",
-            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Secp256k1", "HDWallet", "Keycard"]
+            ["Text", "ReadersVirtual", "ISO7816", "Crypto", "HDWallet", "Keycard"]
         ),
         virtual.target(
             "VirtualTaps",
-            ["Secrets", "Text", "ReadersVirtual", "ISO7816", "Crypto", "Tags", "PKOC", "Aliro"]
+            ["Text", "ReadersVirtual", "ISO7816", "Crypto", "Taps"]
         ),
 
         // Doors
         doors.target("DoorReaders", ["Host", "Text"]),
         doors.target(
             "DoorOpening",
-            ["Text", "DoorReaders", "Concurrency", "Threads", "Credentials", "Crypto", "Secrets", "PKOC"]
+            ["Text", "DoorReaders", "Concurrency", "Vault", "Crypto", "Taps"]
         ),
         doors.target("Scanners", ["Text", "DoorReaders", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
         doors.target(
             "ScannerBlueZ",
-            ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Threads", "Host", "CSystemd"]
+            ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Host", "CSystemd"]
         ),
 
         // Protocol
-        proto.target("Wire", ["Secrets", "Text"]),
-        proto.target("Activation", ["Text", "Wire", "WebSocket", "Concurrency", "Host", "CLinux", "CMicroHTTPD"]),
+        proto.target("Activation", ["Text", "Server", "HTTP", "Concurrency", "Host", "CLinux", "CMicroHTTPD"]),
 
-        proto.target("Server", ["Text", "Threads", "Concurrency", "Wire", "Host", "CLinux"]),
+        proto.target("Server", ["Text", "Concurrency", "Host", "CLinux"]),
 
         // Features
         // SwiftPM builds a target again only for its own dependencies. The configurations of EService and MPin have a
         // `Network` in them, so their users depend on HTTP as well.
         features.target(
             "Cards",
-            ["Secrets", "Text", "Threads", "Concurrency", "Wire", "Server", "Host", "Readers", "ISO7816"]
+            ["Text", "Concurrency", "Server", "Host", "Readers", "ISO7816"]
         ),
         features.target(
             "EIDFeature",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Server", "Cards", "Readers", "ISO7816", "ChipAccess", "EID",
+                "Text", "Concurrency", "Server", "Cards", "Readers", "ISO7816", "ChipAccess", "EID",
                 "CountryAuthorities", "EService", "Host",
             ]
         ),
         features.target(
             "WalletFeature",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816", "Keycard",
-                "Crypto", "Secp256k1", "HDWallet", "Store", "HTTP", "Antelope",
+                "Text", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "Keycard", "Crypto", "HDWallet",
+                "Store", "HTTP", "Antelope",
             ]
         ),
         features.target(
             "MPinFeature",
-            ["Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "MPin", "Store"]
+            ["Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "MPin", "Store"]
         ),
         features.target(
             "CredentialFeature",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto",
-                "Credentials", "Store", "PKOC", "Aliro", "Tags", "Readers", "Threads", "CLinux",
+                "Text", "Concurrency", "Server", "Host", "Cards", "ISO7816", "EID", "Crypto", "Vault", "Store", "Taps",
+                "Readers", "CLinux",
             ]
         ),
         features.target(
             "DocumentFeature",
             [
-                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
-                "ChipAccess", "Document", "CountryAuthorities",
+                "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "ChipAccess",
+                "Document", "CountryAuthorities",
             ]
         ),
         features.target(
             "KeyFeature",
             [
-                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "HTTP", "TPM", "Store", "Vault",
-                "Credentials",
+                "Text", "Crypto", "Concurrency", "Server", "Host", "HTTP", "Store", "Vault",
             ]
         ),
         features.target(
             "RemoteFeature",
             [
-                "Secrets", "Text", "Crypto", "Concurrency", "Wire", "Server", "Host", "Cards", "Readers", "ISO7816",
-                "Store", "RemoteIFD", "ReadersRemote", "Threads",
+                "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "Store", "RemoteIFD",
+                "ReadersRemote",
             ]
         ),
         features.target(
             "DoorFeature",
-            ["Text", "Concurrency", "Wire", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners", "Vault"]
+            ["Text", "Concurrency", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners", "Vault"]
         ),
 
         // Client
-        client.target("BadgedClient", ["Secrets", "Text", "Threads"]),
-        client.target("BadgedSDKWrapper", ["Secrets", "Text", "BadgedClient"]),
-        client.target("BadgedOSTWallet", ["Secrets", "Text", "Threads", "BadgedClient"]),
-        client.target("BadgedMYKEYWallet", ["Secrets", "Text", "BadgedClient"]),
-        client.target("BadgedMPin", ["Secrets", "Text", "BadgedClient"]),
-        client.target("BadgedTapSdk", ["Text", "BadgedClient"]),
+        client.target("BadgedClient", ["Text"]),
+        client.target("BadgedSDKWrapper", ["Text", "BadgedClient"]),
+        client.target("BadgedOSTWallet", ["Text", "BadgedClient"]),
+        client.target("BadgedMYKEYWallet", ["Text", "BadgedClient"]),
+        client.target("BadgedMPin", ["Text", "BadgedClient"]),
         client.target("BadgedOrigoKeys", ["Text", "BadgedClient"]),
 
         // Programs
         programs.program(
             "badged",
             [
-                "Concurrency", "Host", "Wire", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature",
-                "MPinFeature", "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "PKOC",
-                "VirtualTaps", "Aliro", "VirtualDocument", "Secrets", "Crypto", "MPin", "EID", "CountryAuthorities",
-                "HTTP", "Antelope", "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote",
-                "RemoteIFD", "ReadersNFC", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders",
-                "DoorOpening", "TPM", "Vault", "Scanners", "ScannerBlueZ", "ScannerMgmt", "Credentials", "Text",
+                "Concurrency", "Host", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature", "MPinFeature",
+                "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
+                "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
+                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
+                "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
+                "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isSmall: true
         ),
         programs.program(
             "badgectl",
             [
-                "Secrets", "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities",
-                "Document", "AnchorImport", "Crypto", "HTTP", "CQREncode",
+                "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities", "Document",
+                "Crypto", "HTTP", "CQREncode",
             ]
         ),
-        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Confinement", "Host", "Text"]),
+        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host", "Text"]),
         programs.program(
             "badged-network",
-            ["Transfers", "RemoteIFD", "Concurrency", "Confinement", "Host"],
+            ["Transfers", "RemoteIFD", "Concurrency", "Host"],
             isSmall: true,
             // Tests start it two thousand times: a debug build of it starts a quarter faster.
             linking: ["-static-stdlib"]
@@ -374,12 +359,12 @@ let package = Package(
         programs.program(
             "badged-mqtt",
             [
-                "BadgedClient", "MQTT", "Concurrency", "Confinement", "Credentials", "Host", "Text",
+                "BadgedClient", "MQTT", "Concurrency", "Host", "Vault", "Text",
             ],
             isSmall: true
         ),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
-        programs.program("badged-activation", ["Activation", "Confinement", "Concurrency", "Host", "Wire", "CLinux"]),
+        programs.program("badged-activation", ["Activation", "Host", "Concurrency", "Server", "CLinux"]),
         programs.program(
             "badged-virtual-card",
             [
@@ -395,10 +380,9 @@ let package = Package(
         testLibrary(
             "TestSupport",
             [
-                "CTestSupport", "Secrets", "Text", "Threads", "Concurrency", "Wire", "ISO7816", "Crypto", "ChipAccess",
-                "EID", "EService", "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Server", "Cards",
-                "EIDFeature", "DoorFeature", "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners",
-                "Keycard", "Secp256k1", "HDWallet",
+                "CTestSupport", "Text", "Concurrency", "Server", "ISO7816", "Crypto", "ChipAccess", "EID", "EService",
+                "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Cards", "EIDFeature", "DoorFeature",
+                "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners", "Keycard", "HDWallet",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),
@@ -406,46 +390,43 @@ let package = Package(
         testLibrary(
             "FuzzTargets",
             [
-                "Secrets", "Text", "Wire", "ISO7816", "NFCDevices", "CNFC", "ReadersNFC", "Readers", "Crypto",
-                "ChipAccess", "Document", "VirtualDocument", "EID", "CountryAuthorities", "AnchorImport", "HTTP",
-                "Transfers", "Antelope", "EService", "MPin", "MPinFeature", "WebSocket", "Vault", "Credentials",
-                "RemoteIFD", "ReadersPCSC", "ReadersVirtual", "VirtualEID", "Keycard", "PKOC", "VirtualTaps", "Aliro",
-                "Tags",
-                "VirtualKeycard", "HDWallet", "Secp256k1", "WalletFeature", "DoorReaders", "ScannerMgmt", "Activation",
-                "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners", "ScannerBlueZ",
-                "DoorOpening", "CredentialFeature", "MQTT",
+                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "ReadersNFC", "Readers", "Crypto", "ChipAccess",
+                "Document", "VirtualDocument", "EID", "CountryAuthorities", "HTTP", "Transfers", "Antelope", "EService",
+                "MPin", "MPinFeature", "Vault", "RemoteIFD", "ReadersPCSC", "ReadersVirtual", "VirtualEID", "Keycard",
+                "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
+                "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
+                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT",
             ],
             in: "Fuzz/FuzzTargets"
         ),
         // A PKOC reader in software with the connection to it, and walks past doors
         testLibrary(
             "DoorTestSupport",
-            ["Text", "DoorOpening", "DoorReaders", "Concurrency", "Credentials", "Crypto", "Secrets", "Host"]
+            ["Text", "DoorOpening", "DoorReaders", "Concurrency", "Vault", "Crypto", "Host"]
         ),
         // An eService with its eID-Server
         testLibrary(
             "EIDServer",
-            ["Secrets", "ISO7816", "Crypto", "ChipAccess", "EID", "Text", "Wire", "COpenSSL", "CTLS", "CExpat"],
+            ["Text", "ISO7816", "Crypto", "ChipAccess", "EID", "Server", "COpenSSL", "CTLS", "CExpat"],
             isOptimised: true
         ),
-        testProgram("badged-eidserver", ["EIDServer", "Text", "Wire"], in: "EIDServerProgram"),
+        testProgram("badged-eidserver", ["EIDServer", "Text", "Server"], in: "EIDServerProgram"),
         // Fake servers over real HTTP: a node of a chain, a dapp, and an issuer of keys for doors
         testLibrary(
             "ServerDoubles",
             [
-                "EIDServer", "Vault", "Crypto", "Secrets", "Text", "Antelope", "Secp256k1", "Concurrency", "RemoteIFD",
-                "Transfers",
+                "EIDServer", "Vault", "Crypto", "Text", "Antelope", "HDWallet", "Concurrency", "RemoteIFD", "Transfers",
             ]
         ),
         testProgram("badged-issuer", ["ServerDoubles", "Text"], in: "IssuerProgram"),
         // Writes into a vault until it is killed
-        testProgram("badged-vault-writer", ["Vault", "TPM", "Store", "Secrets", "Text"], in: "VaultWriter"),
+        testProgram("badged-vault-writer", ["Vault", "Store", "Text"], in: "VaultWriter"),
         // An app of the MYKEY SDK
         testProgram("badged-mykey-app", ["BadgedMYKEYWallet"], in: "MYKEYApp"),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
         testProgram(
             "badged-nfc-board",
-            ["NFCTestSupport", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "Secrets"],
+            ["NFCTestSupport", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "Text"],
             in: "NFCBoard"
         ),
         // Measures the daemon, and the program to which its times are compared
@@ -453,9 +434,9 @@ let package = Package(
         testProgram(
             "badged-bench",
             [
-                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Wire", "Host", "Readers", "ISO7816",
-                "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Secrets", "Crypto", "Credentials",
-                "TPM", "Store", "Vault", "Document", "MQTT",
+                "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Server", "Host", "Readers", "ISO7816",
+                "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Crypto", "Vault", "Store",
+                "Document", "MQTT",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -465,66 +446,62 @@ let package = Package(
         tests(
             "BaseTests",
             [
-                "Concurrency", "Threads", "Text", "Secrets", "TestSupport", "Confinement", "CLinux", "Host",
-                "CTestSupport", "Crypto", "COpenSSL", "TPM", "Store", "CSQLite",
+                "Concurrency", "Text", "TestSupport", "Host", "CLinux", "CTestSupport", "Crypto", "COpenSSL", "Store",
+                "CSQLite",
             ]
         ),
         tests(
             "KeysTests",
             [
-                "HDWallet", "Secp256k1", "Crypto", "Secrets", "TestSupport", "Vault", "badged-vault-writer",
-                "Credentials", "TPM", "Store", "Text", "CSQLite",
+                "HDWallet", "Crypto", "Text", "TestSupport", "Vault", "badged-vault-writer", "Store", "CSQLite",
             ]
         ),
         tests(
             "CardTests",
             [
-                "ISO7816", "TestSupport", "VirtualDocument", "Document", "ChipAccess", "EID", "Crypto", "Tags",
-                "VirtualTaps",
-                "Secrets", "COpenPACE", "COpenSSL", "PKOC", "Credentials", "Text", "Aliro", "ReadersVirtual", "Readers",
-                "Keycard", "VirtualKeycard", "HDWallet", "Secp256k1",
-                "AnchorImport", "CountryAuthorities", "CZlib",
+                "ISO7816", "TestSupport", "VirtualDocument", "Document", "ChipAccess", "EID", "Crypto", "Taps",
+                "VirtualTaps", "Text", "COpenPACE", "COpenSSL", "Vault", "ReadersVirtual", "Readers", "Keycard",
+                "VirtualKeycard", "HDWallet", "CountryAuthorities", "CZlib",
             ]
         ),
         tests(
             "ServicesTests",
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
-                "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "Secp256k1", "MPin",
-                "Secrets", "RemoteIFD", "WebSocket", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT",
-                "BadgedClient", "Credentials",
+                "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "HDWallet", "MPin",
+                "RemoteIFD", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault",
             ]
         ),
         tests(
             "ReadersTests",
             [
                 "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "ReadersNFC", "ReadersVirtual",
-                "Concurrency", "Keycard", "VirtualKeycard", "Secp256k1", "Text", "NFCTestSupport", "NFCDevices", "CNFC",
-                "Tags", "VirtualEID", "ChipAccess", "EID", "Crypto", "Secrets", "Threads",
+                "Concurrency", "Keycard", "VirtualKeycard", "HDWallet", "Text", "NFCTestSupport", "NFCDevices", "CNFC",
+                "Taps", "VirtualEID", "ChipAccess", "EID", "Crypto",
             ]
         ),
         tests(
             "DoorsTests",
             [
                 "Scanners", "DoorReaders", "Concurrency", "TestSupport", "ScannerMgmt", "CLinux", "ScannerBlueZ",
-                "DoorOpening", "DoorTestSupport", "Crypto", "Host", "Credentials", "PKOC", "Secrets", "Text",
+                "DoorOpening", "DoorTestSupport", "Crypto", "Host", "Vault", "Taps", "Text",
             ]
         ),
         tests(
             "ProtocolTests",
             [
-                "Wire", "Text", "Secrets", "Activation", "Concurrency", "Server", "TestSupport", "Readers", "ISO7816",
-                "EID", "EService", "ReadersVirtual", "VirtualEID", "EIDFeature", "DoorFeature", "Host", "DoorReaders",
-                "Scanners", "DoorOpening", "DoorTestSupport", "Crypto", "Vault", "Store", "Cards", "WalletFeature",
-                "MPin", "MPinFeature", "KeyFeature", "PKOC", "CredentialFeature", "DocumentFeature",
-                "CountryAuthorities", "RemoteFeature", "EIDServer",
+                "Server", "Text", "Activation", "Concurrency", "TestSupport", "Readers", "ISO7816", "EID", "EService",
+                "ReadersVirtual", "VirtualEID", "EIDFeature", "DoorFeature", "Host", "DoorReaders", "Scanners",
+                "DoorOpening", "DoorTestSupport", "Crypto", "Vault", "Store", "Cards", "WalletFeature", "MPin",
+                "MPinFeature", "KeyFeature", "Taps", "CredentialFeature", "DocumentFeature", "CountryAuthorities",
+                "RemoteFeature", "EIDServer",
             ]
         ),
         tests(
             "ClientTests",
             [
-                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Secrets", "Server", "Host", "TestSupport",
-                "Text", "BadgedSDKWrapper", "badged", "BadgedOSTWallet", "BadgedMYKEYWallet", "badged-mykey-app",
+                "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Text", "Server", "Host", "TestSupport",
+                "BadgedSDKWrapper", "badged", "BadgedOSTWallet", "BadgedMYKEYWallet", "badged-mykey-app",
                 "ServerDoubles", "BadgedOrigoKeys", "KeyFeature", "DoorFeature", "DoorOpening", "DoorTestSupport",
                 "Vault", "HTTP", "Store", "Crypto",
             ]
@@ -534,42 +511,41 @@ let package = Package(
             "FeaturesTests",
             [
                 "RemoteFeature", "ReadersRemote", "RemoteIFD", "Transfers", "HTTP", "Cards", "Readers",
-                "ReadersVirtual", "VirtualEID", "CredentialFeature", "PKOC", "EID", "VirtualTaps", "Server", "Store",
-                "Concurrency", "Secrets", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles",
-                "WalletFeature", "Crypto", "HDWallet", "Keycard", "Secp256k1", "VirtualKeycard", "ReadersNFC",
-                "NFCTestSupport", "Aliro", "Credentials", "BadgedClient", "badgectl", "MPinFeature", "MPin",
-                "BadgedMPin", "KeyFeature", "BadgedTapSdk", "Vault", "TPM", "EIDFeature", "DocumentFeature",
-                "VirtualDocument",
+                "ReadersVirtual", "VirtualEID", "CredentialFeature", "Taps", "EID", "VirtualTaps", "Server", "Store",
+                "Concurrency", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles", "WalletFeature",
+                "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "ReadersNFC", "NFCTestSupport", "Vault",
+                "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
+                "EIDFeature", "DocumentFeature", "VirtualDocument",
             ]
         ),
         tests(
             "WorkflowTests",
             [
-                "Secrets", "Text", "Concurrency", "Wire", "Readers", "ISO7816", "Document", "DocumentFeature",
+                "Text", "Concurrency", "Server", "Readers", "ISO7816", "Document", "DocumentFeature",
                 "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService", "ReadersVirtual",
-                "VirtualEID", "Server", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
+                "VirtualEID", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
             "BadgectlTests",
             [
-                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "HTTP", "Text", "Secrets", "TestSupport",
+                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "HTTP", "Text", "TestSupport",
                 "DoorReaders",
             ]
         ),
         tests(
             "AuthenticationTests",
             [
-                "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Secrets", "EIDServer",
-                "CountryAuthorities", "EService", "EID", "Concurrency", "VirtualEID", "Text", "Threads", "HTTP", "Host",
-                "Wire", "TestSupport",
+                "BadgedClient", "BadgedSDKWrapper", "badged", "badgectl", "badged-activation", "Text", "EIDServer",
+                "CountryAuthorities", "EService", "EID", "Concurrency", "VirtualEID", "HTTP", "Host", "Server",
+                "TestSupport",
             ]
         ),
         tests(
             "SystemTests",
             [
                 "ReadersPCSC", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
-                "VirtualKeycard", "Secp256k1", "Secrets", "Text", "TestSupport", "NFCTestSupport",
+                "VirtualKeycard", "HDWallet", "Text", "TestSupport", "NFCTestSupport",
             ]
         ),
     ] + fuzzing,

@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 
 docc=$(command -v docc || dirname "$(readlink -f "$(command -v swift)")" | sed 's|$|/docc|')
 rm -rf "$folder"
-modules="BadgedClient BadgedSDKWrapper BadgedOSTWallet BadgedMYKEYWallet BadgedMPin BadgedTapSdk BadgedOrigoKeys Secrets"
+modules="BadgedClient BadgedSDKWrapper BadgedOSTWallet BadgedMYKEYWallet BadgedMPin BadgedOrigoKeys Text"
 for module in $modules; do
     mkdir -p "$folder/$module.symbols"
     cp "$symbols/$module".symbols.json "$symbols/$module"@*.symbols.json "$folder/$module.symbols" 2>/dev/null || true

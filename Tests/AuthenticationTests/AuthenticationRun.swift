@@ -4,9 +4,9 @@ import CountryAuthorities
 import EID
 import EIDServer
 import EService
+import Server
 import TestSupport
 import Text
-import Wire
 
 /// One RUN_AUTH over the network to an eID-Server. The client agrees to everything and uses the default card.
 @Loop struct AuthenticationRun {

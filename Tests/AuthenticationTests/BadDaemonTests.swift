@@ -4,12 +4,11 @@ import BadgedSDKWrapper
 import EIDServer
 import FoundationEssentials
 import Glibc
-import Secrets
+import Server
 import Synchronization
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// What a client waits for when badged fails.
 enum ClientState: String, CaseIterable, Sendable {

@@ -4,7 +4,6 @@ import Host
 import TestSupport
 import Testing
 import Text
-import Threads
 
 /// A badged-network that is to open the browser port, and hangs or sends a byte each second.
 @Suite("The start with a bad badged-network", .timeLimit(.minutes(5)))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EIDServer
 import Glibc
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// A browser, the programs badged, badged-activation and badgectl, a virtual card and an eID-Server.
 @Suite("A browser starts an online authentication", .timeLimit(.minutes(5)))

@@ -5,11 +5,10 @@ import Dispatch
 import EIDServer
 import FoundationEssentials
 import Glibc
-import Secrets
+import Server
 import Synchronization
 import TestSupport
 import Text
-import Wire
 
 extension RunningDaemon {
     /// Starts the program with the trust anchor of `eidServer`, and with a browser port if one is given.

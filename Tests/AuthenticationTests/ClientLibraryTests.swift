@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import EIDServer
-import Secrets
+import Server
 import Synchronization
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// BadgedClient against the program badged and an eID-Server.
 @Suite("Online authentication with the client library", .timeLimit(.minutes(5)))

@@ -3,11 +3,11 @@ import Concurrency
 import CountryAuthorities
 import EIDServer
 import EService
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @Suite("RUN_AUTH over the network", .serialized, .timeLimit(.minutes(5)))
 @Loop struct NetworkTests {

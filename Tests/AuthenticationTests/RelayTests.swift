@@ -8,7 +8,6 @@ import Host
 import TestSupport
 import Testing
 import Text
-import Threads
 
 /// A badged-network that somebody has taken over: the real program, behind a relay that changes what badged asks for.
 private final class TakenOver: Sendable {

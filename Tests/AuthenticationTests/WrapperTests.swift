@@ -2,11 +2,11 @@
 import BadgedSDKWrapper
 import EIDServer
 import FoundationEssentials
+import Server
 import Synchronization
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @Suite("Callbacks of the AusweisApp SDK Wrapper", .timeLimit(.minutes(5)))
 struct WrapperTests {

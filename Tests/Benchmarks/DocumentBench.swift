@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Document
 import Host
+import Server
 import Text
-import Wire
 
 /// A passport behind pcscd and vpcd: BAC, EF.SOD, DG1 and a picture of 13.6 KB; and its authorities.
 enum DocumentBench {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Server
 import Text
-import Wire
 
 /// `badged-eidserver`, and a configuration of badged that trusts it; docs/testing.md, The eID-Server.
 final class EIDServerProcess {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Dispatch
 import Glibc
-import Secrets
 import Store
-import TPM
 import Text
 import Vault
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
 import Text
 
 /// Cards with credentials behind pcscd and vpcd: from the tap to CREDENTIAL.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 package import Crypto
 import DoorOpening
-import Secrets
 package import Text
+import Vault
 
 /// A PKOC reader in software, with faults. It shares only the messages with the credential side.
 package struct ModelReader {

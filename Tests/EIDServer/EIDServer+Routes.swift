@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 import Text
-import Wire
 
 /// The web side: the answer to each path.
 extension EIDServer {

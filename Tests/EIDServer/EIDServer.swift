@@ -3,9 +3,9 @@ import COpenSSL
 import Crypto
 import EID
 import Glibc
+import Server
 import Synchronization
 package import Text
-import Wire
 
 /// An eService with its eID-Server on loopback, for tests: TR-03124-1 and TR-03112 towards the client, TR-03110 towards
 /// the card. `ServiceOptions` and `Fault` select its behaviour.

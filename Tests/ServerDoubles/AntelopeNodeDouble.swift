@@ -3,7 +3,7 @@ import Antelope
 import Crypto
 import Dispatch
 import EIDServer
-import Secp256k1
+import HDWallet
 import Synchronization
 import Text
 

@@ -2,7 +2,6 @@
 import Crypto
 import EIDServer
 import Foundation
-import Secrets
 import Synchronization
 package import Text
 import Vault

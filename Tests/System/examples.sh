@@ -44,7 +44,7 @@ sys.exit(0 if count > 50 else "too few types")
 END
 check "every public type of the library has a page in the reference" \
     python3 "$work/types.py" "$built/symbols" "$pages" BadgedClient BadgedSDKWrapper BadgedOSTWallet BadgedMYKEYWallet \
-    BadgedMPin BadgedTapSdk BadgedOrigoKeys Secrets
+    BadgedMPin BadgedOrigoKeys Text
 check "BadgedSDKWrapper has every member of the AusweisApp SDK Wrapper" "$here/wrapper_api.py" \
     "$root/Tests/Vectors/wrapper-api.txt" "$built"/symbols/BadgedSDKWrapper*.symbols.json
 

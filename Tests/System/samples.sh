@@ -35,7 +35,7 @@ check "the sample of CONTRIBUTING.md is the command of SampleCommandTests" \
     "$here/samples.py" compare CONTRIBUTING.md Tests/WorkflowTests/LibraryCard/SampleCommandTests.swift
 
 # The samples of clients.md run, too. The libraries of the examples are linked as they are.
-objects=$(for module in BadgedClient Secrets Text Threads; do find ".build-examples/debug/$module.build" -name '*.o'; done)
+objects=$(for module in BadgedClient Text; do find ".build-examples/debug/$module.build" -name '*.o'; done)
 # shellcheck disable=SC2086  # a list of files
 "$here/in-namespace.sh" python3 "$here/client_samples.py" "$bin" "$work" docs/clients.md \
     swiftc -swift-version 6 -warnings-as-errors -I .build-examples/debug/Modules $objects || failures=1

@@ -2,7 +2,7 @@
 package import Crypto
 package import EID
 import ISO7816
-import Secrets
+import Text
 
 /// The content of a CV certificate that is signed with a key of the test PKI.
 package struct CertificateRecipe: Sendable {

@@ -3,7 +3,7 @@ import ISO7816
 import Readers
 package import ReadersVirtual
 import Synchronization
-import Threads
+import Text
 
 /// A plugged-in reader with a card, as a driver with a real pcscd has it. Another program can hold the card, and a test can
 /// hold one command.

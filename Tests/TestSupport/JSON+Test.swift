@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 package import Text
-import Wire
 
 extension JSON: CustomStringConvertible {
     /// The compact JSON text.

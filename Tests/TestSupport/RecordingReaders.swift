@@ -2,7 +2,6 @@
 package import ISO7816
 package import Readers
 import ReadersVirtual
-package import Secrets
 import Synchronization
 package import Text
 package import VirtualEID

@@ -2,9 +2,9 @@
 import CLinux
 import Dispatch
 import Glibc
+import Server
 import Synchronization
 package import Text
-import Wire
 
 /// A fake of badged that serves one client after the other on a temporary socket. The script receives and sends lines
 /// on a separate thread. Deinit ends the fake.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
+package import Text
 
 /// The bytes of a secret, for comparison.
 package func bytes(_ secret: borrowing Secret) -> [UInt8] { secret.withBytes { Array($0) } }

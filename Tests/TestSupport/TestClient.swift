@@ -3,8 +3,8 @@ import CLinux
 import CTestSupport
 package import Concurrency
 import Glibc
+import Server
 package import Text
-import Wire
 
 /// A client in the test process with non-blocking input and output.
 @Loop package final class TestClient {

@@ -15,7 +15,6 @@ package import Scanners
 package import Server
 import Text
 package import VirtualEID
-import Wire
 
 /// A complete server in the test process, with virtual readers and clients on socket pairs.
 @Loop package final class TestServer {

@@ -5,8 +5,8 @@ package import Crypto
 package import EID
 package import EService
 package import ISO7816
-import Secrets
 import Synchronization
+import Text
 
 /// An in-process eService with its eID-Server and without a network. Terminal authentication, chip authentication and
 /// secure messaging are real and use the test PKI. A test can hold the service at any step or let the step fail. Other

@@ -4,11 +4,11 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Tests every fault at every command of an authentication; without `FullTables.areWanted`, each course with each
 /// fault somewhere, and with some fault at each command.

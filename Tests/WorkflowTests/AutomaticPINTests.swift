@@ -4,12 +4,12 @@ import EService
 import ISO7816
 import Readers
 import ReadersVirtual
+import Server
 import Synchronization
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Programs that give a PIN without a person never take the tries of a card. docs/protocol/eid.md, Automatic answers.
 @Suite("PINs without a person", .timeLimit(.minutes(5)))

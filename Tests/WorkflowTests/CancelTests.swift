@@ -2,9 +2,9 @@
 import Concurrency
 import ISO7816
 import Readers
-import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 /// Tests CANCEL and disconnections at every point of the dialogue.

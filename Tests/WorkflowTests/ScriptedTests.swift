@@ -4,7 +4,6 @@ import Host
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Threads
+import Text
 
 extension Loop {
     /// Calls a function once, at a time that can be changed. Without a set alarm the loop does not wake up.

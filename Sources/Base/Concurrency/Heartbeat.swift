@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Host
-import Threads
+import Text
 
 /// Asks another program of badged whether it lives, while something depends on the program.
 ///

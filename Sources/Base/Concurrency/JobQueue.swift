@@ -3,7 +3,7 @@ import CLinux
 package import Dispatch
 import Host
 import Synchronization
-import Threads
+import Text
 
 /// Runs jobs one after the other. A job may block its thread. As an executor it runs an actor that blocks, such as an
 /// online authentication that waits for the network.
@@ -103,7 +103,7 @@ package final class JobQueue: SerialExecutor {
 /// Starts a detached thread that runs `body`. Tools such as top show the first 15 bytes of its name.
 /// - Returns: false if the system cannot start a thread, which is logged once; then `body` does not run.
 package func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-    let isStarted = Threads.startThread {
+    let isStarted = Text.startThread {
         clinux_set_thread_name(name)
         body()
     }

@@ -104,7 +104,9 @@ package actor Loop {
         private var isCancelled = false
 
         fileprivate init(descriptor: Int32, token: UInt64, interest: Interest) {
-            (self.descriptor, self.token, self.interest) = (descriptor, token, interest)
+            self.descriptor = descriptor
+            self.token = token
+            self.interest = interest
         }
 
         /// Changes the events to wait for. Hang-ups and errors are always reported, even without interest.

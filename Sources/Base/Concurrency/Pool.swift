@@ -4,7 +4,7 @@ import Dispatch
 import Glibc
 import Host
 import Synchronization
-import Threads
+import Text
 
 /// Runs the code that belongs to no executor, such as the actor of a card with its cryptography. Each user has a share,
 /// so that no work of one user keeps that of another waiting.

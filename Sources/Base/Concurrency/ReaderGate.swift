@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Synchronization
-package import Threads
+package import Text
 
 /// Lends each reader to one connection at a time, in the order of the requests.
 ///

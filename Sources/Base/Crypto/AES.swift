@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// AES with the modes of TR-03110: CBC without padding, and CMAC (`CMAC.swift`). FIPS 197, SP 800-38A.
 package enum AES: Sendable, Hashable, CaseIterable {

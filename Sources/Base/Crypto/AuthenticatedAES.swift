@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// Authenticated encryption with AES. SP 800-38C (CCM), SP 800-38D (GCM).
 package enum AuthenticatedAES: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// AES-CMAC. SP 800-38B.
 package enum CMAC {

@@ -82,8 +82,12 @@ package struct ExplicitDomainParameters: Sendable, Equatable {
     package var cofactor: [UInt8]
 
     package init(prime: [UInt8], a: [UInt8], b: [UInt8], generator: [UInt8], order: [UInt8], cofactor: [UInt8]) {
-        (self.prime, self.a, self.b) = (prime, a, b)
-        (self.generator, self.order, self.cofactor) = (generator, order, cofactor)
+        self.prime = prime
+        self.a = a
+        self.b = b
+        self.generator = generator
+        self.order = order
+        self.cofactor = cofactor
     }
 }
 

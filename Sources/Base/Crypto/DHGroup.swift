@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// The groups of integers modulo a prime among the standardized domain parameters. The raw value is the parameter ID.
 /// ICAO 9303-11 9.5.1, RFC 5114 2.1 to 2.3.
@@ -136,7 +136,8 @@ package struct DHPublicKey: Sendable, Equatable {
         guard BN_is_one(number.pointer) == 0, BN_cmp(number.pointer, limit.pointer) < 0,
             BN_is_one(power.pointer) == 1
         else { throw .invalidPoint }
-        (self.parameters, self.bytes) = (parameters, digits)
+        self.parameters = parameters
+        self.bytes = digits
     }
 
     fileprivate init(_ number: borrowing BigNumber, of group: DHGroup) throws(CryptoError) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// The hash functions of TR-03110 and TR-03116. FIPS 180-4.
 package enum DigestAlgorithm: Sendable, Hashable, CaseIterable {

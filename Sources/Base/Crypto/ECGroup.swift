@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// A point in memory that is wiped on release.
 struct ECPoint: ~Copyable {

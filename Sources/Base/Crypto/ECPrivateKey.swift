@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// A private key on a group, with its public key. The scalar is wiped when the key is freed.
 package struct ECPrivateKey: ~Copyable, @unchecked Sendable {

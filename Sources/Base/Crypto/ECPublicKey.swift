@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
+package import Text
 
 /// A public key: a point on its curve and is not the point at infinity.
 package struct ECPublicKey: Sendable, Equatable {
@@ -22,7 +22,8 @@ package struct ECPublicKey: Sendable, Equatable {
     }
 
     init(checked uncompressed: [UInt8], on curve: Curve) {
-        (self.curve, self.uncompressed) = (curve, uncompressed)
+        self.curve = curve
+        self.uncompressed = uncompressed
     }
 
     /// The compressed encoding: 02 or 03, and x at full field length. TR-03111 3.2.1.

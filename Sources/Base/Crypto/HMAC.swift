@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 extension DigestAlgorithm {
     /// Computes the HMAC of a message. FIPS 198-1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 extension ECPrivateKey {
     /// Reads an unencrypted PKCS#8 key (DER) on a standardized curve, with a named curve or explicit parameters.

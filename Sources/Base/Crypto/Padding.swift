@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
+package import Text
 
 /// The padding of smart cards to full blocks: 80, then zeros. ISO/IEC 9797-1, method 2.
 package enum Padding {

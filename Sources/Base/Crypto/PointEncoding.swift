@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-import Secrets
+import Text
 
 /// Encodes a number as a point of a curve whose prime is 3 modulo 4. ICAO 9303-11, appendix B.2 (affine coordinates).
 enum PointEncoding {

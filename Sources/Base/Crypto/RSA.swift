@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// A public key of RSA, for signatures with PKCS#1 v1.5 and PSS. RFC 8017, 8.1 and 8.2.
 package struct RSAPublicKey: Sendable, Equatable {
@@ -52,7 +52,9 @@ package struct RSAPublicKey: Sendable, Equatable {
         package var saltLength: Int
 
         package init(digest: DigestAlgorithm, maskDigest: DigestAlgorithm, saltLength: Int) {
-            (self.digest, self.maskDigest, self.saltLength) = (digest, maskDigest, saltLength)
+            self.digest = digest
+            self.maskDigest = maskDigest
+            self.saltLength = saltLength
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
+package import Text
 
 /// A cipher with its length of key, as the object identifiers of PACE and chip authentication name it.
 /// ICAO 9303-11 9.2; TR-03110-3 A.1.1.1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
-package import Secrets
+package import Text
 
 /// Triple DES with two keys: CBC without padding, and the retail MAC. Documents older than AES use it.
 /// ICAO 9303-11 9.8; ISO/IEC 18033-3, ISO/IEC 9797-1.

@@ -8,7 +8,8 @@ package struct AccessRule: Sendable, Equatable {
     package var permissions: Permissions
 
     package init(_ subject: Subject, _ permissions: Permissions) {
-        (self.subject, self.permissions) = (subject, permissions)
+        self.subject = subject
+        self.permissions = permissions
     }
 }
 
@@ -33,7 +34,8 @@ package struct AccessPolicy: Sendable, Equatable {
         package let gids: Set<UInt32>
 
         package init(uid: UInt32, gid: UInt32, groups: some Sequence<UInt32>) {
-            (self.uid, gids) = (uid, Set(groups).union([gid]))
+            self.uid = uid
+            gids = Set(groups).union([gid])
         }
     }
 
@@ -154,7 +156,10 @@ package struct NameService: Sendable {
         groupName: @escaping @Sendable (UInt32) -> String? = { _ in nil },
         groups: @escaping @Sendable (UInt32) -> [UInt32]? = { _ in nil }
     ) {
-        (self.user, self.group, self.userName, self.groupName) = (user, group, userName, groupName)
+        self.user = user
+        self.group = group
+        self.userName = userName
+        self.groupName = groupName
         self.groups = groups
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 import Glibc
-import Threads
+import Text
 
 /// Starts a program of badged as a child that inherits only the descriptors it is given.
 package enum ChildProcess {

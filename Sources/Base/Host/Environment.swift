@@ -23,7 +23,8 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
     package let code: Int32
 
     package init(_ call: String, _ code: Int32 = errno) {
-        (self.call, self.code) = (call, code)
+        self.call = call
+        self.code = code
     }
 
     package var description: String { "\(call): \(errorText(code))" }

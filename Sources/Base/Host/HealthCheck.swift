@@ -44,15 +44,27 @@ package struct HealthCheck: Sendable, Equatable {
         reader: String? = nil,
         facts: [Fact] = []
     ) {
-        (self.name, self.ok, isUnknown, self.isOptional) = (name, ok, false, isOptional && !ok)
-        (self.cause, self.advice, self.errorAgo, self.reader) = (cause, advice, errorAgo, reader)
+        self.name = name
+        self.ok = ok
+        isUnknown = false
+        self.isOptional = isOptional && !ok
+        self.cause = cause
+        self.advice = advice
+        self.errorAgo = errorAgo
+        self.reader = reader
         self.facts = facts
     }
 
     /// A check that cannot be made while the check `needed` fails.
     package init(_ name: String, unknownWithout needed: String) {
-        (self.name, ok, isUnknown, isOptional) = (name, false, true, false)
-        (cause, advice, errorAgo, reader) = ("unknown until \(needed) is good", nil, nil, nil)
+        self.name = name
+        ok = false
+        isUnknown = true
+        isOptional = false
+        cause = "unknown until \(needed) is good"
+        advice = nil
+        errorAgo = nil
+        reader = nil
         facts = []
     }
 }

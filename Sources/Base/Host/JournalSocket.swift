@@ -17,7 +17,8 @@ final class JournalSocket: Sendable {
         let type = Int32(SOCK_DGRAM.rawValue) | closeOnExec | nonBlocking
         guard let address = UnixAddress(path: path), case let descriptor = socket(AF_UNIX, type, 0), descriptor >= 0
         else { return nil }
-        (self.descriptor, self.address) = (descriptor, address)
+        self.descriptor = descriptor
+        self.address = address
     }
 
     deinit { close(descriptor) }

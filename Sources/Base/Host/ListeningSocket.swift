@@ -14,7 +14,9 @@ package final class ListeningSocket: Sendable {
     private let isClosed = Mutex(false)
 
     init(descriptor: Int32, path: String, file: FileIdentity?) {
-        (self.descriptor, self.path, self.file) = (descriptor, path, file)
+        self.descriptor = descriptor
+        self.path = path
+        self.file = file
         isFromSystemd = file == nil
     }
 
@@ -65,7 +67,9 @@ struct FileIdentity: Sendable, Equatable {
     var mode: UInt32
 
     init(_ status: stat) {
-        (device, inode, mode) = (UInt64(status.st_dev), UInt64(status.st_ino), status.st_mode)
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        mode = status.st_mode
     }
 
     /// Reads device and inode of the path itself; does not follow a symbolic link.

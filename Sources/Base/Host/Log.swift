@@ -72,7 +72,9 @@ package enum Log {
         package var uid: UInt32?
 
         package init(workflow: String? = nil, reader: String? = nil, uid: UInt32? = nil) {
-            (self.workflow, self.reader, self.uid) = (workflow, reader, uid)
+            self.workflow = workflow
+            self.reader = reader
+            self.uid = uid
         }
 
         /// Names and values of the fields that are there.

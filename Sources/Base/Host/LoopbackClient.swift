@@ -14,13 +14,15 @@ package struct LoopbackClient: Sendable, Equatable {
         var port: UInt16 = 0
         let size = clinux_tcp_peer(socket, &address, &port)
         guard size > 0 else { return nil }
-        (self.address, self.port) = (Array(address.prefix(Int(size))), port)
+        self.address = Array(address.prefix(Int(size)))
+        self.port = port
     }
 
     /// Reads what `bytes` returned; nil for anything else.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 6 || bytes.count == 18 else { return nil }
-        (address, port) = (Array(bytes.dropFirst(2)), UInt16(bytes[0]) << 8 | UInt16(bytes[1]))
+        address = Array(bytes.dropFirst(2))
+        port = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
     }
 
     /// The port and the address.

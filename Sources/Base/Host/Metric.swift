@@ -33,7 +33,10 @@ package struct Metric: Sendable, Equatable {
     package let samples: [Sample]
 
     package init(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
-        (self.name, self.kind, self.help, self.samples) = (name, kind, help, samples)
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.samples = samples
     }
 
     package static func gauge(_ name: String, _ help: String, _ value: Int) -> Metric {
@@ -59,7 +62,9 @@ package struct LabelledCounter: Sendable {
     private var counts: [[String]: Int] = [:]
 
     package init(_ name: String, _ help: String, by labels: String...) {
-        (self.name, self.help, self.labels) = (name, help, labels)
+        self.name = name
+        self.help = help
+        self.labels = labels
     }
 
     /// `values` has one word for each label.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-package import Secrets
+package import Text
 
 /// A file with a secret, which only the user of this program may read, or which systemd passes (`LoadCredential=`).
 package enum SecretFile {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Host
-import Secrets
 import Text
 
 /// Files that only the user of this process may read.

@@ -16,7 +16,8 @@ package actor StateStore {
         exists: @escaping @Sendable () -> Bool = { true },
         _ open: @escaping @Sendable () async throws(Failure) -> Store?
     ) {
-        (self.exists, self.open) = (exists, open)
+        self.exists = exists
+        self.open = open
     }
 
     /// Returns the store; nil where there is no folder for it. After a failure the next call tries again.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Glibc
-package import Secrets
-package import TPM
 package import Text
 
 /// The part of the store that belongs to one feature, such as the pairings with wallet cards.
@@ -130,7 +128,8 @@ package actor Store {
     private func wipe() {
         do throws(Failure) {
             try database.run("VACUUM")
-            (hasLeftovers, wipeFault) = (false, nil)
+            hasLeftovers = false
+            wipeFault = nil
         } catch {
             wipeFault = error
         }
@@ -306,7 +305,10 @@ package struct RecordKind: Sendable {
         remedy: String,
         isReadable: @escaping @Sendable (borrowing Secret) -> Bool = { _ in true }
     ) {
-        (self.space, self.name, self.remedy, self.isReadable) = (space, name, remedy, isReadable)
+        self.space = space
+        self.name = name
+        self.remedy = remedy
+        self.isReadable = isReadable
     }
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import TPM
 package import Text
 
 /// Why the store cannot be used. No text contains a value or a key.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
-import TPM
 import Text
 
 /// The key with which the values of a store are sealed, and where it was found.
@@ -17,7 +15,8 @@ struct StoreKey: ~Copyable {
     init(_ key: consuming Secret, _ path: String, _ source: StoreKeySource) throws(Failure) {
         guard key.count == Self.count else { throw .storeWrongKey(path) }
         self.key = key
-        (self.path, self.source) = (path, source)
+        self.path = path
+        self.source = source
     }
 }
 
@@ -51,7 +50,8 @@ package struct StoreKeyPlaces {
     ///   - tpm: the TPM; nil if none may be used.
     init(folder: String, credentials: String?, tpm: TPM?) {
         credential = credentials.map { "\($0)/\(Self.credentialName)" }
-        (sealed, file) = ("\(folder)/store.tpm", "\(folder)/store.key")
+        sealed = "\(folder)/store.tpm"
+        file = "\(folder)/store.key"
         self.tpm = tpm
     }
 

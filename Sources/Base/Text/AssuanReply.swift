@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Secrets
 
 /// The answer to one command of the Assuan protocol, read line by line. Assuan manual, Server responses.
 ///

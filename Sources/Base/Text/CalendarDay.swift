@@ -11,7 +11,9 @@ package struct CalendarDay: Sendable, Equatable {
         guard (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day) else { return nil }
         let next = month == 12 ? Self.days(year + 1, 1, 1) : Self.days(year, month + 1, 1)
         guard Self.days(year, month, day) < next else { return nil }
-        (self.year, self.month, self.day) = (year, month, day)
+        self.year = year
+        self.month = month
+        self.day = day
     }
 
     /// The day of a time in seconds since 1970.

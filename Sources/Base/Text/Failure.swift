@@ -32,7 +32,11 @@ package struct Failure: Error, Sendable, Equatable {
         cause: String? = nil,
         details: [JSON.Member] = []
     ) {
-        (self.code, self.text, self.advice, self.cause, self.details) = (code, text, advice, cause, details)
+        self.code = code
+        self.text = text
+        self.advice = advice
+        self.cause = cause
+        self.details = details
     }
 
     /// What happened, what to do next, and what has changed.

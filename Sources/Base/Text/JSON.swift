@@ -15,7 +15,8 @@ public enum JSON: Sendable, Equatable {
         public var value: JSON
 
         public init(_ key: String, _ value: JSON) {
-            (self.key, self.value) = (key, value)
+            self.key = key
+            self.value = value
         }
     }
 

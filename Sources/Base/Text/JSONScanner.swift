@@ -313,7 +313,8 @@ package struct JSONScanner {
             guard position + index < text.count else { throw failure(.illegalUTF8) }
             let next = text[position + index]
             guard next >= lower, next <= upper else { throw failure(.illegalUTF8) }
-            (lower, upper) = (0x80, 0xBF)
+            lower = 0x80
+            upper = 0xBF
             code = code << 6 | UInt32(next & 0x3F)
         }
         position += count + 1

@@ -105,7 +105,10 @@ package final class LineBuffer {
         } else if let base = storage.baseAddress {
             explicit_bzero(base, end)
         }
-        (start, searched, wiped, end) = (0, 0, 0, 0)
+        start = 0
+        searched = 0
+        wiped = 0
+        end = 0
     }
 
     private func release() {
@@ -133,6 +136,8 @@ package final class LineBuffer {
             explicit_bzero(base + used, end - used)
         }
         searched -= start
-        (start, wiped, end) = (0, 0, used)
+        start = 0
+        wiped = 0
+        end = used
     }
 }

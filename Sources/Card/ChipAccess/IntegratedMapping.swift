@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
+import Text
 
 extension PACE {
     /// The pseudo-random function of the integrated mapping. ICAO 9303-11 4.4.3.3.2.

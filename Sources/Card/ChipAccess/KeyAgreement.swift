@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
+package import Text
 
 /// The standardized domain parameters: a curve, or integers modulo a prime. ICAO 9303-11 9.5.1, TR-03110-3 A.2.1.1.
 package enum KeyAgreementDomain: Sendable, Hashable {

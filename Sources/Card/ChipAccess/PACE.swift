@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Secrets
+package import Text
 
 /// Password Authenticated Connection Establishment. TR-03110-2 3.2, TR-03110-3 B.1; ICAO 9303-11 4.4.
 ///
@@ -65,7 +65,8 @@ package enum PACE {
         package var previous: [UInt8]?
 
         package init(current: [UInt8]? = nil, previous: [UInt8]? = nil) {
-            (self.current, self.previous) = (current, previous)
+            self.current = current
+            self.previous = previous
         }
     }
 

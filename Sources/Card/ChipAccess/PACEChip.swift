@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 import ISO7816
-package import Secrets
+package import Text
 
 extension PACE {
     /// The chip's side of one PACE run. `answer` takes every data field of GENERAL AUTHENTICATE. After an error the run is

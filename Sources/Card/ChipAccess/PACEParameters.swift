@@ -16,7 +16,9 @@ package struct PACEParameters: Sendable, Hashable {
     package var cipher: SessionCipher
 
     package init(mapping: Mapping, domain: KeyAgreementDomain, cipher: SessionCipher) {
-        (self.mapping, self.domain, self.cipher) = (mapping, domain, cipher)
+        self.mapping = mapping
+        self.domain = domain
+        self.cipher = cipher
     }
 
     /// Makes the variant of eID cards: generic mapping, a curve, AES.

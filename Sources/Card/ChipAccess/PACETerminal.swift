@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import ISO7816
-package import Secrets
+package import Text
 
 extension PACE {
     /// The terminal's side of one PACE run. The steps are called in the order of this list. After an error the run is over.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
-package import Secrets
+package import Text
 
 /// Secure messaging over another channel, on the side of the terminal.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Secrets
+package import Text
 
 /// Secure messaging: encryption in CBC, then a MAC of 8 bytes, with AES and CMAC or Triple DES and the retail MAC. Each
 /// command and each answer increments a send sequence counter. TR-03110-3 F; ICAO 9303-11 9.8.

@@ -80,11 +80,15 @@ package struct PACEInfo: Sendable, Equatable {
     init?(_ info: SecurityInfos.Info) {
         guard info.protocolID.count == OID.pace.count + 2, let version = Int(info.required) else { return nil }
         guard let optional = info.optional else {
-            (protocolID, self.version, parameterID) = (info.protocolID, version, nil)
+            protocolID = info.protocolID
+            self.version = version
+            parameterID = nil
             return
         }
         guard let id = Int(optional) else { return nil }
-        (protocolID, self.version, parameterID) = (info.protocolID, version, id)
+        protocolID = info.protocolID
+        self.version = version
+        parameterID = id
     }
 
     /// The variant; nil when its version is not 2, or when `PACEParameters` does not have it.
@@ -120,7 +124,9 @@ package struct ChipAuthenticationInfo: Sendable, Equatable {
         guard info.protocolID.count == OID.chipAuthentication.count + 2, let version = Int(info.required) else {
             return nil
         }
-        (protocolID, self.version, keyID) = (info.protocolID, version, info.optional.flatMap { Int($0) })
+        protocolID = info.protocolID
+        self.version = version
+        keyID = info.optional.flatMap { Int($0) }
     }
 }
 
@@ -139,7 +145,8 @@ package struct ChipAuthenticationKeyInfo: Sendable, Equatable {
         case 2: isElliptic = true
         default: return nil
         }
-        (publicKey, keyID) = (info.required.encoded, info.optional.flatMap { Int($0) })
+        publicKey = info.required.encoded
+        keyID = info.optional.flatMap { Int($0) }
     }
 }
 
@@ -165,7 +172,8 @@ package struct RestrictedIdentificationInfo: Sendable, Equatable {
         guard info.required.tag == 0x30, let fields = try? info.required.children, fields.count == 3,
             Int(fields[0]) != nil, let keyID = Int(fields[1]), fields[2].tag == 0x01, fields[2].value.count == 1
         else { return nil }
-        (self.keyID, isAuthorizedOnly) = (keyID, fields[2].value != [0])
+        self.keyID = keyID
+        isAuthorizedOnly = fields[2].value != [0]
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ChipAccess
 import Crypto
-package import Secrets
+package import Text
 
 /// What opens a document: the information of the machine readable zone, or the card access number. It is wiped when the
 /// last owner releases it.

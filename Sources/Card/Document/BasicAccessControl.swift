@@ -2,7 +2,7 @@
 package import ChipAccess
 package import Crypto
 import ISO7816
-package import Secrets
+package import Text
 
 /// Basic access control: both sides prove that they know the machine readable zone. ICAO 9303-11 4.3.
 package enum BasicAccessControl {

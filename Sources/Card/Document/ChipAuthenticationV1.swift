@@ -2,7 +2,7 @@
 package import ChipAccess
 package import Crypto
 import ISO7816
-import Secrets
+import Text
 
 /// Chip authentication of documents: the chip has the private half of a key in DG14. ICAO 9303-11 6.2.
 package struct ChipAuthenticationV1: Sendable, Equatable {
@@ -13,7 +13,9 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
     package let keyID: Int?
 
     package init(key: AgreementPublicKey, cipher: SessionCipher, keyID: Int?) {
-        (self.key, self.cipher, self.keyID) = (key, cipher, keyID)
+        self.key = key
+        self.cipher = cipher
+        self.keyID = keyID
     }
 
     package typealias Fault = PublicKeyInfo.Fault

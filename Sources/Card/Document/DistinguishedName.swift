@@ -54,7 +54,9 @@ package struct DistinguishedName: Sendable, Hashable {
             }
             parts.append(attributes.sorted())
         }
-        (self.parts, text, self.country) = (parts, words.joined(separator: ", "), country)
+        self.parts = parts
+        text = words.joined(separator: ", ")
+        self.country = country
     }
 
     private static func text(_ value: BERTLV) -> String {

@@ -26,7 +26,9 @@ package struct HashCheck: Sendable, Equatable {
     package var groups: [Int] = []
 
     package init(result: CheckResult = .notDone, reason: Reason? = nil, groups: [Int] = []) {
-        (self.result, self.reason, self.groups) = (result, reason, groups)
+        self.result = result
+        self.reason = reason
+        self.groups = groups
     }
 }
 
@@ -147,7 +149,9 @@ package struct ChipCheck: Sendable, Equatable {
         package let reason: Reason?
 
         init(_ method: Method, _ result: CheckResult, _ reason: Reason? = nil) {
-            (self.method, self.result, self.reason) = (method, result, reason)
+            self.method = method
+            self.result = result
+            self.reason = reason
         }
 
         /// Whether a disturbed answer of the chip may have caused this.

@@ -2,7 +2,6 @@
 package import ChipAccess
 import Crypto
 package import ISO7816
-import Secrets
 import Text
 
 /// The terminal's side of one document on one connection: access, files, and the protocols that prove the chip.
@@ -71,7 +70,8 @@ package actor DocumentChip {
             try await plain(command, on: repeating)
         }
         if let file {
-            (cardAccess, infos) = (file.content, try? SecurityInfos(file.content))
+            cardAccess = file.content
+            infos = try? SecurityInfos(file.content)
             if file.isSelected { abilities.selectsFiles = true }
         }
         if abilities.isUntried { try await learnLengths() }
@@ -111,7 +111,8 @@ package actor DocumentChip {
     ///   next one.
     package func open() async throws(DocumentError) {
         if infos == nil, access == nil { try await probe() }
-        (channel, isSelected) = (nil, false)
+        channel = nil
+        isSelected = false
         let variants = Self.variants(of: infos)
         if policy != .always, let best = variants.first {
             try await establishPACE(best)

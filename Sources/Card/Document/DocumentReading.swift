@@ -97,7 +97,8 @@ package struct DocumentReading: Sendable {
         try await chip.open()
         access = await chip.access
         try await readSecurityObject(source, anchors)
-        (files[.cardAccess], files[.cardSecurity]) = (await chip.cardAccess, await chip.cardSecurity)
+        files[.cardAccess] = await chip.cardAccess
+        files[.cardSecurity] = await chip.cardSecurity
         progress(.provingChip)
         if object?.hashes[14] != nil { try await readGroup(14, source) }
         try await proveMapping(chip, anchors, at: time)
@@ -134,7 +135,8 @@ package struct DocumentReading: Sendable {
                 if let base = memory.baseAddress { explicit_bzero(base, memory.count) }
             }
         }
-        (files, zone) = ([:], nil)
+        files = [:]
+        zone = nil
     }
 
     // MARK: Files
@@ -150,7 +152,8 @@ package struct DocumentReading: Sendable {
             file = try await source.read(.sod, known: 512)
         } catch {
             guard error.isOfFile else { throw error }
-            (checks.signature.result, checks.signature.reason) = (.failed, .malformed)
+            checks.signature.result = .failed
+            checks.signature.reason = .malformed
             file = await source.chip.partial[.sod] ?? []
             isObjectRead = false
         }

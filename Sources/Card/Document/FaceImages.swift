@@ -33,7 +33,10 @@ package struct DocumentImage: Sendable, Equatable {
     package let data: [UInt8]
 
     init(_ data: [UInt8], width: Int? = nil, height: Int? = nil) {
-        (self.data, format, self.width, self.height) = (data, Format(data), width, height)
+        self.data = data
+        format = Format(data)
+        self.width = width
+        self.height = height
     }
 }
 

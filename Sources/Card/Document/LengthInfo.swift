@@ -18,7 +18,8 @@ package struct LengthInfo: Sendable, Equatable {
                 guard let limits = try? object.children, limits.count == 2, (1...4).contains(limits[1].value.count)
                 else { continue }
                 // Some chips write 65 535 in two bytes.
-                (takesExtended, maximumAnswer) = (true, limits[1].value.reduce(0) { $0 << 8 | Int($1) })
+                takesExtended = true
+                maximumAnswer = limits[1].value.reduce(0) { $0 << 8 | Int($1) }
             default: continue
             }
         }

@@ -329,16 +329,26 @@ private struct ZoneLayout {
         issuer = Place(1, 3, 5)
         switch kind {
         case .td1:
-            (number, numberDigit, optional) = (Place(1, 6, 14), Place(1, 15, 15), Place(1, 16, 30))
-            (birth, sex, expiry) = (Place(2, 1, 6), Place(2, 8, 8), Place(2, 9, 14))
-            (nationality, secondOptional, names) = (Place(2, 16, 18), Place(2, 19, 29), Place(3, 1, 30))
+            number = Place(1, 6, 14)
+            numberDigit = Place(1, 15, 15)
+            optional = Place(1, 16, 30)
+            birth = Place(2, 1, 6)
+            sex = Place(2, 8, 8)
+            expiry = Place(2, 9, 14)
+            nationality = Place(2, 16, 18)
+            secondOptional = Place(2, 19, 29)
+            names = Place(3, 1, 30)
             composite = [Place(1, 6, 30), Place(2, 1, 7), Place(2, 9, 15), Place(2, 19, 29)]
             compositeDigit = Place(2, 30, 30)
         case .td2, .td3:
             let isPassport = kind == .td3
             names = Place(1, 6, isPassport ? 44 : 36)
-            (number, numberDigit, nationality) = (Place(2, 1, 9), Place(2, 10, 10), Place(2, 11, 13))
-            (birth, sex, expiry) = (Place(2, 14, 19), Place(2, 21, 21), Place(2, 22, 27))
+            number = Place(2, 1, 9)
+            numberDigit = Place(2, 10, 10)
+            nationality = Place(2, 11, 13)
+            birth = Place(2, 14, 19)
+            sex = Place(2, 21, 21)
+            expiry = Place(2, 22, 27)
             optional = Place(2, 29, isPassport ? 42 : 35)
             secondOptional = nil
             composite = [Place(2, 1, 10), Place(2, 14, 20), Place(2, 22, isPassport ? 43 : 35)]

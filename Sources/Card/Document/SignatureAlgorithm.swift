@@ -36,17 +36,23 @@ package struct SignatureAlgorithm: Sendable, Equatable {
         let id = identifier.value
         if id == Self.pss {
             guard let parameters = Self.pssParameters(fields.dropFirst().first) else { return nil }
-            (scheme, digest) = (.pss(parameters), parameters.digest)
+            scheme = .pss(parameters)
+            digest = parameters.digest
         } else if let known = Self.pkcs1[id] {
-            (scheme, digest) = (.pkcs1, known)
+            scheme = .pkcs1
+            digest = known
         } else if let known = Self.ecdsa[id] {
-            (scheme, digest) = (.ecdsa, known)
+            scheme = .ecdsa
+            digest = known
         } else if let known = Self.plain.digest(of: id) {
-            (scheme, digest) = (.ecdsaPlain, known)
+            scheme = .ecdsaPlain
+            digest = known
         } else if let given, id == Self.rsaEncryption {
-            (scheme, digest) = (.pkcs1, given)
+            scheme = .pkcs1
+            digest = given
         } else if let given, id == Self.ecPublicKey {
-            (scheme, digest) = (.ecdsa, given)
+            scheme = .ecdsa
+            digest = given
         } else {
             return nil
         }

@@ -43,7 +43,8 @@ package struct CHAT: Sendable, Hashable {
     package let authorization: UInt64
 
     package init(_ terminalType: TerminalType = .authenticationTerminal, _ role: Role, authorization: UInt64) {
-        (self.terminalType, self.role) = (terminalType, role)
+        self.terminalType = terminalType
+        self.role = role
         self.authorization = authorization & (1 << UInt64(terminalType.length * 8 - 2) - 1)
     }
 

@@ -69,9 +69,12 @@ package struct CVCertificate: Sendable, Equatable {
         guard let effective = CVDate(bytes: fields[5].value), let expiration = CVDate(bytes: fields[6].value) else {
             throw Malformed("date that does not exist")
         }
-        (body, signature) = (parts[0].encoded, parts[1].value)
-        (authorityReference, holderReference) = (fields[1].value, fields[3].value)
-        (effectiveDate, expirationDate) = (effective, expiration)
+        body = parts[0].encoded
+        signature = parts[1].value
+        authorityReference = fields[1].value
+        holderReference = fields[3].value
+        effectiveDate = effective
+        expirationDate = expiration
         publicKey = try CVPublicKey(objects: keyObjects)
         chat = try CHAT(fields[4])
         extensions = fields.count == 8 ? try Self.extensions(in: fields[7]) : []

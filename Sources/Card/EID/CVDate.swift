@@ -13,7 +13,9 @@ package struct CVDate: Sendable, Hashable, Comparable {
     /// Makes a day; nil when there is no such day.
     package init?(year: Int, month: Int, day: Int) {
         guard (2000...2099).contains(year), CalendarDay(year: year, month: month, day: day) != nil else { return nil }
-        (self.year, self.month, self.day) = (year, month, day)
+        self.year = year
+        self.month = month
+        self.day = day
     }
 
     private init(january year: Int) { (self.year, month, day) = (year, 1, 1) }

@@ -13,7 +13,8 @@ package struct CVPublicKey: Sendable, Equatable {
     package let point: [UInt8]
 
     package init(identifier: [UInt8], _ key: ECPublicKey, writesParameters: Bool) {
-        (self.identifier, point) = (identifier, key.uncompressed)
+        self.identifier = identifier
+        point = key.uncompressed
         curve = writesParameters ? key.curve : nil
     }
 

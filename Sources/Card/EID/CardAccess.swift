@@ -23,7 +23,9 @@ package struct CardAccess: Sendable, Equatable {
         let structure = Array(bytes.dropLast(reader.remainder.count))
         let infos = try SecurityInfos(structure)
         guard let pace = infos.pace.lazy.compactMap(\.eidParameters).first else { return nil }
-        (self.bytes, securityInfos, self.pace) = (structure, infos, pace)
+        self.bytes = structure
+        securityInfos = infos
+        self.pace = pace
     }
 }
 

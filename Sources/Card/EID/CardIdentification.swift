@@ -66,7 +66,9 @@ package struct EIDProfile: Sendable, Equatable {
     package var status: PINStatus
 
     package init(applicationID: [UInt8], cardAccess: CardAccess, status: PINStatus) {
-        (self.applicationID, self.cardAccess, self.status) = (applicationID, cardAccess, status)
+        self.applicationID = applicationID
+        self.cardAccess = cardAccess
+        self.status = status
     }
 }
 

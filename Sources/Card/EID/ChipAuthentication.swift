@@ -2,7 +2,7 @@
 package import ChipAccess
 package import Crypto
 import ISO7816
-import Secrets
+import Text
 
 /// Chip authentication version 2 over elliptic curves: the card proves its static key, and both sides get new session
 /// keys. TR-03110-2 3.4, TR-03110-3 B.2.

@@ -2,7 +2,7 @@
 package import ChipAccess
 import Crypto
 package import ISO7816
-package import Secrets
+package import Text
 
 /// The terminal's side of one eID card on one connection: PACE, PIN management, commands in the secure channel.
 ///
@@ -152,7 +152,8 @@ package struct PACEResult: Sendable, Equatable {
         idPICC: [UInt8],
         certificationAuthorities: PACE.CertificationAuthorities
     ) {
-        (self.statusBefore, self.idPICC) = (statusBefore, idPICC)
+        self.statusBefore = statusBefore
+        self.idPICC = idPICC
         self.certificationAuthorities = certificationAuthorities
     }
 }

@@ -12,7 +12,8 @@ package struct PINStatus: Sendable, Hashable {
     package static let initialRetryCounter = 3
 
     package init(retryCounter: Int, deactivated: Bool = false) {
-        (self.retryCounter, self.deactivated) = (retryCounter, deactivated)
+        self.retryCounter = retryCounter
+        self.deactivated = deactivated
     }
 
     /// Reads a status word; nil when it contains no state of the PIN.

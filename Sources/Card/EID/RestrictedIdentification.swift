@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 package import Crypto
-import Secrets
+import Text
 
 /// Restricted identification: a pseudonym of the card for one sector. TR-03110-2 3.5, TR-03110-3 B.4.
 package enum RestrictedIdentification {

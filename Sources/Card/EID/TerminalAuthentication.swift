@@ -41,8 +41,10 @@ package struct TerminalProof: Sendable, Equatable {
     package let signature: [UInt8]
 
     package init(chain: [CVCertificate], auxiliaryData: [UInt8], ephemeralKey: [UInt8], signature: [UInt8]) {
-        (self.chain, self.auxiliaryData) = (chain, auxiliaryData)
-        (self.ephemeralKey, self.signature) = (ephemeralKey, signature)
+        self.chain = chain
+        self.auxiliaryData = auxiliaryData
+        self.ephemeralKey = ephemeralKey
+        self.signature = signature
     }
 
     /// Comp() of the ephemeral key: its x coordinate; nil when it is not an uncompressed point. TR-03110-3 A.2.2.3.

@@ -18,7 +18,12 @@ package struct CommandAPDU: Sendable, Equatable {
     package static let maximumLe = 65_536
 
     package init(_ cla: UInt8, _ ins: UInt8, _ p1: UInt8, _ p2: UInt8, data: [UInt8] = [], le: Int? = nil) {
-        (self.cla, self.ins, self.p1, self.p2, self.data, self.le) = (cla, ins, p1, p2, data, le)
+        self.cla = cla
+        self.ins = ins
+        self.p1 = p1
+        self.p2 = p2
+        self.data = data
+        self.le = le
     }
 
     /// Whether the command needs extended lengths: cases 2E to 4E of ISO 7816-4, 5.1.
@@ -109,7 +114,8 @@ package struct ResponseAPDU: Sendable, Equatable {
     package var status: StatusWord
 
     package init(data: [UInt8] = [], _ status: StatusWord) {
-        (self.data, self.status) = (data, status)
+        self.data = data
+        self.status = status
     }
 
     /// Reads an answer; nil when it is shorter than a status word or longer than 65 538 bytes.

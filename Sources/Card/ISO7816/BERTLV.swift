@@ -11,7 +11,8 @@ package struct BERTLV: Sendable, Equatable {
     package var value: [UInt8]
 
     package init(_ tag: UInt32, _ value: [UInt8]) {
-        (self.tag, self.value) = (tag, value)
+        self.tag = tag
+        self.value = value
     }
 
     /// Makes an object whose value consists of these objects.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Secrets
+package import Text
 
 /// The channel of 3.x: AES-256-CBC with a CBC-MAC. The MAC of each message is the initial vector of the next one.
 package final class CBCChannel: KeycardChannel {
@@ -28,7 +28,8 @@ package final class CBCChannel: KeycardChannel {
         }
         encryptionKey = encryption
         macKey = mac
-        (self.vector, lastVector) = (vector, vector)
+        self.vector = vector
+        lastVector = vector
     }
 
     // MARK: Terminal
@@ -48,7 +49,8 @@ package final class CBCChannel: KeycardChannel {
         if let plain = try decrypt(encrypted, lastVector), plain.count == 2 { result = KeycardAnswer(plain) }
         if result == nil, let plain = try decrypt(encrypted, vector) { result = KeycardAnswer(plain) }
         guard let result else { throw .malformed("an answer in the channel has no status word") }
-        (lastVector, vector) = (mac, mac)
+        lastVector = mac
+        vector = mac
         return result
     }
 
@@ -61,7 +63,8 @@ package final class CBCChannel: KeycardChannel {
         let header = { [command.cla, command.ins, command.p1, command.p2, $0] }
         guard let (encrypted, mac) = try? check(command.data, header) else { throw .wrongMAC }
         let plain = (try? decrypt(encrypted, vector)) ?? nil
-        (lastVector, vector) = (vector, mac)
+        lastVector = vector
+        vector = mac
         guard let plain else { throw .wrongPadding }
         return plain
     }
@@ -79,7 +82,8 @@ package final class CBCChannel: KeycardChannel {
             try AES.encrypt(Padding.add(to: data), key: encryptionKey, initialVector: vector)
         }
         let mac = try authenticate(header, encrypted)
-        (lastVector, vector) = (vector, mac)
+        lastVector = vector
+        vector = mac
         return mac + encrypted
     }
 

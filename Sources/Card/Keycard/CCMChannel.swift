@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Secrets
+package import Text
 
 /// The channel of 4.0: AES-128-CCM over the whole command. A counter is the nonce of a command and of its answer.
 package final class CCMChannel: KeycardChannel {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ISO7816
-package import Secrets
+package import Text
 
 /// The answer to a command inside a channel. Its data may be secret.
 package struct KeycardAnswer: ~Copyable, Sendable {

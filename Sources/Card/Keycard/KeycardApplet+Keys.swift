@@ -2,8 +2,7 @@
 import Crypto
 package import HDWallet
 import ISO7816
-package import Secp256k1
-package import Secrets
+package import Text
 
 /// A signature of a Keycard that was checked against its public key.
 package struct KeycardSignature: Sendable, Equatable {

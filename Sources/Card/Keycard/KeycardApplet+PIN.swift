@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-package import Secrets
+package import Text
 
 /// The counters of a card, which GET STATUS returns without using a try.
 package struct KeycardStatus: Sendable, Equatable {
@@ -9,7 +9,9 @@ package struct KeycardStatus: Sendable, Equatable {
     package var hasKey: Bool
 
     package init(pinTries: Int, pukTries: Int, hasKey: Bool) {
-        (self.pinTries, self.pukTries, self.hasKey) = (pinTries, pukTries, hasKey)
+        self.pinTries = pinTries
+        self.pukTries = pukTries
+        self.hasKey = hasKey
     }
 
     /// Reads the template A3.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+import HDWallet
 package import ISO7816
-import Secp256k1
-package import Secrets
-import Text
+package import Text
 
 /// The terminal's side of one Keycard on one connection.
 ///
@@ -18,7 +17,10 @@ package actor KeycardApplet {
     private var channel: (any KeycardChannel)?
 
     private init(_ base: CompletingChannel, _ info: KeycardInfo, _ trust: KeycardTrust, _ random: KeycardRandom) {
-        (self.base, self.info, self.trust, self.random) = (base, info, trust, random)
+        self.base = base
+        self.info = info
+        self.trust = trust
+        self.random = random
     }
 
     /// Selects the applet of a card.
@@ -310,10 +312,12 @@ package actor KeycardApplet {
         let (status, bytes): (StatusWord, [UInt8])
         if channel != nil {
             let answer = try await exchange(KeycardInstruction.identifyCard, Secret(challenge))
-            (status, bytes) = (answer.status, answer.bytes)
+            status = answer.status
+            bytes = answer.bytes
         } else {
             let answer = try await transmit(command(KeycardInstruction.identifyCard, data: challenge))
-            (status, bytes) = (answer.status, answer.data)
+            status = answer.status
+            bytes = answer.data
         }
         let found: (version: KeycardVersion, bytes: [UInt8]?) =
             switch status {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+package import HDWallet
 import ISO7816
-package import Secp256k1
 
 /// The versions of the applet that badged supports.
 package enum KeycardVersion: UInt16, Sendable, CaseIterable, CustomStringConvertible {
@@ -61,7 +61,9 @@ package struct KeycardInfo: Sendable, Equatable {
             guard let object = try? BERTLV(answer), let key = try? PublicKey(object.value) else {
                 throw .malformed("SELECT: no public key")
             }
-            (generation, isInitialized, channelKey) = (.pairing, false, key)
+            generation = .pairing
+            isInitialized = false
+            channelKey = key
             return
         }
         let fields = try Self.fields(of: answer)
@@ -76,9 +78,8 @@ package struct KeycardInfo: Sendable, Equatable {
         self.version = number
         guard let known = KeycardVersion(rawValue: number) else {
             let status = fields.first { $0.tag == 0x8C }?.value.first
-            (generation, isInitialized) = (
-                status == nil ? .pairing : .certificate, status.map { $0 & 0x10 != 0 } ?? true
-            )
+            generation = status == nil ? .pairing : .certificate
+            isInitialized = status.map { $0 & 0x10 != 0 } ?? true
             keyUID = fields.first { $0.tag == 0x8E && $0.value.count == 32 }?.value
             return
         }
@@ -99,7 +100,9 @@ package struct KeycardInfo: Sendable, Equatable {
                 let point = try value(0x80, count: PublicKey.uncompressedCount), let key = try? PublicKey(point)
             else { throw .malformed("SELECT: a field is missing") }
             isInitialized = true
-            (instanceUID, freeSlots, channelKey) = (uid, Int(slots), key)
+            instanceUID = uid
+            freeSlots = Int(slots)
+            channelKey = key
         }
     }
 
@@ -139,7 +142,9 @@ package struct KeycardCertificate: Sendable, Equatable {
             let hash = try? DigestAlgorithm.sha256.hash(identity.compressed),
             let authority = try? signature.recover(id: bytes[97], for: hash)
         else { throw .malformed("the certificate of the card is damaged") }
-        (self.identity, self.authority, self.bytes) = (identity, authority, bytes)
+        self.identity = identity
+        self.authority = authority
+        self.bytes = bytes
     }
 }
 
@@ -151,7 +156,8 @@ package struct KeycardTrust: Sendable, Equatable {
     package var pinnedCards: Set<[UInt8]>
 
     package init(authorities: Set<[UInt8]> = [vendor], pinnedCards: Set<[UInt8]> = []) {
-        (self.authorities, self.pinnedCards) = (authorities, pinnedCards)
+        self.authorities = authorities
+        self.pinnedCards = pinnedCards
     }
 
     /// The authority of the vendor.

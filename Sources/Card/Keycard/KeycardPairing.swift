@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-package import Secrets
+package import Text
 
 /// A pairing of this computer with a 3.x card. The card has five slots.
 package struct KeycardPairing: ~Copyable, Sendable {

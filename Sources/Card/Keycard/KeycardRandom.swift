@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secp256k1
-package import Secrets
+package import HDWallet
+package import Text
 
 /// The source of random numbers of a dialogue. Tests replace it to repeat a recorded dialogue.
 package struct KeycardRandom: Sendable {

@@ -9,8 +9,10 @@ public struct ServiceDetails: Sendable, Equatable {
     public var logoUrl: String
 
     init(_ json: JSON) {
-        (name, backendUrl) = (json["name"]?.string ?? "", json["backendUrl"]?.string ?? "")
-        (rpsPrefix, logoUrl) = (json["rpsPrefix"]?.string ?? "", json["logoUrl"]?.string ?? "")
+        name = json["name"]?.string ?? ""
+        backendUrl = json["backendUrl"]?.string ?? ""
+        rpsPrefix = json["rpsPrefix"]?.string ?? ""
+        logoUrl = json["logoUrl"]?.string ?? ""
     }
 }
 
@@ -24,9 +26,12 @@ public struct SessionDetails: Sendable, Equatable {
     public var customerIconUrl: String
 
     init(_ json: JSON) {
-        (prerollId, appName) = (json["prerollId"]?.string ?? "", json["appName"]?.string ?? "")
-        (appIconUrl, customerId) = (json["appIconUrl"]?.string ?? "", json["customerId"]?.string ?? "")
-        (customerName, customerIconUrl) = (json["customerName"]?.string ?? "", json["customerIconUrl"]?.string ?? "")
+        prerollId = json["prerollId"]?.string ?? ""
+        appName = json["appName"]?.string ?? ""
+        appIconUrl = json["appIconUrl"]?.string ?? ""
+        customerId = json["customerId"]?.string ?? ""
+        customerName = json["customerName"]?.string ?? ""
+        customerIconUrl = json["customerIconUrl"]?.string ?? ""
     }
 }
 
@@ -41,8 +46,11 @@ public struct RegCode: Sendable, Equatable {
     public var nowTime: Int
 
     init(_ code: OTP) {
-        (status, otp, expireTime) = (code.status, code.otp, code.expireTime)
-        (ttlSeconds, nowTime) = (code.ttlSeconds, code.nowTime)
+        status = code.status
+        otp = code.otp
+        expireTime = code.expireTime
+        ttlSeconds = code.ttlSeconds
+        nowTime = code.nowTime
     }
 }
 
@@ -68,7 +76,12 @@ public struct BridgeSignature: Sendable, Equatable {
             let publicKey = bytes("publicKey"), let dtas = json["dtas"]?.string,
             let time = json["epochTime"]?.int.flatMap({ UInt32(exactly: $0) })
         else { return nil }
-        (strHash, strMpinId, strU, strV) = (hash, id, u, v)
-        (strPublicKey, self.dtas, epochTime) = (publicKey, dtas, time)
+        strHash = hash
+        strMpinId = id
+        strU = u
+        strV = v
+        strPublicKey = publicKey
+        self.dtas = dtas
+        epochTime = time
     }
 }

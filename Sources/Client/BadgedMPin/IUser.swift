@@ -43,8 +43,12 @@ public struct IUser: Sendable, Equatable {
         registrationExpiration: String? = nil,
         pinLength: Int = 4
     ) {
-        (self.identity, self.state, self.backend, self.deviceName) = (identity, state, backend, deviceName)
-        (self.mPinId, self.registrationExpiration) = (mPinId, registrationExpiration)
+        self.identity = identity
+        self.state = state
+        self.backend = backend
+        self.deviceName = deviceName
+        self.mPinId = mPinId
+        self.registrationExpiration = registrationExpiration
         self.pinLength = pinLength
     }
 
@@ -95,8 +99,11 @@ public struct OTP: Sendable, Equatable {
     public var nowTime: Int
 
     public init(status: MpinStatus, otp: String = "", expireTime: Int = 0, ttlSeconds: Int = 0, nowTime: Int = 0) {
-        (self.status, self.otp, self.expireTime) = (status, otp, expireTime)
-        (self.ttlSeconds, self.nowTime) = (ttlSeconds, nowTime)
+        self.status = status
+        self.otp = otp
+        self.expireTime = expireTime
+        self.ttlSeconds = ttlSeconds
+        self.nowTime = nowTime
     }
 
     /// Reads `otp` of MPIN_RESULT.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import BadgedClient
-public import Secrets
+public import Text
 
 /// The calls that block the calling thread until badged has answered, as those of the original SDK do. The `async`
 /// methods of the same names describe them.

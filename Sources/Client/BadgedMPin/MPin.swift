@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import BadgedClient
-public import Secrets
+public import Text
 
 /// Logs users in with M-Pin. The methods are those of the class `MPin` of the Milagro Mobile SDK.
 ///

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-import Secrets
 import Text
 
 /// A call of the SDK: the command that badged gets, and how its result is read.
@@ -22,7 +21,10 @@ struct MPinCall<Value: Sendable>: Sendable {
     ) {
         let name = user.map { [JSON.Member("userId", .string($0.identity))] } ?? []
         self.members = name + members.map { JSON.Member($0.key, $0.value) }
-        (self.command, self.isWorkflow, self.factors, self.read) = (command, isWorkflow, factors, read)
+        self.command = command
+        self.isWorkflow = isWorkflow
+        self.factors = factors
+        self.read = read
     }
 
     /// A command that is answered at once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import BadgedClient
-public import Secrets
+public import Text
 
 /// Logs users in at the service of MIRACL, and signs documents. The methods are those of the class `MPinMFA` of the
 /// Milagro Mobile SDK.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-import Secrets
 import Synchronization
 import Text
 
@@ -12,7 +11,8 @@ public struct MPinSession: Sendable {
     let logouts = Logouts()
 
     init(_ connection: DaemonConnection, _ cardUser: (any CardUser)?) {
-        (self.connection, self.cardUser) = (connection, cardUser)
+        self.connection = connection
+        self.cardUser = cardUser
     }
 
     /// Runs a call. Cancelling the calling task cancels a workflow.

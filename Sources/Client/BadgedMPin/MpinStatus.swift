@@ -33,7 +33,9 @@ public struct MpinStatus: Sendable, Equatable {
     public var errorMessage: String
 
     public init(status: Code, statusCodeAsString: String, errorMessage: String = "") {
-        (self.status, self.statusCodeAsString, self.errorMessage) = (status, statusCodeAsString, errorMessage)
+        self.status = status
+        self.statusCodeAsString = statusCodeAsString
+        self.errorMessage = errorMessage
     }
 
     public var isOK: Bool { status == .ok }

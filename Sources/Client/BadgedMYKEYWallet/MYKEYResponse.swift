@@ -9,7 +9,8 @@ public class MYKEYApiResponse {
     ///   - success: called with a JSON object: `code` 1, `message`, `account`, `publicKey`, and `txId` or `sign`.
     ///   - failure: called with a JSON object: `code` and `message`.
     public init(success: ((String) -> Void)?, failure: ((String) -> Void)?) {
-        (self.success, self.failure) = (success, failure)
+        self.success = success
+        self.failure = failure
     }
 
     public func onSuccess(_ response: String) { success?(response) }

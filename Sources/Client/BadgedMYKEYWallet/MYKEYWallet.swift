@@ -2,7 +2,6 @@
 public import BadgedClient
 public import Dispatch
 public import FoundationEssentials
-import Secrets
 import Synchronization
 import Text
 
@@ -37,7 +36,9 @@ public final class MYKEYWallet: Sendable {
         user: (any WalletUser)? = nil,
         virtualCard: VirtualCardInsertion? = nil
     ) {
-        (self.socketPath, queue, insertion) = (socketPath, callbackQueue, virtualCard.map(VirtualInsertion.init))
+        self.socketPath = socketPath
+        queue = callbackQueue
+        insertion = virtualCard.map(VirtualInsertion.init)
         state = Mutex(State(user: user ?? TerminalWalletUser()))
     }
 
@@ -290,7 +291,8 @@ struct InsertingUser: WalletUser {
     private let insertion: VirtualInsertion?
 
     init(_ user: any WalletUser, _ connection: DaemonConnection, _ insertion: VirtualInsertion?) {
-        (self.user, self.insertion) = (user, insertion)
+        self.user = user
+        self.insertion = insertion
         insertion?.use(connection)
     }
 

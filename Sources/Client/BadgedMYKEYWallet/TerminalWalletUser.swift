@@ -2,7 +2,7 @@
 public import BadgedClient
 import Dispatch
 import Glibc
-public import Secrets
+public import Text
 
 /// A user at the terminal of the process: reads the request, agrees with `y`, and types the PIN without echo.
 ///
@@ -112,7 +112,8 @@ private final class WakePipe: Sendable {
         var ends: [Int32] = [-1, -1]
         let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
         guard socketpair(AF_UNIX, Int32(type), 0, &ends) == 0 else { return nil }
-        (read, end) = (ends[0], ends[1])
+        read = ends[0]
+        end = ends[1]
     }
 
     deinit {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-import Secrets
 import Text
-import Threads
 
 /// Takes the answer of an app to one question. `Answer` is a secret, words, JSON or a consent.
 final class AnswerDelegate<Answer: Sendable>: OstBaseDelegate {

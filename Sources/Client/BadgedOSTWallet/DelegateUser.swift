@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
 import Dispatch
-import Secrets
 import Synchronization
 import Text
-import Threads
 
 /// The values that an app gives when it starts a workflow. Each is used once.
 struct GivenValues: Sendable {
@@ -37,7 +35,10 @@ final class DelegateUser: WalletUser {
         _ insertion: VirtualInsertion? = nil
     ) {
         delegates = Delegates(flow: delegate, card: delegate as? any OstCardDelegate)
-        (self.queue, self.type, self.given, self.insertion) = (queue, type, given, insertion)
+        self.queue = queue
+        self.type = type
+        self.given = given
+        self.insertion = insertion
     }
 
     /// Whether the app answers the questions of `OstCardDelegate`.

@@ -12,7 +12,8 @@ public final class OstError: Error, Sendable, CustomStringConvertible {
     public let errorCode: String
 
     public init(_ code: String, _ messageTextCode: OstErrorCodes.OstErrorCode, message: String? = nil) {
-        (internalCode, self.messageTextCode) = (code, messageTextCode)
+        internalCode = code
+        self.messageTextCode = messageTextCode
         errorCode = messageTextCode.text
         errorMessage = message ?? messageTextCode.text
     }
@@ -22,7 +23,9 @@ public final class OstError: Error, Sendable, CustomStringConvertible {
     }
 
     init(_ error: FlowError) {
-        (internalCode, errorCode, errorMessage) = (error.internalCode, error.code, error.message)
+        internalCode = error.internalCode
+        errorCode = error.code
+        errorMessage = error.message
         messageTextCode = OstErrorCodes.OstErrorCode(text: error.code)
     }
 

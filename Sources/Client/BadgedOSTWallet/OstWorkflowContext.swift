@@ -29,7 +29,8 @@ public final class OstWorkflowContext: Sendable {
     public let workflowId: String
 
     public init(workflowId: String, workflowType: OstWorkflowType) {
-        (self.workflowId, self.workflowType) = (workflowId, workflowType)
+        self.workflowId = workflowId
+        self.workflowType = workflowType
     }
 
     /// `fallback` is the kind that was started, for a kind that this library does not know.
@@ -54,7 +55,8 @@ public final class OstContextEntity: Sendable {
     private let json: JSON
 
     init(_ entity: FlowEntity) {
-        (entityType, json) = (OstEntityType(rawValue: entity.type) ?? .dictionary, entity.members)
+        entityType = OstEntityType(rawValue: entity.type) ?? .dictionary
+        json = entity.members
     }
 
     /// The members as values of Swift: `[String: Any]`.

@@ -2,7 +2,6 @@
 public import BadgedClient
 public import Dispatch
 import Glibc
-import Secrets
 import Text
 
 /// The entry point of an app: an app that imports this module instead of `OstWalletSdk` uses badged. It uses the
@@ -27,7 +26,9 @@ public final class OstWorkflows: Sendable {
         callbackQueue: DispatchQueue = .main,
         virtualCard: VirtualCardInsertion? = nil
     ) {
-        (self.socketPath, queue, insertion) = (socketPath, callbackQueue, virtualCard.map(VirtualInsertion.init))
+        self.socketPath = socketPath
+        queue = callbackQueue
+        insertion = virtualCard.map(VirtualInsertion.init)
     }
 
     /// Has no effect: badged does not contact the platform of OST.

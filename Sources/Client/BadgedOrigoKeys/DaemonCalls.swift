@@ -16,7 +16,8 @@ final class DaemonCalls: Sendable {
     ///   - path: the socket of badged; nil: the default of this system.
     ///   - opened: prepares each new connection before it is used.
     init(_ path: String?, opened: @escaping @Sendable (DaemonConnection) async -> Void) {
-        (self.path, self.opened) = (path, opened)
+        self.path = path
+        self.opened = opened
     }
 
     deinit {

@@ -30,10 +30,16 @@ public final class OrigoKeysKey: NSObject, Sendable {
     private let hasCodes: Bool
 
     init(_ key: DoorKey) {
-        (keyId, externalId, label) = (key.id, key.thumbprint ?? "", key.label)
-        (issuer, keyType, cardNumber) = (key.issuer, key.keyProtocol, key.cardNumber)
-        (beginDate, endDate) = (Date(daemon: key.beginDate), Date(daemon: key.endDate))
-        (active, hasCodes) = (key.isActive, key.supportsOTP)
+        keyId = key.id
+        externalId = key.thumbprint ?? ""
+        label = key.label
+        issuer = key.issuer
+        keyType = key.keyProtocol
+        cardNumber = key.cardNumber
+        beginDate = Date(daemon: key.beginDate)
+        endDate = Date(daemon: key.endDate)
+        active = key.isActive
+        hasCodes = key.supportsOTP
     }
 
     /// The same as `keyId`.

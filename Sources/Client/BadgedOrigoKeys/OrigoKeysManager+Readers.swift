@@ -82,7 +82,8 @@ extension OrigoKeysManager {
     public func stopReaderScan() {
         state.withLock { state in
             state.scan = nil
-            (state.readers, state.shown) = ([:], [])
+            state.readers = [:]
+            state.shown = []
         }
         leaveRegion()
         _ = try? calls.wait { [self] in

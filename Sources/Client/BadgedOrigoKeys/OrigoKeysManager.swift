@@ -69,7 +69,8 @@ public final class OrigoKeysManager: NSObject, Sendable {
         callbackQueue: DispatchQueue = .main
     ) {
         reference = Reference(delegate: delegate)
-        (self.socketPath, queue) = (socketPath, callbackQueue)
+        self.socketPath = socketPath
+        queue = callbackQueue
         region = Self.region(options)
         wantsPhoneWallet = options[OrigoKeysOptionTargets].map { "\($0)".contains("Wallet") } ?? false
         super.init()

@@ -14,7 +14,10 @@ public final class OrigoKeysOpeningResult: NSObject, Sendable {
 
     /// An opening without a result of badged.
     init(_ status: OrigoKeysOpeningStatusType) {
-        (self.status, statusPayload, connectionDuration, accessDecision) = (status, nil, 0, "unknown")
+        self.status = status
+        statusPayload = nil
+        connectionDuration = 0
+        accessDecision = "unknown"
     }
 
     init(_ result: DoorOpeningResult) {

@@ -37,7 +37,9 @@ public final class OrigoKeysReader: NSObject, Sendable {
         uuid = id
         name = json["name"]?.string
         let beacon = json["profile"]?.string == "ibeacon" ? json["beacon"] : nil
-        (beaconUUID, beaconMajor, beaconMinor) = (beacon?["uuid"]?.string, beacon?["major"]?.int, beacon?["minor"]?.int)
+        beaconUUID = beacon?["uuid"]?.string
+        beaconMajor = beacon?["major"]?.int
+        beaconMinor = beacon?["minor"]?.int
         lastRSSIUpdate = Date(timeIntervalSince1970: Double(json["lastSeen"]?.int ?? 0) / 1000)
         level = Self.number(signal["level"]) ?? Double(last)
         // Whatever a reader advertises, a program may choose it.

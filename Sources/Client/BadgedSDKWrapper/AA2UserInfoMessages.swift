@@ -14,8 +14,10 @@ public struct AA2UserInfoMessages: Sendable, Equatable, Encodable {
         sessionSucceeded: String? = "",
         sessionInProgress: String? = ""
     ) {
-        (self.sessionStarted, self.sessionFailed) = (sessionStarted, sessionFailed)
-        (self.sessionSucceeded, self.sessionInProgress) = (sessionSucceeded, sessionInProgress)
+        self.sessionStarted = sessionStarted
+        self.sessionFailed = sessionFailed
+        self.sessionSucceeded = sessionSucceeded
+        self.sessionInProgress = sessionInProgress
     }
 
     var json: JSON {

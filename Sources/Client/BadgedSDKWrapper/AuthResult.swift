@@ -10,7 +10,8 @@ public struct AuthResult: Sendable, Equatable {
     public let result: AuthResultData?
 
     public init(url: URL?, result: AuthResultData?) {
-        (self.url, self.result) = (url, result)
+        self.url = url
+        self.result = result
     }
 
     public var hasError: Bool { result?.major.contains("resultmajor#error") ?? false }
@@ -34,8 +35,12 @@ public struct AuthResultData: Sendable, Equatable {
         message: String? = nil,
         reason: String? = nil
     ) {
-        (self.major, self.minor, self.language) = (major, minor, language)
-        (self.description, self.message, self.reason) = (description, message, reason)
+        self.major = major
+        self.minor = minor
+        self.language = language
+        self.description = description
+        self.message = message
+        self.reason = reason
     }
 
     public var isCancellationByUser: Bool { minor?.contains("cancellationByUser") ?? false }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BadgedClient
-import Secrets
 import Synchronization
+import Text
 
 /// Carries commands and messages over the socket of badged.
 public final class DaemonTransport: SDKConnection {
@@ -19,7 +19,8 @@ public final class DaemonTransport: SDKConnection {
     ///   - path: the socket of badged; nil: the default of this system, which each start looks up.
     ///   - timeout: how long badged may be silent after a command; see `DaemonConnection`.
     public init(path: String? = nil, timeout: Duration = .seconds(10)) {
-        (self.path, self.timeout) = ({ path ?? SocketPath.standard }, timeout)
+        self.path = { path ?? SocketPath.standard }
+        self.timeout = timeout
     }
 
     public func start(_ receive: @escaping @Sendable (SDKEvent) -> Void) {
@@ -55,7 +56,8 @@ public final class DaemonTransport: SDKConnection {
         } catch {
             let isStopped = state.withLock { state in
                 state.commands?.finish()
-                (state.commands, state.connection) = (nil, nil)
+                state.commands = nil
+                state.connection = nil
                 return state.isStopped
             }
             receive(.ended(error: isStopped ? nil : "\(error.text); \(error.advice)"))

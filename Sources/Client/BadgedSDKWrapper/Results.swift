@@ -9,7 +9,8 @@ public struct ChangePinResult: Sendable, Equatable {
     public let reason: String?
 
     public init(success: Bool, reason: String?) {
-        (self.success, self.reason) = (success, reason)
+        self.success = success
+        self.reason = reason
     }
 }
 
@@ -20,7 +21,8 @@ public struct WrapperError: Sendable, Equatable {
     public let error: String
 
     public init(msg: String, error: String) {
-        (self.msg, self.error) = (msg, error)
+        self.msg = msg
+        self.error = error
     }
 }
 
@@ -42,7 +44,9 @@ public struct WorkflowProgress: Sendable, Equatable {
     public init() { self.init(workflow: nil, progress: nil, state: nil) }
 
     public init(workflow: WorkflowProgressType?, progress: Int?, state: String?) {
-        (self.workflow, self.progress, self.state) = (workflow, progress, state)
+        self.workflow = workflow
+        self.progress = progress
+        self.state = state
     }
 
     init(_ json: JSON) {
@@ -79,9 +83,11 @@ public struct VersionInfo: Sendable, Equatable {
         specificationVersion: String
     ) {
         self.name = name
-        (self.implementationTitle, self.implementationVendor) = (implementationTitle, implementationVendor)
+        self.implementationTitle = implementationTitle
+        self.implementationVendor = implementationVendor
         self.implementationVersion = implementationVersion
-        (self.specificationTitle, self.specificationVendor) = (specificationTitle, specificationVendor)
+        self.specificationTitle = specificationTitle
+        self.specificationVendor = specificationVendor
         self.specificationVersion = specificationVersion
     }
 

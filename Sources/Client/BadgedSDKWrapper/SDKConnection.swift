@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
 public import Text
 
 /// Carries commands to the SDK and its messages back. The default is `DaemonTransport`; an app can use another one, for
@@ -33,6 +32,8 @@ public struct SDKCommand: Sendable {
     public let value: SecretBox?
 
     public init(_ name: String, _ members: [JSON.Member] = [], value: SecretBox? = nil) {
-        (self.name, self.members, self.value) = (name, members, value)
+        self.name = name
+        self.members = members
+        self.value = value
     }
 }

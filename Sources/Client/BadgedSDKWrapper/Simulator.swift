@@ -8,7 +8,8 @@ public struct Simulator: Sendable, Equatable, Encodable {
     let keys: [SimulatorKey]?
 
     public init(withFiles files: [SimulatorFile], withKeys keys: [SimulatorKey]? = nil) {
-        (self.files, self.keys) = (files, keys)
+        self.files = files
+        self.keys = keys
     }
 
     var json: JSON {
@@ -25,7 +26,9 @@ public struct SimulatorFile: Sendable, Equatable, Encodable {
     let content: String
 
     public init(withFileId fileId: String, withShortFileId shortFileId: String, withContent content: String) {
-        (self.fileId, self.shortFileId, self.content) = (fileId, shortFileId, content)
+        self.fileId = fileId
+        self.shortFileId = shortFileId
+        self.content = content
     }
 
     /// Compares the identifiers, not the content.
@@ -47,7 +50,8 @@ public struct SimulatorKey: Sendable, Equatable, Encodable {
     let content: String
 
     public init(withId id: Int, withContent content: String) {
-        (self.id, self.content) = (id, content)
+        self.id = id
+        self.content = content
     }
 
     var json: JSON {

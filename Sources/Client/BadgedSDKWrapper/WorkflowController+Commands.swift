@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FoundationEssentials
-import Secrets
 import Text
 
 extension WorkflowController {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Dispatch
-import Secrets
 import Synchronization
 import Text
 
@@ -34,7 +33,8 @@ public final class WorkflowController: Sendable {
     ///   - callbackQueue: the serial queue on which callbacks run. The main queue needs `dispatchMain()` or a run loop;
     ///     an app without these passes another queue.
     public init(transport: any SDKConnection = DaemonTransport(), callbackQueue: DispatchQueue = .main) {
-        (self.transport, queue) = (transport, callbackQueue)
+        self.transport = transport
+        queue = callbackQueue
     }
 
     /// Whether commands can be sent now.

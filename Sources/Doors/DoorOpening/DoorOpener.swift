@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-package import Credentials
 import Crypto
 package import DoorReaders
 import Glibc
 package import Text
-import Threads
+package import Vault
 
 /// Opens PKOC readers: connects, runs the dialogue and disconnects. Each adapter opens one reader at a time.
 @Loop package final class DoorOpener {
@@ -193,7 +192,10 @@ package struct DoorCredential: Sendable {
     package let lastUpdate: UInt32
 
     package init(id: String, key: any CredentialKey, sites: [DoorSite], lastUpdate: UInt32) {
-        (self.id, self.key, self.sites, self.lastUpdate) = (id, key, sites, lastUpdate)
+        self.id = id
+        self.key = key
+        self.sites = sites
+        self.lastUpdate = lastUpdate
     }
 }
 

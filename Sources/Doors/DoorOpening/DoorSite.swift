@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Credentials
 package import Crypto
-import PKOC
+import Taps
+package import Vault
 
 /// A site whose readers a credential opens, and how its readers prove that they belong to the site.
 package struct DoorSite: Sendable {
@@ -43,7 +43,9 @@ package struct DoorSite: Sendable {
         self.identifier = identifier
         self.siteKey = try siteKey.map { key throws(PKOCFailure) in try Self.key(key) }
         self.issuerKey = try issuerKey.map { key throws(PKOCFailure) in try Self.key(key) }
-        (self.locations, self.isLegacy, self.revocations) = (locations, isLegacy, revocations)
+        self.locations = locations
+        self.isLegacy = isLegacy
+        self.revocations = revocations
         if let revocations, revocations.site != identifier { throw .malformed }
     }
 

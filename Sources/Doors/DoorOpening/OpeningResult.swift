@@ -53,7 +53,11 @@ package struct OpeningResult: Sendable, Equatable {
         reason: String? = nil,
         key: String? = nil
     ) {
-        (self.status, self.decision, self.payload, self.reason, self.key) = (status, decision, payload, reason, key)
+        self.status = status
+        self.decision = decision
+        self.payload = payload
+        self.reason = reason
+        self.key = key
     }
 
     init(_ answer: PKOCHandshake.Answer) {

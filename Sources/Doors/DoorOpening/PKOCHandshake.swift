@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 package import Crypto
-import PKOC
-import Secrets
+import Taps
+import Text
+import Vault
 
 /// The dialogue of a PKOC credential with a reader over Bluetooth, without input and output.
 ///
@@ -56,7 +56,8 @@ package struct PKOCHandshake: ~Copyable {
     ///   - ephemeral: a new P-256 key.
     ///   - now: seconds since 1970.
     package init(_ credentials: [DoorCredential], ephemeral: consuming ECPrivateKey, now: UInt32) {
-        (self.credentials, self.now) = (credentials, now)
+        self.credentials = credentials
+        self.now = now
         self.ephemeral = ephemeral
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import PKOC
+import Taps
 
 /// A message of PKOC over Bluetooth: a list of values with a tag of one byte and a length.
 package struct PKOCMessage: Sendable, Equatable {

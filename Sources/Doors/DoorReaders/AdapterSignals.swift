@@ -36,7 +36,8 @@ struct AdapterSignals {
     private mutating func compare(_ index: Int, at now: Milliseconds) {
         guard index != bestIndex else { return }
         guard best.isFresh(at: now) else {
-            (bestIndex, candidate) = (index, nil)
+            bestIndex = index
+            candidate = nil
             return
         }
         guard signals[index].track.level >= best.level + Self.margin else {

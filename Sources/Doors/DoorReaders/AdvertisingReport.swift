@@ -35,9 +35,13 @@ package struct AdvertisingReport: Sendable, Equatable {
         advertisingSet: UInt8? = nil,
         part: Part = .whole
     ) {
-        (self.address, self.txPower, self.advertisingSet, self.part) = (address, txPower, advertisingSet, part)
+        self.address = address
+        self.txPower = txPower
+        self.advertisingSet = advertisingSet
+        self.part = part
         self.rssi = rssi.flatMap(Self.valid)
-        (self.isScanResponse, self.isConnectable) = (isScanResponse, isConnectable)
+        self.isScanResponse = isScanResponse
+        self.isConnectable = isConnectable
     }
 
     /// The signal strength, nil for values above +20 dBm: 127 means "not available". Vol 4, Part E, 7.7.65.2.

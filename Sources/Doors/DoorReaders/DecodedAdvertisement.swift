@@ -33,8 +33,10 @@ package struct DecodedAdvertisement: Sendable, Equatable {
         package var enhancedTap: Int8?
 
         package init(proximity: Int8? = nil, motion: Int8? = nil, seamless: Int8? = nil, enhancedTap: Int8? = nil) {
-            (self.proximity, self.motion) = (proximity, motion)
-            (self.seamless, self.enhancedTap) = (seamless, enhancedTap)
+            self.proximity = proximity
+            self.motion = motion
+            self.seamless = seamless
+            self.enhancedTap = enhancedTap
         }
 
         package subscript(_ type: OpeningType) -> Int8? {

@@ -40,10 +40,16 @@ package final class DoorReader {
         first: HeldSender.Sample,
         time: ListeningTime
     ) {
-        (self.identity, self.number, self.profile, self.address) = (identity, number, profile, address)
-        (self.limits, self.time) = (limits, time)
+        self.identity = identity
+        self.number = number
+        self.profile = profile
+        self.address = address
+        self.limits = limits
+        self.time = time
         id = identity.text(profile, number: number)
-        (firstSeen, lastSeen, lastHeard) = (first.time, first.time, first.heard)
+        firstSeen = first.time
+        lastSeen = first.time
+        lastHeard = first.heard
         signals = AdapterSignals(first.rssi, adapter: first.adapter, at: first.time, heard: first.heard)
         adverts = 1
     }

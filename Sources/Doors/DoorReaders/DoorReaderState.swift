@@ -19,7 +19,9 @@ package struct DoorReaderState {
     ///   - withHistory: whether the state includes the history of the signal.
     ///   - clock: the same moment since 1970; nil: the clock of the system.
     package init(_ reader: DoorReader, at now: Milliseconds, withHistory: Bool, clock: Milliseconds? = nil) {
-        (self.reader, self.now, self.withHistory) = (reader, now, withHistory)
+        self.reader = reader
+        self.now = now
+        self.withHistory = withHistory
         self.clock = clock ?? Self.systemClock
     }
 

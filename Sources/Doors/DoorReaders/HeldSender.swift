@@ -28,7 +28,10 @@ struct HeldSender {
         _ aliroReader: DecodedAdvertisement.AliroAdvertisement?,
         _ first: Sample
     ) {
-        (self.profile, self.address, self.aliroReader, samples) = (profile, address, aliroReader, [first])
+        self.profile = profile
+        self.address = address
+        self.aliroReader = aliroReader
+        samples = [first]
         since = first.heard
     }
 

@@ -18,7 +18,8 @@ package struct RangeLimits: Sendable {
         package var source: Source
 
         package init(_ value: Int, _ source: Source) {
-            (self.value, self.source) = (value, source)
+            self.value = value
+            self.source = source
         }
     }
 

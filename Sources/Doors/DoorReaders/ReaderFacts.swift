@@ -28,7 +28,8 @@ struct ReaderFacts {
         if let power = content.powerAtOneMetre { powerAtOneMetre = power }
         if let beacon = content.beacon { self.beacon = beacon }
         guard let types = content.openingTypes else { return }
-        (isUnavailable, advertisedTypes) = (content.isUnavailable, types)
+        isUnavailable = content.isUnavailable
+        advertisedTypes = types
         if let limits = content.limits { advertisedLimits = limits }
     }
 
@@ -40,7 +41,8 @@ struct ReaderFacts {
         powerAtOneMetre = newer.powerAtOneMetre ?? powerAtOneMetre
         beacon = newer.beacon ?? beacon
         guard let types = newer.advertisedTypes else { return }
-        (isUnavailable, advertisedTypes) = (newer.isUnavailable, types)
+        isUnavailable = newer.isUnavailable
+        advertisedTypes = types
         advertisedLimits = newer.advertisedLimits ?? advertisedLimits
     }
 

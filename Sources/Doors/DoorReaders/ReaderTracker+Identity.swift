@@ -121,7 +121,9 @@ extension ReaderTracker {
         table.change(known, address: reader.address)
         known.facts.update(reader.facts)
         known.signals = reader.signals
-        (known.lastSeen, known.lastHeard, known.inRange) = (reader.lastSeen, reader.lastHeard, reader.inRange)
+        known.lastSeen = reader.lastSeen
+        known.lastHeard = reader.lastHeard
+        known.inRange = reader.inRange
         known.adverts += reader.adverts
         table.reorder(known)
         let knownWasLost = known.isLost

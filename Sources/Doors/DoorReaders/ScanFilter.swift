@@ -13,7 +13,9 @@ package struct ScanFilter: Sendable, Equatable {
         lockServiceCodes: Set<Int> = [LockServiceCode.usual],
         profiles: Set<ReaderProfile> = ReaderProfile.doors
     ) {
-        (self.openingTypes, self.lockServiceCodes, self.profiles) = (openingTypes, lockServiceCodes, profiles)
+        self.openingTypes = openingTypes
+        self.lockServiceCodes = lockServiceCodes
+        self.profiles = profiles
     }
 
     package func matches(_ reader: DoorReader) -> Bool {

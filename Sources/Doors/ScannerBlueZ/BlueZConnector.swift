@@ -4,7 +4,6 @@ package import DoorOpening
 package import DoorReaders
 package import Scanners
 import Text
-import Threads
 
 /// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
 @Loop package final class BlueZConnector: DoorConnector {

@@ -11,7 +11,9 @@ import Concurrency
     /// Creates a duty cycle of `on` milliseconds of discovery and `off` milliseconds of pause. `onChange` is called
     /// when a pause begins or ends.
     init(on: Int64, off: Int64, onChange: @escaping @Loop () -> Void) {
-        (self.on, self.off, self.onChange) = (on, off, onChange)
+        self.on = on
+        self.off = off
+        self.onChange = onChange
     }
 
     /// Begins with discovery; without effect when the duty cycle runs.

@@ -11,7 +11,8 @@ import Text
     private let hasAdapter: Bool
 
     private init(_ continuation: CheckedContinuation<ScannerStatus, Never>, hasAdapter: Bool) {
-        (self.continuation, self.hasAdapter) = (continuation, hasAdapter)
+        self.continuation = continuation
+        self.hasAdapter = hasAdapter
     }
 
     /// Returns the status of the adapters. `hasAdapter` is whether the kernel has an adapter; without one bluetoothd
@@ -71,7 +72,8 @@ import Text
 
     private func end(_ status: ScannerStatus) {
         bus?.close()
-        (bus, alarm) = (nil, nil)
+        bus = nil
+        alarm = nil
         continuation?.resume(returning: status)
         continuation = nil
     }

@@ -4,7 +4,6 @@ import DoorOpening
 import DoorReaders
 import Scanners
 import Text
-import Threads
 
 /// A connection to one reader: org.bluez.Device1 and org.bluez.GattCharacteristic1.
 @Loop final class BlueZLink: DoorLink {

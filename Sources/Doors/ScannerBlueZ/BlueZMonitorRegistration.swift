@@ -15,7 +15,9 @@ import DoorReaders
     private let onActive: @Loop (_ path: String) -> Void
 
     init(_ bus: SystemBus, _ profiles: Set<ReaderProfile>, onActive: @escaping @Loop (String) -> Void) {
-        (self.bus, monitors, self.onActive) = (bus, BlueZMonitors(profiles), onActive)
+        self.bus = bus
+        monitors = BlueZMonitors(profiles)
+        self.onActive = onActive
     }
 
     /// Registers the monitors for an adapter.

@@ -21,7 +21,10 @@ struct BusMethod: Sendable {
     let member: String
 
     init(_ path: String, _ interface: String, _ member: String, of destination: String = BlueZName.service) {
-        (self.path, self.interface, self.member, self.destination) = (path, interface, member, destination)
+        self.path = path
+        self.interface = interface
+        self.member = member
+        self.destination = destination
     }
 
     /// All objects of bluetoothd, with their properties.

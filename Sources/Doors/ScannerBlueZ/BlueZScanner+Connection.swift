@@ -49,7 +49,12 @@ extension BlueZScanner {
     /// Forgets the connection and everything that was read over it.
     func forgetObjects() {
         reportRemovedAdapters()
-        (bus, monitors, owner, adapters, discoveries, devices) = (nil, nil, nil, [:], [:], BlueZDevices())
+        bus = nil
+        monitors = nil
+        owner = nil
+        adapters = [:]
+        discoveries = [:]
+        devices = BlueZDevices()
         reading = []
     }
 
@@ -87,7 +92,9 @@ extension BlueZScanner {
             fail(BlueZFault.refused(answer))
             return retryLater()
         }
-        (owner, failures, fault) = (answer.sender, 0, nil)
+        owner = answer.sender
+        failures = 0
+        fault = nil
         do throws(Malformed) {
             try answer.each("{oa{sa{sv}}}") { () throws(Malformed) in
                 try answer.enter("e", "oa{sa{sv}}") { () throws(Malformed) in
@@ -104,7 +111,11 @@ extension BlueZScanner {
     func ownerChanged(to new: String) {
         guard new != owner else { return }
         reportRemovedAdapters()
-        (owner, adapters, discoveries, devices, reading) = (nil, [:], [:], BlueZDevices(), [])
+        owner = nil
+        adapters = [:]
+        discoveries = [:]
+        devices = BlueZDevices()
+        reading = []
         monitors?.forgetAll()
         if new.isEmpty {
             fail(BlueZFault.serviceEnded)

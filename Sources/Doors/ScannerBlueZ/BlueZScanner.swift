@@ -63,14 +63,16 @@ package import Scanners
     /// an adapter off and on while other programs have connections. Tests use shorter times.
     package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
         place = .address(address ?? SystemBus.standardAddress)
-        (self.mayDisconnect, self.timing) = (mayDisconnect, timing)
+        self.mayDisconnect = mayDisconnect
+        self.timing = timing
         cycles = PowerCycles(timing: timing.cycles)
     }
 
     /// Creates a scanner on a connected socket, for tests that play the bus. It cannot connect again.
     package init(connection: Int32) {
         place = .connection(connection)
-        (mayDisconnect, timing) = (false, Timing())
+        mayDisconnect = false
+        timing = Timing()
         cycles = PowerCycles()
     }
 
@@ -91,7 +93,10 @@ package import Scanners
         forgetObjects()
         dutyCycle.reset()
         time.setPaused(false, at: now())
-        (retryAlarm, fault, failures, malformed) = (nil, nil, 0, 0)
+        retryAlarm = nil
+        fault = nil
+        failures = 0
+        malformed = 0
         status = ScannerStatus()
     }
 

@@ -86,7 +86,8 @@ struct RepeatWatch {
         } else {
             device.shortGaps = 0
         }
-        (device.time, device.discovery) = (time, discovery)
+        device.time = time
+        device.discovery = discovery
         devices[path] = device
         return result != old
     }

@@ -4,7 +4,7 @@ import Concurrency
 import Glibc
 import Host
 import Scanners
-import Threads
+import Text
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
@@ -75,7 +75,9 @@ import Threads
         isEnded = true
         registration?.cancel()
         alarm?.cancel()
-        (onMessage, onEnd, waiting) = (nil, nil, [:])
+        onMessage = nil
+        onEnd = nil
+        waiting = [:]
         csystemd_bus_close_unref(bus)
     }
 

@@ -48,7 +48,8 @@ import Scanners
     /// - Returns: true when the adapter was switched on.
     func settingsChanged(_ settings: ManagementSettings) -> Bool {
         let wasOn = isOn
-        (isPowered, hasLowEnergy) = (settings.isPowered, settings.hasLowEnergy)
+        isPowered = settings.isPowered
+        hasLowEnergy = settings.hasLowEnergy
         // Switching off ends a discovery, but not a monitor.
         if !isOn { discovery = .off }
         return isOn && !wasOn
@@ -87,7 +88,9 @@ import Scanners
 
     /// The kernel has answered the command to add a monitor; nil: it has refused.
     func monitorAdded(_ handle: UInt16?) {
-        (isAddingMonitor, isRenewing, monitor) = (false, false, handle ?? monitor)
+        isAddingMonitor = false
+        isRenewing = false
+        monitor = handle ?? monitor
     }
 
     /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added

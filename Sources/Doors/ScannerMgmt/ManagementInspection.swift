@@ -14,7 +14,8 @@ import Scanners
     private var adapters: [UInt16: ManagementAdapterInfo?] = [:]
 
     private init(_ socket: ManagementSocket, _ continuation: CheckedContinuation<ScannerStatus, Never>) {
-        (self.socket, self.continuation) = (socket, continuation)
+        self.socket = socket
+        self.continuation = continuation
     }
 
     private static let noAnswer = ScannerFault(
@@ -78,7 +79,9 @@ import Scanners
     func end(_ fault: ScannerFault? = nil) {
         guard let continuation else { return }
         reader?.end()
-        (self.continuation, reader, alarm) = (nil, nil, nil)
+        self.continuation = nil
+        reader = nil
+        alarm = nil
         var status = ScannerStatus(fault: fault)
         status.adapters = adapters.sorted { $0.key < $1.key }.compactMap { index, info in
             info.map { RadioAdapter(name: "hci\(index)", address: $0.address, isPowered: $0.settings.isPowered) }

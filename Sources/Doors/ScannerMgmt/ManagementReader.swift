@@ -23,7 +23,9 @@ import Host
         onPacket: @escaping @Loop (Span<UInt8>) -> Void,
         onClose: @escaping @Loop () -> Void
     ) {
-        (self.socket, self.onPacket, self.onClose) = (socket, onPacket, onClose)
+        self.socket = socket
+        self.onPacket = onPacket
+        self.onClose = onClose
     }
 
     var isReading: Bool { registration != nil }
@@ -39,7 +41,8 @@ import Host
     /// Stops reading; the kernel drops packets when the socket is full.
     func end() {
         registration?.cancel()
-        (registration, alarm) = (nil, nil)
+        registration = nil
+        alarm = nil
     }
 
     private func readBatch() {

@@ -68,7 +68,9 @@ package import Scanners
     /// Creates a scanner. Without a socket it has a permanent fault. With `mayDisconnect` recovery may switch an
     /// adapter off and on while other programs have connections. Tests use shorter times.
     package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
-        (self.socket, self.mayDisconnect, self.timing) = (socket, mayDisconnect, timing)
+        self.socket = socket
+        self.mayDisconnect = mayDisconnect
+        self.timing = timing
         power = socket.map { ManagementPower($0, timeout: timing.answer) }
         cycles = PowerCycles(timing: timing.cycles)
         reader = socket.map { socket in
@@ -117,8 +119,13 @@ package import Scanners
             }
             unwantedAlarm?.set(after: timing.answer)
         }
-        (windowAlarm, retryAlarm) = (nil, nil)
-        (demand, fault, hasList, isWindowOpen, malformed) = (nil, nil, false, false, 0)
+        windowAlarm = nil
+        retryAlarm = nil
+        demand = nil
+        fault = nil
+        hasList = false
+        isWindowOpen = false
+        malformed = 0
         adapters = [:]
         status = ScannerStatus()
         stopReadingWhenDone()

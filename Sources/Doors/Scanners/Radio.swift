@@ -60,7 +60,9 @@ package import Host
         clock: any RadioClock,
         configuration: RadioConfiguration = RadioConfiguration()
     ) {
-        (self.scanners, allScanners, self.clock) = (scanners, scanners, clock)
+        self.scanners = scanners
+        allScanners = scanners
+        self.clock = clock
         self.configuration = configuration
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor = SilenceMonitor(timeout: Milliseconds(configuration.silence) * 1000)
@@ -123,8 +125,12 @@ package import Host
         scanners.first?.stop()
         // A scanner that failed may work in the next scan.
         scanners = allScanners
-        (addresses, removed, listeningUntil, nextLook) = ([:], [:], nil, nil)
-        (tracker.observer, tracker.wantsNames) = (nil, nil)
+        addresses = [:]
+        removed = [:]
+        listeningUntil = nil
+        nextLook = nil
+        tracker.observer = nil
+        tracker.wantsNames = nil
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor.reset()
     }

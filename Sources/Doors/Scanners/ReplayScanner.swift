@@ -32,7 +32,8 @@ import Text
             try load()
             alarm = Loop.Alarm { [weak self] in self?.play() }
             status = ScannerStatus(isListening: true)
-            (position, fragments) = (0, FragmentAssembly())
+            position = 0
+            fragments = FragmentAssembly()
             alarm?.set(after: 0)
         } catch {
             stop()
@@ -42,7 +43,9 @@ import Text
     }
 
     package func stop() {
-        (alarm, file, events) = (nil, [], [])
+        alarm = nil
+        file = []
+        events = []
         status = ScannerStatus()
     }
 

@@ -36,7 +36,8 @@ package struct ScanWatchdog: Sendable {
     ///   - timeout: time without an advertisement after which the probe starts.
     ///   - hasReceived: advertisements are known to be on the air, because other adapters receive some.
     package init(timeout: Milliseconds = 20_000, hasReceived: Bool = false) {
-        (self.timeout, self.hasReceived) = (timeout, hasReceived)
+        self.timeout = timeout
+        self.hasReceived = hasReceived
     }
 
     /// Must be called when the system reports that the radio listens, or that it does not. The time in which it does not
@@ -61,8 +62,13 @@ package struct ScanWatchdog: Sendable {
     package mutating func received(at now: Milliseconds) -> Bool {
         let wasSilent = silentSince != nil
         if listeningSince != nil { listeningSince = now }
-        (quietSince, listened, hasReceived) = (now, 0, true)
-        (isSuspected, silentSince, nextStep, pause) = (false, nil, .renew, Self.shortestPause)
+        quietSince = now
+        listened = 0
+        hasReceived = true
+        isSuspected = false
+        silentSince = nil
+        nextStep = .renew
+        pause = Self.shortestPause
         return wasSilent
     }
 
@@ -76,12 +82,14 @@ package struct ScanWatchdog: Sendable {
     package mutating func check(at now: Milliseconds) -> RecoveryStep? {
         guard let check = nextCheck, check <= now else { return nil }
         guard isSuspected else {
-            (isSuspected, nextStepTime) = (true, now + Self.probeTime)
+            isSuspected = true
+            nextStepTime = now + Self.probeTime
             return .probe
         }
         if silentSince == nil { silentSince = quietSince }
         guard let step = nextStep else {
-            (nextStep, nextStepTime) = (.renew, now + pause)
+            nextStep = .renew
+            nextStepTime = now + pause
             pause = min(pause * 4, Self.longestPause)
             return nil
         }

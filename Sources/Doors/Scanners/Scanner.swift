@@ -110,7 +110,9 @@ package struct ScanDemand: Sendable, Equatable {
         profiles: Set<ReaderProfile> = ReaderProfile.doors,
         lockServiceCodes: Set<Int> = []
     ) {
-        (self.mode, self.profiles, self.lockServiceCodes) = (mode, profiles, lockServiceCodes)
+        self.mode = mode
+        self.profiles = profiles
+        self.lockServiceCodes = lockServiceCodes
     }
 
     /// The demand that satisfies all `demands`; nil when there is none.

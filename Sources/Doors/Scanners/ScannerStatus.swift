@@ -17,7 +17,9 @@ package struct ScannerStatus: Sendable, Equatable {
     package var malformed = 0
 
     package init(isListening: Bool = false, adapters: [RadioAdapter] = [], fault: ScannerFault? = nil) {
-        (self.isListening, self.adapters, self.fault) = (isListening, adapters, fault)
+        self.isListening = isListening
+        self.adapters = adapters
+        self.fault = fault
     }
 }
 
@@ -31,7 +33,10 @@ package struct RadioAdapter: Sendable, Equatable {
     package var isListening: Bool
 
     package init(name: String, address: String, isPowered: Bool, isListening: Bool = false) {
-        (self.name, self.address, self.isPowered, self.isListening) = (name, address, isPowered, isListening)
+        self.name = name
+        self.address = address
+        self.isPowered = isPowered
+        self.isListening = isListening
     }
 
     /// The number in the name.
@@ -60,7 +65,10 @@ package struct ScannerFault: Error, Sendable, Equatable {
     package var isConfigured = false
 
     package init(_ kind: Kind, _ text: String, advice: String, isPermanent: Bool = false) {
-        (self.kind, self.text, self.advice, self.isPermanent) = (kind, text, advice, isPermanent)
+        self.kind = kind
+        self.text = text
+        self.advice = advice
+        self.isPermanent = isPermanent
     }
 
     package static let noAdapter = ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")

@@ -34,7 +34,11 @@ import DoorReaders
     /// Must be called when the scan has ended.
     func reset() {
         scan.reset()
-        (adapters, present, lastReceived, quietSince, pausingSince) = ([:], [], nil, nil, nil)
+        adapters = [:]
+        present = []
+        lastReceived = nil
+        quietSince = nil
+        pausingSince = nil
     }
 
     func statusChanged(_ status: ScannerStatus, at now: Milliseconds) {
@@ -64,7 +68,8 @@ import DoorReaders
         if let quietSince, now - quietSince > Self.commonSilence {
             for number in adapters.keys { adapters[number]?.forgive(now - quietSince - Self.commonSilence) }
         }
-        (lastReceived, quietSince) = (now, now)
+        lastReceived = now
+        quietSince = now
         let isAdapterBack = adapters[adapter]?.received(at: now) == true
         if scan.received(at: now) { return "the scan receives advertisements again" }
         return isAdapterBack ? "hci\(adapter) receives advertisements again" : nil

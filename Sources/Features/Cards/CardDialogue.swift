@@ -2,8 +2,6 @@
 package import Concurrency
 package import Server
 package import Text
-import Threads
-import Wire
 
 /// The common part of all card workflows: finds a card, uses the card, and begins again when the card is lost.
 ///
@@ -25,7 +23,8 @@ import Wire
         cancelLimit: Int64? = nil,
         now: @escaping Now
     ) {
-        (self.workflow, self.cancelLimit) = (workflow, cancelLimit)
+        self.workflow = workflow
+        self.cancelLimit = cancelLimit
         selection = CardSelection(registry, workflow, readerName: readerName, requirements)
         position = CardPosition(now: now)
     }

@@ -14,7 +14,10 @@ import Text
 
     /// Lends a connection. The reader must have been claimed for its owner.
     init(_ reader: Reader, _ insertion: Insertion, _ connection: any CardConnection, _ registry: ReaderRegistry) {
-        (self.reader, self.insertion, self.connection, self.registry) = (reader, insertion, connection, registry)
+        self.reader = reader
+        self.insertion = insertion
+        self.connection = connection
+        self.registry = registry
     }
 
     /// Connects to the card. The reader must have been claimed for its owner.

@@ -10,7 +10,8 @@ package struct CardObstacle: Hashable, Sendable {
     package let text: @Sendable (_ reader: String) -> String
 
     package init(_ name: String, text: @escaping @Sendable (_ reader: String) -> String) {
-        (self.name, self.text) = (name, text)
+        self.name = name
+        self.text = text
     }
 
     package static func == (left: CardObstacle, right: CardObstacle) -> Bool { left.name == right.name }

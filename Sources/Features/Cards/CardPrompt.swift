@@ -2,7 +2,6 @@
 import Concurrency
 package import Server
 package import Text
-package import Wire
 
 /// A prompt about the card in a reader. It ends when the card leaves.
 package protocol CardPrompt: Prompt {

@@ -48,7 +48,9 @@ import Text
     }
 
     init(_ registry: ReaderRegistry, _ workflow: Workflow, readerName: String?, _ requirements: Requirements) {
-        (self.registry, self.workflow, self.readerName) = (registry, workflow, readerName)
+        self.registry = registry
+        self.workflow = workflow
+        self.readerName = readerName
         self.requirements = requirements
         ticket = registry.makeTicket()
     }

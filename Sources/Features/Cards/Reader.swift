@@ -43,7 +43,9 @@ package import Readers
     var recognition: Task<Void, Never>?
 
     init(_ description: ReaderDescription, _ backend: any ReaderBackend) {
-        (self.name, self.description, self.backend) = (description.name, description, backend)
+        self.name = description.name
+        self.description = description
+        self.backend = backend
     }
 
     /// Whether a workflow or another device holds the reader.

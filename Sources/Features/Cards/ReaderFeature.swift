@@ -4,7 +4,6 @@ package import Host
 import Readers
 package import Server
 import Text
-import Wire
 
 /// Reports readers and their cards to clients, and handles the commands for every kind of card.
 @Loop package final class ReaderFeature: Feature {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Server
+package import Server
 package import Text
-package import Wire
 
 /// A reader as one client sees it: the members of READER, of an entry of READER_LIST, and of `reader` in ENTER
 /// messages.

@@ -152,8 +152,11 @@ package import Text
 
     private func cardLeft(_ reader: Reader) {
         reader.recognition?.cancel()
-        (reader.insertion, reader.card, reader.supplier) = (nil, .none, nil)
-        (reader.recognition, reader.hindrance) = (nil, nil)
+        reader.insertion = nil
+        reader.card = .none
+        reader.supplier = nil
+        reader.recognition = nil
+        reader.hindrance = nil
     }
 
     // MARK: Recognition
@@ -161,7 +164,9 @@ package import Text
     private func recognize(_ reader: Reader, _ insertion: Insertion, _ answerToReset: [UInt8]) {
         reader.recognition?.cancel()
         reader.recognition = nil
-        (reader.insertion, reader.answerToReset, reader.card) = (insertion, answerToReset, .recognizing)
+        reader.insertion = insertion
+        reader.answerToReset = answerToReset
+        reader.card = .recognizing
         reader.hindrance = nil
         recognizeAgain(reader)
     }
@@ -177,7 +182,8 @@ package import Text
             case .hindered(let obstacle):
                 hinder(reader, insertion, obstacle)
             case .card(let card, let connection):
-                (reader.card, reader.hindrance) = (card, nil)
+                reader.card = card
+                reader.hindrance = nil
                 if let kind = reader.countedKind { insertions.add(kind) }
                 let lease = connection.map { CardLease(reader, insertion, $0, self) }
                 if lease != nil { claimForReading(reader) }
@@ -283,7 +289,9 @@ package import Text
 
     func release(_ reader: Reader) {
         guard reader.owner != nil else { return }
-        (reader.owner, reader.borrower, reader.isRead) = (nil, nil, false)
+        reader.owner = nil
+        reader.borrower = nil
+        reader.isRead = false
         changed(reader.name)
     }
 

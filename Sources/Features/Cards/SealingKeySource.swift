@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-package import Secrets
 package import Server
 package import Text
 

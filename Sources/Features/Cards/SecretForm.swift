@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
 package import Server
 package import Text
-import Wire
 
 /// The form of a value that the user types.
 package enum SecretForm: Sendable, Equatable {

@@ -3,7 +3,6 @@ import Host
 import Readers
 import Server
 import Text
-import Wire
 
 /// SET_CARD: a client puts a card into a virtual reader. docs/protocol/readers.md, Virtual reader.
 extension ReaderFeature {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Concurrency
 import Crypto
 import Host
-import Secrets
 import Store
+import Taps
 import Text
 
 /// The bonds of the cards that were read before, with which they can use the fast phase.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Aliro
 package import Cards
 package import ISO7816
 package import Store
+package import Taps
 
 /// Reads the credential of a card or phone with Aliro.
 package struct AliroTapReader: TapReader {
@@ -15,7 +15,9 @@ package struct AliroTapReader: TapReader {
     /// `site` says how cards are read. `store` keeps what the fast phase needs. The keys of the list count in validated
     /// mode.
     package init(_ site: AliroSite, _ store: StateStore, listed: ListedCredentials? = nil) {
-        (self.site, bonds, self.listed) = (site, AliroBonds(store, site), listed)
+        self.site = site
+        bonds = AliroBonds(store, site)
+        self.listed = listed
     }
 
     package var acceptsCards: Bool { !site.isValidated || !site.credentials.isEmpty }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
 import Glibc
 package import Host
 import Text
+import Vault
 
 /// The credentials that a site has listed: 32 bytes an entry, sorted. docs/protocol/credentials.md, Allow list.
 ///

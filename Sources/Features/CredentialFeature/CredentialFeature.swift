@@ -2,11 +2,9 @@
 package import Cards
 package import Concurrency
 package import Host
-package import PKOC
 package import Server
-import Tags
+package import Taps
 import Text
-import Wire
 
 /// Reads the credentials of cards and phones that people hold to readers, and reports them.
 /// docs/protocol/credentials.md.
@@ -31,7 +29,9 @@ import Wire
         _ tapReaders: [any TapReader],
         listed: ListedCredentials? = nil
     ) {
-        (self.site, self.tapReaders, self.listed) = (site, tapReaders, listed ?? ListedCredentials(nil, nil))
+        self.site = site
+        self.tapReaders = tapReaders
+        self.listed = listed ?? ListedCredentials(nil, nil)
         cardKinds = tapReaders.compactMap(\.cardKind)
         taps = Taps(registry, tapReaders)
         taps.observer = { [weak self] in self?.report($0, in: $1, $2, to: $3) }

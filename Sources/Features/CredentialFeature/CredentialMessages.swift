@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
 import EID
-import PKOC
-import Tags
+import Server
+import Taps
 import Text
-import Wire
+import Vault
 
 /// CREDENTIALS: whether this client receives CREDENTIAL.
 struct CredentialsMessage: Message {

@@ -12,7 +12,8 @@ import Host
 
     /// nil if the kernel refuses, which is logged.
     init?(_ path: String, changed: @escaping @Loop () -> Void) {
-        (self.path, self.changed) = (path, changed)
+        self.path = path
+        self.changed = changed
         descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         let wanted = UInt32(IN_MOVED_TO) | UInt32(IN_DELETE_SELF) | UInt32(IN_MOVE_SELF) | UInt32(IN_ONLYDIR)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CLinux
 package import Concurrency
-package import Credentials
 import Crypto
 import Host
-import Threads
+import Text
+package import Vault
 
 /// The allow list in force. A new one is read on a thread, and the old one answers until the new one is whole.
 @Loop package final class ListedCredentials {
@@ -48,7 +48,10 @@ import Threads
         guard load == loads else { return }
         switch result {
         case .success(let new):
-            (self.path, list, readAt, fault) = (path, new, Loop.wallClock, nil)
+            self.path = path
+            list = new
+            readAt = Loop.wallClock
+            fault = nil
             clinux_give_back_memory()
             Log.info("the allow list has \(new.count) entries")
         case .failure(let error): failed(error, path)

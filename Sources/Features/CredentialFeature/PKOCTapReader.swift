@@ -2,7 +2,7 @@
 package import Cards
 package import EID
 package import ISO7816
-package import PKOC
+package import Taps
 
 /// Reads the credential of a card or phone with PKOC.
 package struct PKOCTapReader: TapReader {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Cards
 package import ISO7816
-import Tags
+import Taps
 
 /// Reads the number of a card or tag of no other kind, and its NDEF message if a client wants it.
 package struct TagTapReader: TapReader {

@@ -2,8 +2,7 @@
 package import Cards
 import Crypto
 package import ISO7816
-import PKOC
-import Tags
+import Taps
 import Text
 
 /// Reads what a card or phone shows to the reader that it is held to, such as a credential for doors.

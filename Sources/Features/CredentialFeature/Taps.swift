@@ -37,7 +37,8 @@ import Server
     }
 
     init(_ registry: ReaderRegistry, _ tapReaders: [any TapReader]) {
-        (self.registry, self.tapReaders) = (registry, tapReaders)
+        self.registry = registry
+        self.tapReaders = tapReaders
         registry.reading = self
     }
 
@@ -146,7 +147,8 @@ import Server
     private func report(of lease: CardLease, _ tapReaders: [any TapReader], _ reading: Reading) async -> TapReport? {
         var report: TapReport?
         var tap = TapRequest()
-        (tap.answerToReset, tap.readsNDEF) = (lease.answerToReset, reading.readsNDEF)
+        tap.answerToReset = lease.answerToReset
+        tap.readsNDEF = reading.readsNDEF
         do throws(CardError) {
             for tapReader in tapReaders {
                 guard let found = try await tapReader.read(WantedChannel(base: lease.connection), tap) else { continue }

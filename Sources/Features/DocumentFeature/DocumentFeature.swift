@@ -9,7 +9,6 @@ import ISO7816
 import Readers
 package import Server
 package import Text
-import Wire
 
 /// Reads electronic documents. docs/protocol/documents.md.
 @Loop package final class DocumentFeature: CardFeature {
@@ -35,7 +34,10 @@ import Wire
         time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) },
         now: @escaping Now = { ContinuousClock.now }
     ) {
-        (self.registry, self.folder, self.time, self.now) = (registry, folder, time, now)
+        self.registry = registry
+        self.folder = folder
+        self.time = time
+        self.now = now
     }
 
     package var commands: [CommandSpec] {

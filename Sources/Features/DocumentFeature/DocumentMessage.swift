@@ -2,8 +2,8 @@
 import ChipAccess
 import Crypto
 import Document
+import Server
 import Text
-import Wire
 
 /// DOCUMENT at the end of a reading. docs/protocol/documents.md.
 ///
@@ -19,7 +19,10 @@ final class DocumentMessage: Message {
     private let time: Int
 
     init(reader: String, reading: DocumentReading, request: DocumentRequest, time: Int) {
-        (self.reader, self.reading, self.request, self.time) = (reader, reading, request, time)
+        self.reader = reader
+        self.reading = reading
+        self.request = request
+        self.time = time
     }
 
     deinit { reading.wipe() }

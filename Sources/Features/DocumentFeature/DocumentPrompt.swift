@@ -2,10 +2,8 @@
 import Cards
 import Concurrency
 import Document
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Asks for what is printed on the document: ENTER_MRZ or, after a CAN that was refused, ENTER_CAN. SET_MRZ and SET_CAN
 /// answer both.

@@ -7,7 +7,6 @@ import ISO7816
 import Readers
 import Server
 import Text
-import Wire
 
 /// What RUN_READ_DOCUMENT asks for.
 struct DocumentRequest {
@@ -74,7 +73,9 @@ struct DocumentRequest {
     }
 
     init(_ request: DocumentRequest, _ workflow: Workflow, _ folder: DocumentAnchorFolder, time: Int) {
-        (self.request, self.workflow, self.time) = (request, workflow, time)
+        self.request = request
+        self.workflow = workflow
+        self.time = time
         reading = DocumentReading(groups: request.groups)
         anchors = Task.detached(executorPreference: Requester.share) { await folder.anchors(at: time) }
     }
@@ -117,7 +118,8 @@ struct DocumentRequest {
             // Another document is read from its beginning.
             reading.wipe()
             reading = DocumentReading(groups: request.groups)
-            (doubts, failures) = ([], [])
+            doubts = []
+            failures = []
             try await ask(document, offer, refused: nil)
         case .asks(let refused):
             try await ask(document, offer, refused: refused)

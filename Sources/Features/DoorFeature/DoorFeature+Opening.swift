@@ -6,7 +6,6 @@ import Host
 import Scanners
 import Server
 import Text
-import Wire
 
 /// The commands that open readers. docs/protocol/door-readers.md.
 extension DoorFeature {
@@ -63,7 +62,8 @@ extension DoorFeature {
         // Each opening reports its end.
         for task in client.openings.values { task.cancel() }
         for question in client.questions.values { question.alarm.cancel() }
-        (client.questions, client.autoOpen) = ([:], AutoOpen())
+        client.questions = [:]
+        client.autoOpen = AutoOpen()
         var message = Self.message(client.autoOpen)
         message.error = Workflow.denied
         session.push(message)

@@ -6,7 +6,6 @@ package import Host
 package import Scanners
 package import Server
 package import Text
-import Wire
 
 /// Scans for door readers that advertise over Bluetooth, and reports them. docs/protocol/door-readers.md.
 @Loop package final class DoorFeature: Feature {
@@ -31,7 +30,9 @@ import Wire
     var openingTimes = Histogram(0.25, 0.5, 1, 2, 5, 10)
 
     package init(_ radio: Radio?, opener: DoorOpener? = nil, credentials: (any CredentialProvider)? = nil) {
-        (self.radio, self.opener, self.credentials) = (radio, opener, credentials)
+        self.radio = radio
+        self.opener = opener
+        self.credentials = credentials
     }
 
     package var commands: [CommandSpec] {
@@ -53,7 +54,8 @@ import Wire
         switch spec.name {
         case "START_SCAN":
             var state = scanState(of: session)
-            (state.error, state.errorAgo) = (failure.message, nil)
+            state.error = failure.message
+            state.errorAgo = nil
             return Reply(ScanMessage(scan: state))
         case "SET_TIMEOUTS", "SET_AUTO_OPEN": return settingRefusal(failure, of: spec, session)
         default: return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
@@ -71,7 +73,8 @@ import Wire
         guard !new.contains(.scan) || scan.isCapturing && !new.contains(.admin) else { return }
         endScan(of: session)
         var state = scanState(of: session)
-        (state.error, state.errorAgo) = (Workflow.denied, nil)
+        state.error = Workflow.denied
+        state.errorAgo = nil
         session.push(ScanMessage(scan: state), coalescing: "SCAN")
     }
 

@@ -3,7 +3,6 @@ import DoorReaders
 import Scanners
 import Server
 import Text
-import Wire
 
 /// SCAN.
 struct ScanMessage: Message {

@@ -3,7 +3,6 @@ import DoorOpening
 import DoorReaders
 import Server
 import Text
-import Wire
 
 /// OPENING: an opening has begun or has reached a further state.
 struct OpeningMessage: Message {

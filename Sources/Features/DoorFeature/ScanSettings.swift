@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
 import Scanners
+import Server
 import Text
-import Wire
 
 extension Arguments {
     func openingType() throws(Failure) -> OpeningType { try word("openingType", OpeningType.words) }

@@ -5,7 +5,6 @@ import Glibc
 import Scanners
 import Server
 import Text
-import Wire
 
 /// The scan of one client: its settings, and the readers that were reported to the client.
 ///
@@ -42,8 +41,11 @@ import Wire
     private var lostAdverts = 0
 
     init(_ session: Session, _ feature: DoorFeature, _ radio: Radio, _ settings: ScanSettings) {
-        (self.session, self.feature, self.radio) = (session, feature, radio)
-        (self.settings, filter) = (settings, settings.filter)
+        self.session = session
+        self.feature = feature
+        self.radio = radio
+        self.settings = settings
+        filter = settings.filter
         budgetTime = radio.now
     }
 

@@ -5,7 +5,6 @@ import EService
 import Host
 import Server
 import Text
-import Wire
 
 /// ACCESS_RIGHTS asks the user which rights the service gets. ACCEPT answers with the consent at that time.
 struct AccessRightsPrompt: Prompt {

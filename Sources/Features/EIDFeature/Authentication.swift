@@ -46,8 +46,12 @@ struct AuthenticationResult: Equatable {
         today: CVDate,
         automaticPINs: AutomaticPINs
     ) {
-        (self.registry, self.workflow, self.service) = (registry, workflow, service)
-        (self.readerName, self.now, self.today) = (readerName, now, today)
+        self.registry = registry
+        self.workflow = workflow
+        self.service = service
+        self.readerName = readerName
+        self.now = now
+        self.today = today
         self.automaticPINs = automaticPINs
     }
 

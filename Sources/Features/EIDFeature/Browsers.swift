@@ -4,7 +4,6 @@ import EService
 import Host
 import Server
 import Text
-import Wire
 
 /// Authentications that a browser requests, and the client that shows them to the user. docs/protocol/browsers.md.
 extension EIDFeature {

@@ -7,7 +7,6 @@ import EService
 import ISO7816
 import Server
 import Text
-import Wire
 
 /// Runs the dialogue of RUN_CHANGE_PIN: PIN, CAN or PUK as the card needs them, then the new PIN.
 @Loop struct ChangePIN {

@@ -16,7 +16,8 @@ struct Consent: Sendable {
     private let today: CVDate
 
     init(_ request: AuthenticationRequest, today: CVDate) {
-        (self.request, self.today) = (request, today)
+        self.request = request
+        self.today = today
         let allowed = Self.allowed(request)
         let asked = (request.requiredCHAT, request.optionalCHAT)
         // A service that sends neither template requests all rights of its certificate as optional rights.
@@ -120,7 +121,9 @@ extension Consent {
         init?(digits: [UInt8]) {
             guard digits.count == 8, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
             let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-            (year, month, day) = (number / 10_000, number / 100 % 100, number % 100)
+            year = number / 10_000
+            month = number / 100 % 100
+            day = number % 100
         }
 
         func years(until other: Day) -> Int {

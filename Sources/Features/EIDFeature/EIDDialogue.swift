@@ -5,7 +5,6 @@ import Concurrency
 import EID
 import EService
 import ISO7816
-import Secrets
 import Server
 import Text
 

@@ -5,7 +5,6 @@ import EService
 package import Host
 package import Server
 package import Text
-import Wire
 
 /// Runs the dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
 @Loop package final class EIDFeature: CardFeature {
@@ -29,7 +28,9 @@ import Wire
         allowsAutomaticPINs: Bool = false,
         now: @escaping Now = { ContinuousClock.now }
     ) {
-        (self.registry, self.services, self.now) = (registry, services, now)
+        self.registry = registry
+        self.services = services
+        self.now = now
         self.rootServesAll = rootServesAll
         automaticPINs = AutomaticPINs(allowsRealCards: allowsAutomaticPINs)
     }

@@ -5,7 +5,6 @@ import Concurrency
 import EID
 import ISO7816
 import Readers
-import Secrets
 import Text
 
 /// One eID card that a workflow uses.
@@ -35,7 +34,9 @@ import Text
     }
 
     init(_ lease: CardLease, _ profile: EIDCardProfile, _ automaticPINs: AutomaticPINs? = nil) {
-        (self.lease, self.profile, self.automaticPINs) = (lease, profile, automaticPINs)
+        self.lease = lease
+        self.profile = profile
+        self.automaticPINs = automaticPINs
         let connection = lease.connection
         keypad = lease.reader.description.hasKeypad ? connection as? any KeypadConnection : nil
         card = EIDCard(channel: connection, profile: profile.eid)

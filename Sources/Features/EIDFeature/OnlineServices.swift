@@ -27,8 +27,11 @@ package struct OnlineServices: Sendable {
         connect: @escaping @Sendable (_ tcTokenURL: String, _ developerMode: Bool) -> any EServiceConnection
     ) {
         self.allowsDeveloperMode = allowsDeveloperMode
-        (self.connect, self.today, self.transport) = (connect, today, transport)
-        (self.authorities, self.anchorFolder) = (authorities, anchorFolder)
+        self.connect = connect
+        self.today = today
+        self.transport = transport
+        self.authorities = authorities
+        self.anchorFolder = anchorFolder
     }
 }
 

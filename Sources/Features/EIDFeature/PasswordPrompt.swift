@@ -3,10 +3,8 @@ import Cards
 import Concurrency
 import Host
 import Readers
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Asks for a password of the card in a reader: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN and ENTER_PUK.
 ///

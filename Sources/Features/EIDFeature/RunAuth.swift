@@ -5,7 +5,6 @@ import EService
 import Host
 import Server
 import Text
-import Wire
 
 /// A browser that waits for an authentication.
 @Loop final class BrowserVisit {

@@ -21,7 +21,8 @@ struct SentData: Equatable {
     /// Records that answers of the card are sent from now on.
     mutating func sending(_ granted: Consent) {
         guard state == .none else { return }
-        (state, rights) = (.possible, granted.revealingNames)
+        state = .possible
+        rights = granted.revealingNames
     }
 
     /// Records that the eID-Server has answered them.

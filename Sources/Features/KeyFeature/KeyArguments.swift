@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secrets
+import Server
 import Text
 import Vault
-import Wire
 
 /// The members of a command of this feature.
 extension Arguments {

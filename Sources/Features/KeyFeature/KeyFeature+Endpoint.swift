@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Credentials
 import Crypto
 import Host
 import Server
 import Text
 import Vault
-import Wire
 
 /// The endpoint of a user, and the keys that an issuer enrols.
 extension KeyFeature {
@@ -20,7 +18,8 @@ extension KeyFeature {
         var endpoint = try await vault.endpoint(of: uid)
         var (keys, dataCount) = (0, 0)
         if endpoint?.isPending == false {
-            (keys, dataCount) = (try await vault.keys(of: uid).count, try await vault.dataCount(of: uid))
+            keys = try await vault.keys(of: uid).count
+            dataCount = try await vault.dataCount(of: uid)
         } else {
             endpoint = nil
         }
@@ -116,7 +115,8 @@ extension KeyFeature {
         let end = vault.now() + Vault.pendingTime
         if let known = try await vault.keys(of: uid).first(where: { $0.invitation == name }) { return known }
         return try await vault.makeKey(of: uid, origin: .invitation) { key in
-            (key.invitation, key.pendingUntil) = (name, end)
+            key.invitation = name
+            key.pendingUntil = end
         }
     }
 

@@ -5,7 +5,6 @@ import Server
 import Store
 import Text
 import Vault
-import Wire
 
 /// Passes in the five steps of the WaveLynx SDK: a new key, a blob for the backend, and its reference.
 extension KeyFeature {
@@ -52,7 +51,8 @@ extension KeyFeature {
         let uid = try await readableOwner(call)
         let end = vault.now() + Vault.pendingTime
         let key = try await vault.makeKey(of: uid, origin: .wallet) { key in
-            (key.label, key.pendingUntil) = (label, end)
+            key.label = label
+            key.pendingUntil = end
         }
         let (blob, storage) = (try await proof(of: key, uid, nonce: nonce), try await vault.keySource())
         return Reply("WALLET_BLOB") { object in

@@ -2,12 +2,10 @@
 package import Concurrency
 import Crypto
 import Host
-import Secrets
 package import Server
 import Store
 package import Text
 package import Vault
-import Wire
 
 /// Keeps keys for doors and one-time codes, and enrols them with an issuer. docs/protocol/keys.md.
 @Loop package final class KeyFeature: Feature {
@@ -227,7 +225,9 @@ import Wire
         }
 
         func prepare(_ key: inout KeyRecord) {
-            (key.label, key.cardNumber, key.isActive) = (label, cardNumber, isActive)
+            key.label = label
+            key.cardNumber = cardNumber
+            key.isActive = isActive
         }
     }
 
@@ -342,7 +342,8 @@ import Wire
         let isRemoval: Bool
 
         init(_ arguments: Arguments) throws(Failure) {
-            (id, tag) = (try arguments.key("oid"), try arguments.tag())
+            id = try arguments.key("oid")
+            tag = try arguments.tag()
             content = try arguments.bytes("data", limit: Vault.maximumData)
             isRemoval = arguments["data"]?.string?.isEmpty == true
         }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
+import Server
 import Store
 import Text
 import Vault
-import Wire
 
 /// A key, as KEY and KEYS show it.
 struct KeyView: Sendable {

@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import Crypto
 import MPin
-import Secrets
 import Server
 import Store
 import Text

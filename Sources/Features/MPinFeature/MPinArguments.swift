@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import MPin
+import Server
 import Text
-import Wire
 
 /// The members of a command of this feature.
 extension Arguments {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import MPin
-import Secrets
+import Text
 
 /// What one connection has set up, from MPIN_INIT to MPIN_DESTROY or its end.
 @Loop final class MPinClient {

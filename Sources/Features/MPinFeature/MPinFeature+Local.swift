@@ -5,7 +5,6 @@ import MPin
 import Server
 import Store
 import Text
-import Wire
 
 /// The commands that need no server.
 extension MPinFeature {
@@ -75,7 +74,8 @@ extension MPinFeature {
         guard CustomHeader("X-MIRACL-CID", text) != nil else {
             throw Failure(.flowError, "clientId must be printable ASCII")
         }
-        (client.clientID, client.permits) = (text, [:])
+        client.clientID = text
+        client.permits = [:]
         return done(call)
     }
 

@@ -2,11 +2,9 @@
 import Concurrency
 import Host
 import MPin
-import Secrets
 import Server
 import Store
 import Text
-import Wire
 
 /// The commands that log users in and out.
 extension MPinFeature {

@@ -6,7 +6,6 @@ import MPin
 import Server
 import Store
 import Text
-import Wire
 
 /// The options of a proof by a user of MPinMFA.
 struct ProofOptions: Sendable {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import MPin
-import Secrets
 import Server
 import Store
 import Text
-import Wire
 
 /// The commands that choose a backend and register users.
 extension MPinFeature {
@@ -45,8 +43,11 @@ extension MPinFeature {
 
         func request(_ user: StoredUser) -> RegistrationRequest {
             var request = RegistrationRequest(userID: user.identity)
-            (request.deviceName, request.userData, request.activateCode) = (user.deviceName, userData, activateCode)
-            (request.accessCode, request.push) = (accessCode, push)
+            request.deviceName = user.deviceName
+            request.userData = userData
+            request.activateCode = activateCode
+            request.accessCode = accessCode
+            request.push = push
             return request
         }
     }
@@ -172,7 +173,8 @@ extension MPinFeature {
     func completeKeyed(_ secret: PendingSecret, _ dialogue: Dialogue) async throws(Failure) {
         guard let first = secret.keyedShare else { return }
         let second = try await connection(for: dialogue.client).secondShare(first, dialogue.settings)
-        (secret.keyedShare, secret.identity) = (nil, first.identity)
+        secret.keyedShare = nil
+        secret.identity = first.identity
         secret.clientSecret = try await first.keys.clientSecret(first.share, second).take()
     }
 
@@ -191,7 +193,10 @@ extension MPinFeature {
         let token = try await ClientKeys.token(from: secret, factors, begun?.identity?.signingID ?? id)
         user.account?.login = begun?.identity
         user.account?.loginHasSecond = options.hasSecond
-        (user.state, user.regOTT, user.expiration, user.cardUID) = (.registered, nil, nil, seal?.keyUID)
+        user.state = .registered
+        user.regOTT = nil
+        user.expiration = nil
+        user.cardUID = seal?.keyUID
         try await keep(user, dialogue, token: token, seal)
         pending[dialogue.name] = nil
         return .user(user)

@@ -4,7 +4,6 @@ import MPin
 import Server
 import Store
 import Text
-import Wire
 
 /// The commands with which users of MPinMFA sign documents.
 extension MPinFeature {

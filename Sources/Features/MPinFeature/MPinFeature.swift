@@ -7,7 +7,6 @@ package import MPin
 package import Server
 package import Store
 package import Text
-import Wire
 
 /// Logs users in at services with M-Pin: a PIN and a token, without a password at the server. docs/protocol/mpin.md.
 @Loop package final class MPinFeature: Feature {
@@ -26,7 +25,9 @@ import Wire
     private var busy: Set<String> = []
 
     package init(_ store: StateStore, _ configuration: MPinConfiguration, cards: (any SealingKeySource)? = nil) {
-        (users, self.configuration, self.cards) = (StoredUsers(store), configuration, cards)
+        users = StoredUsers(store)
+        self.configuration = configuration
+        self.cards = cards
     }
 
     package func sessionEnded(_ session: Session) { clients[ObjectIdentifier(session)] = nil }
@@ -167,7 +168,9 @@ import Wire
             throw Failure(.flowError, "there is no such user")
         }
         try await users.remove(name)
-        (pending[name], pendingSigners[name], logouts[name]) = (nil, nil, nil)
+        pending[name] = nil
+        pendingSigners[name] = nil
+        logouts[name] = nil
         forgetPermits(of: name)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import MPin
+import Server
 import Text
-import Wire
 
 /// The answer to a command, and the final message of a workflow.
 struct MPinResultMessage: Message {
@@ -27,11 +27,16 @@ struct MPinResultMessage: Message {
     let content: Content
 
     init(_ operation: String, _ content: Content = .none) {
-        (self.operation, status, text, self.content) = (operation, .ok, "", content)
+        self.operation = operation
+        status = .ok
+        text = ""
+        self.content = content
     }
 
     init(_ operation: String, _ failure: Failure, _ content: Content = .none) {
-        (self.operation, status, self.content) = (operation, failure.status, content)
+        self.operation = operation
+        status = failure.status
+        self.content = content
         text =
             switch failure.code {
             case .cancelled: "the operation was cancelled"

@@ -2,10 +2,8 @@
 import Cards
 import Concurrency
 import MPin
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Asks for the PIN of a user: ENTER_PIN at a login, ENTER_NEW_PIN at a registration.
 struct MPinPrompt: Prompt {

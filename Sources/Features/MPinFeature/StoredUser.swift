@@ -72,7 +72,9 @@ struct StoredUser: Sendable, Equatable {
     static let maximumCustomer = 255
 
     init(identity: String, deviceName: String, backend: Backend, customer: String? = nil) {
-        (self.identity, self.deviceName, self.backend) = (identity, deviceName, backend)
+        self.identity = identity
+        self.deviceName = deviceName
+        self.backend = backend
         account = customer.map { Account(customer: $0) }
     }
 
@@ -91,7 +93,9 @@ struct StoredUser: Sendable, Equatable {
     static func prefix(_ uid: UInt32) -> String { "\(uid)/" }
 
     mutating func apply(_ registration: MPinRegistration) {
-        (id, regOTT, expiration) = (registration.id, registration.regOTT, registration.expiration)
+        id = registration.id
+        regOTT = registration.regOTT
+        expiration = registration.expiration
         state = registration.isActive ? .activated : .startedRegistration
     }
 

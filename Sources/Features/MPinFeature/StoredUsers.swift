@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import MPin
-import Secrets
 import Store
 import Text
 

@@ -2,10 +2,8 @@
 import Cards
 import Concurrency
 import ReadersRemote
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Asks for the four digits that the other device shows.
 struct PairingCodePrompt: Prompt {

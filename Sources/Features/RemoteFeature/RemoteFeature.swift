@@ -4,11 +4,9 @@ import Crypto
 package import Host
 package import ReadersRemote
 import RemoteIFD
-import Secrets
 package import Server
 import Store
 package import Text
-import Wire
 
 /// Readers over the network: phones that lend their reader, and the readers of this host that others borrow.
 /// docs/protocol/remote.md.
@@ -35,7 +33,10 @@ import Wire
         _ sharing: RemoteSharing? = nil,
         reportPause: Int64 = 500
     ) {
-        (self.store, self.lenders, self.sharing, self.reportPause) = (store, lenders, sharing, reportPause)
+        self.store = store
+        self.lenders = lenders
+        self.sharing = sharing
+        self.reportPause = reportPause
         lenders?.observer = { [weak self] in self?.changed() }
         sharing?.observer = { [weak self] in self?.changed() }
     }
@@ -169,7 +170,8 @@ import Wire
     private func report() {
         let state = state
         guard reported != state else { return }
-        (reported, nextReport) = (state, Loop.now + reportPause)
+        reported = state
+        nextReport = Loop.now + reportPause
         for session in sessions.values where session.permissions.contains(.readers) && session.level >= .two {
             session.push(state, coalescing: "REMOTE")
         }

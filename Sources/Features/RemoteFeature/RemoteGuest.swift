@@ -8,7 +8,6 @@ import Readers
 import ReadersRemote
 import RemoteIFD
 import Text
-import Threads
 
 /// One connection of another device to the shared readers: its context and the cards that it holds.
 @Loop final class RemoteGuest {
@@ -34,7 +33,9 @@ import Threads
     private var question: (handle: String, task: Task<KeypadAnswer, Never>)?
 
     init(_ link: RemoteLink, pairing: OneShot<RemoteSharing.PairingEnd>?, _ sharing: RemoteSharing) {
-        (self.link, self.pairing, self.sharing) = (link, pairing, sharing)
+        self.link = link
+        self.pairing = pairing
+        self.sharing = sharing
     }
 
     private typealias KeypadAnswer = Result<KeypadPACEResult, CardError>
@@ -135,7 +136,8 @@ import Threads
             send(.establishContextResponse(deviceName: name, .failed(.unknownError)))
             return link.close(1008)
         }
-        (version, context) = (wanted, "{\(UUIDText.encode(random))}")
+        version = wanted
+        context = "{\(UUIDText.encode(random))}"
         send(.establishContextResponse(deviceName: name, .ok))
         guard pairing == nil else {
             // The other device closes the connection now.
@@ -169,7 +171,8 @@ import Threads
         for (slot, status) in told where !now.contains(where: { $0.slot == slot }) {
             told[slot] = nil
             var gone = status
-            (gone.isConnected, gone.hasCard) = (false, false)
+            gone.isConnected = false
+            gone.hasCard = false
             send(.status(gone))
         }
     }

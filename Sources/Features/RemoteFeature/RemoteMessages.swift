@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ReadersRemote
 import RemoteIFD
-import Secrets
+import Server
 import Text
-import Wire
 
 /// REMOTE: the own key, the devices, and who uses which reader.
 struct RemoteStateMessage: Message, Equatable {

@@ -7,10 +7,8 @@ package import Host
 import Readers
 package import ReadersRemote
 package import RemoteIFD
-import Secrets
 import Store
 import Text
-import Threads
 
 /// Lends readers of this host to paired devices: announcements, connections, and the pairing mode.
 ///
@@ -36,7 +34,9 @@ import Threads
         package var handshakeTime: Int64 = 1000
 
         package init(readers: [String], interfaces: [String] = [], name: String) {
-            (self.readers, self.interfaces, self.name) = (readers, interfaces, name)
+            self.readers = readers
+            self.interfaces = interfaces
+            self.name = name
         }
     }
 
@@ -111,7 +111,10 @@ import Threads
         _ network: RemoteNetwork,
         log: @escaping @Loop (Log.Level, String) -> Void
     ) {
-        (self.registry, self.store, self.settings, self.log) = (registry, store, settings, log)
+        self.registry = registry
+        self.store = store
+        self.settings = settings
+        self.log = log
         self.network = network
         queue = ConnectionQueue(timeout: settings.times.setUp, network)
     }
@@ -257,7 +260,8 @@ import Threads
         let left = oldest.value.start + settings.handshakeTime - Loop.now
         guard left <= 0 else { return admission.set(after: left) }
         handshakes[oldest.key]?.isDropped = true
-        (dropped, dropTime) = (dropped + 1, Loop.now)
+        dropped = dropped + 1
+        dropTime = Loop.now
         oldest.value.guest.close()
     }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-package import Secp256k1
 import Text
 
 /// The address of a key on Ethereum: the last 20 bytes of the Keccak-256 hash of its coordinates.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secp256k1
-package import Secrets
+package import Text
 
 /// A private key with its chain code, from which keys are derived. BIP-32.
 package struct ExtendedPrivateKey: ~Copyable, Sendable {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
 package import Text
 
 /// A mnemonic sentence of 12 to 24 English words with a valid checksum. BIP-39.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Credentials
 import Crypto
 package import Text
 
@@ -99,8 +98,11 @@ package struct Enrolment: Sendable, Equatable {
 
     /// Copies the content of the file into the record of its key.
     package func apply(to key: inout KeyRecord) {
-        (key.issuer, key.issuerFingerprint, key.serial) = (issuer, issuerFingerprint, serial)
-        (key.beginDate, key.endDate) = (beginDate, endDate)
+        key.issuer = issuer
+        key.issuerFingerprint = issuerFingerprint
+        key.serial = serial
+        key.beginDate = beginDate
+        key.endDate = endDate
         // A list of revoked readers is only replaced by a newer one.
         key.sites = sites.map { $0.keepingNewerList(of: key.sites) }
         key.certificate = certificate

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
-import Secrets
-import TPM
+import Store
 import Text
 
 /// A new key pair of P-256.

@@ -57,7 +57,10 @@ package struct KeyRecord: Sendable, Equatable {
     package var pendingUntil: Int?
 
     package init(id: String, kind: Kind, origin: Origin, protection: Protection = .software) {
-        (self.id, self.kind, self.origin, self.protection) = (id, kind, origin, protection)
+        self.id = id
+        self.kind = kind
+        self.origin = origin
+        self.protection = protection
     }
 
     package static let maximumLabel = 256
@@ -95,7 +98,9 @@ package struct KeyRecord: Sendable, Equatable {
             let kind = Self.kind(json)
         else { return nil }
         self.init(id: id, kind: kind, origin: origin, protection: protection)
-        (self.sites, self.isActive, self.isRevoked) = (sites, isActive, isRevoked)
+        self.sites = sites
+        self.isActive = isActive
+        self.isRevoked = isRevoked
         label = json["label"]?.string ?? ""
         cardNumber = json["cardNumber"]?.string ?? ""
         beginDate = json["begin"]?.int
@@ -166,7 +171,10 @@ package struct LastAuthentication: Sendable, Equatable {
     package let time: Int
 
     init(key: String, counter: Int, isModified: Bool, time: Int) {
-        (self.key, self.counter, self.isModified, self.time) = (key, counter, isModified, time)
+        self.key = key
+        self.counter = counter
+        self.isModified = isModified
+        self.time = time
     }
 
     init?(_ bytes: some Sequence<UInt8>) {

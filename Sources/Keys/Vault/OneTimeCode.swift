@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
-import Text
+package import Text
 
 /// How the codes of a key are made.
 package struct OneTimeCodes: Sendable, Equatable {
@@ -24,7 +23,10 @@ package struct OneTimeCodes: Sendable, Equatable {
         guard (6...8).contains(digits), (5...300).contains(period),
             [.sha1, .sha256, .sha512].contains(algorithm)
         else { return nil }
-        (self.kind, self.digits, self.algorithm, self.period) = (kind, digits, algorithm, period)
+        self.kind = kind
+        self.digits = digits
+        self.algorithm = algorithm
+        self.period = period
     }
 
     /// The lengths of secrets in bytes. RFC 4226 requires at least 16; some services use 10.

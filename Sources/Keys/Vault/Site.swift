@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Credentials
 import Crypto
 package import Text
 
@@ -30,8 +29,11 @@ package struct Site: Sendable, Equatable {
         isLegacy: Bool = false,
         readers: [[UInt8]] = []
     ) {
-        (self.id, self.publicKey, self.issuerKey) = (id, publicKey, issuerKey)
-        (self.isLegacy, self.readers) = (isLegacy, readers)
+        self.id = id
+        self.publicKey = publicKey
+        self.issuerKey = issuerKey
+        self.isLegacy = isLegacy
+        self.readers = readers
     }
 
     /// Reads a site of an enrolment file or of a record; nil if a member has a wrong form.
@@ -123,6 +125,8 @@ package struct ReaderCode: Sendable, Equatable {
             let reader = json["readerUuid"]?.string.flatMap({ UUIDText.decode($0) }),
             let key = json["publicKey"]?.string.flatMap({ PublicKeyText.read($0) })
         else { return nil }
-        (self.site, self.reader, publicKey) = (site, reader, key)
+        self.site = site
+        self.reader = reader
+        publicKey = key
     }
 }

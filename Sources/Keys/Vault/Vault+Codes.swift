@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
 import Store
 package import Text
 

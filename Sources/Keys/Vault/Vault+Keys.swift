@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-package import Secrets
 import Store
-import TPM
 package import Text
 
 /// The keys of a user.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Credentials
 import Crypto
-import Secrets
 import Store
-import TPM
 package import Text
 
 /// Signatures with key pairs, and the use of keys at readers.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Glibc
-import Secrets
 package import Store
-package import TPM
 package import Text
 
 /// The keys of all users, in the store of the daemon. A change is on the disk when the call returns.
@@ -17,7 +15,9 @@ package struct Vault: Sendable {
     package let now: @Sendable () -> Int
 
     package init(_ store: StateStore, tpm: TPM? = nil, now: @escaping @Sendable () -> Int = { Int(time(nil)) }) {
-        (self.store, self.tpm, self.now) = (store, tpm, now)
+        self.store = store
+        self.tpm = tpm
+        self.now = now
     }
 
     /// The maximum number of keys of one user.

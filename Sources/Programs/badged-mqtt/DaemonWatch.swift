@@ -43,7 +43,9 @@ import Text
     private static let shownSightings = 32
 
     nonisolated init(_ configuration: MQTTConfiguration, _ content: EventContent, _ mailbox: EventMailbox) {
-        (self.configuration, self.content, self.mailbox) = (configuration, content, mailbox)
+        self.configuration = configuration
+        self.content = content
+        self.mailbox = mailbox
     }
 
     /// Watches until the task is cancelled.
@@ -56,7 +58,8 @@ import Text
                 Loop.shared.preconditionIsolated()
                 self.connection = connection
                 try await begin(connection)
-                (failures, logged) = (0, nil)
+                failures = 0
+                logged = nil
                 Log.notice("connected to badged")
                 for await event in connection.events { handle(event) }
                 Loop.shared.preconditionIsolated()
@@ -131,7 +134,9 @@ import Text
     /// Uses new settings. badged is left only for settings that it must receive.
     private func reload(_ new: MQTTConfiguration, _ content: EventContent) {
         let old = configuration
-        (configuration, self.content, refusedReload) = (new, content, nil)
+        configuration = new
+        self.content = content
+        refusedReload = nil
         func asked(_ one: MQTTConfiguration) -> [String?] {
             [one.socket, String(one.credentials != .no), String(one.openings), String(one.sightings)]
         }
@@ -163,7 +168,10 @@ import Text
         if connection != nil { lastSeen = Loop.wallClock }
         connection?.close()
         connection = nil
-        (readers, sightings, scan, checks) = ([:], [:], nil, [])
+        readers = [:]
+        sightings = [:]
+        scan = nil
+        checks = []
         healthAlarm.cancel()
         daemon.isConnected = false
         daemon.isWatching = false

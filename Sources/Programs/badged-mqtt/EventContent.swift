@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Credentials
 import MQTT
 import Text
+import Vault
 
 /// What the broker receives of an event and of a reader: nothing that is not named here.
 struct EventContent: Sendable {

@@ -23,7 +23,8 @@ enum InstalledPackages {
         var isInstalled = false
         for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
             if line.isEmpty {
-                (name, isInstalled) = (nil, false)
+                name = nil
+                isInstalled = false
             } else if let value = value(of: "Package: ", in: line) {
                 name = names.contains(value) ? value : nil
             } else if name != nil, let value = value(of: "Status: ", in: line) {

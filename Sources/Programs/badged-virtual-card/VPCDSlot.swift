@@ -35,7 +35,10 @@ final class VPCDSlot {
     private static let retryInterval: Int32 = 200
 
     init(card: VirtualCard, host: String, port: String, signals: Int32) throws(StartError) {
-        (self.card, self.host, self.port, self.signals) = (card, host, port, signals)
+        self.card = card
+        self.host = host
+        self.port = port
+        self.signals = signals
         mailbox = try Mailbox()
     }
 

@@ -5,7 +5,7 @@ import Glibc
 import HTTP
 import Host
 import Server
-import Threads
+import Text
 
 /// The daemon's side of the browser port. It listens, and starts badged-activation with the first connection.
 /// badged-activation serves all connections, and asks the daemon for a session for each of them. It is asked whether it

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import CredentialFeature
-import Credentials
 import HTTP
 import Host
 import KeyFeature
 import MPin
-import PKOC
-import TPM
+import Store
+import Taps
+import Vault
 import WalletFeature
 
 /// The configuration, and what it leads to: files, and values that need more than their form to be right.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import CountryAuthorities
-import Credentials
 import Crypto
 import EID
 import Host
-import PKOC
-import Secrets
+import Taps
 import Text
+import Vault
 
 extension PKOCSite {
     /// Makes the site of `[credentials]`.

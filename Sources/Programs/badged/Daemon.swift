@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Cards
 import Concurrency
 import CountryAuthorities
@@ -16,7 +15,6 @@ import Host
 import KeyFeature
 import MPin
 import MPinFeature
-import PKOC
 import Readers
 import ReadersNFC
 import ReadersPCSC
@@ -28,15 +26,14 @@ import ScannerMgmt
 import Scanners
 import Server
 import Store
+import Taps
 import Text
-import Threads
 import Vault
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
 import VirtualTaps
 import WalletFeature
-import Wire
 
 /// Runs the daemon from the open socket to SIGTERM.
 @Loop final class Daemon {
@@ -73,7 +70,10 @@ import Wire
         _ socket: ListeningSocket,
         management: ManagementSocket?
     ) {
-        (self.options, self.parts, self.signals, self.socket) = (options, parts, signals, socket)
+        self.options = options
+        self.parts = parts
+        self.signals = signals
+        self.socket = socket
         self.management = management
         state = DaemonState(parts.configuration)
         listed = ListedCredentials(parts.configuration.credentials.allowList, parts.siteKey)

@@ -5,7 +5,6 @@ import Glibc
 import Host
 import Server
 import Text
-import Wire
 
 /// Reports the process and its configuration in GET_METRICS.
 @Loop final class DaemonState: Feature {
@@ -22,7 +21,9 @@ import Wire
 
     func reloaded(_ configuration: Configuration, waiting: Int) {
         reloads.add("success")
-        (isRight, self.configuration, self.waiting) = (true, configuration, waiting)
+        isRight = true
+        self.configuration = configuration
+        self.waiting = waiting
     }
 
     func refused() {

@@ -2,7 +2,7 @@
 import EService
 import HTTP
 import Host
-import Secrets
+import Text
 
 extension Network {
     /// Reads `[eid] proxy`, and the variable with which the unit of systemd names the socket of badged-network.

@@ -4,7 +4,6 @@ import HTTP
 import Host
 import Keycard
 import Store
-import TPM
 import Text
 import WalletFeature
 

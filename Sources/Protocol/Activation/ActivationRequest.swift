@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import Text
-import WebSocket
 
 /// The parts of an HTTP request at the browser port that the answer depends on.
 package struct ActivationRequest: Sendable, Equatable {
@@ -33,10 +33,14 @@ package struct ActivationRequest: Sendable, Equatable {
         webSocketVersion: String? = nil,
         webSocketKey: String? = nil
     ) {
-        (self.method, self.path, self.arguments) = (method, path, arguments)
+        self.method = method
+        self.path = path
+        self.arguments = arguments
         self.isOfBrowser = isOfBrowser
-        (self.host, self.origin) = (host, origin)
-        (self.webSocketVersion, self.webSocketKey) = (webSocketVersion, webSocketKey)
+        self.host = host
+        self.origin = origin
+        self.webSocketVersion = webSocketVersion
+        self.webSocketKey = webSocketKey
     }
 }
 
@@ -138,7 +142,8 @@ package struct ActivationRules: Sendable {
 
     /// `port` is the port of the server; nil if it has no origin of its own.
     package init(origins: Set<String> = [], port: UInt16? = nil, identity: ActivationIdentity) {
-        (self.origins, self.identity) = (origins, identity)
+        self.origins = origins
+        self.identity = identity
         // An origin has no port if it is the one of its scheme. RFC 6454 6.2.
         ownOrigins = Set(port.map { port in Self.hosts.map { "http://\($0)" + (port == 80 ? "" : ":\(port)") } } ?? [])
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+import Server
 import Text
-import Wire
 
 /// A request of a browser that the daemon executes: sends one ACTIVATE and waits for one answer.
 @Loop package final class BrowserExchange: DaemonLink.Owner {
@@ -11,7 +11,8 @@ import Wire
     private var isOver = false
 
     init(_ link: DaemonLink, _ report: @escaping @Loop (ActivationProgress) -> Void) {
-        (self.link, self.report) = (link, report)
+        self.link = link
+        self.report = report
         link.owner = self
     }
 

@@ -9,7 +9,9 @@ package struct ActivationIdentity: Sendable, Equatable {
     package let fields: [(key: String, value: String)]
 
     package init(name: String, version: String, fields: [(key: String, value: String)]) {
-        (self.name, self.version, self.fields) = (name, version, fields)
+        self.name = name
+        self.version = version
+        self.fields = fields
     }
 
     /// TR-03124-1 2.2.2.1.
@@ -31,7 +33,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
 
     private init(_ status: Int, _ identity: ActivationIdentity, _ headers: [String] = [], body: String = "") {
-        (self.status, self.body) = (status, body)
+        self.status = status
+        self.body = body
         self.headers = ["Server: \(identity.serverHeader)"] + headers
     }
 

@@ -2,8 +2,8 @@
 import CMicroHTTPD
 import Concurrency
 import Glibc
+import HTTP
 import Host
-import WebSocket
 
 /// A program at the browser port that uses a WebSocket: each text frame is a line for the daemon, and each line of the
 /// daemon is a frame. RFC 6455.
@@ -29,7 +29,10 @@ import WebSocket
 
     /// Takes over an upgraded connection. `closed` is called at its end, when the library has to work.
     init(_ socket: Int32, _ handle: OpaquePointer, _ link: DaemonLink, _ closed: @escaping @Loop () -> Void) {
-        (self.socket, self.handle, self.link, self.closed) = (socket, handle, link, closed)
+        self.socket = socket
+        self.handle = handle
+        self.link = link
+        self.closed = closed
     }
 
     /// Starts to serve, with the bytes that have arrived behind the handshake. They are wiped.

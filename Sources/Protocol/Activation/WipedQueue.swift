@@ -28,7 +28,8 @@ struct WipedQueue: ~Copyable {
         other.reserveCapacity(capacity)
         other += bytes[start...]
         wipe(0..<bytes.count)
-        (bytes, start) = (other, 0)
+        bytes = other
+        start = 0
     }
 
     private mutating func wipe(_ range: Range<Int>) {

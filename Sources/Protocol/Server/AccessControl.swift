@@ -2,7 +2,7 @@
 package import Concurrency
 import Glibc
 package import Host
-import Threads
+import Text
 
 /// Decides about the permissions of each client that connects, by the rules of `[access]`.
 ///
@@ -28,7 +28,9 @@ import Threads
 
     /// `timeout` is how long a client waits for a look-up. After this time the unknown names limit the client.
     package init(_ policy: AccessPolicy, names: NameService = .system, timeout: Duration = .seconds(5)) {
-        (self.policy, self.names, self.timeout) = (policy, names, timeout)
+        self.policy = policy
+        self.names = names
+        self.timeout = timeout
     }
 
     deinit { thread?.finish() }

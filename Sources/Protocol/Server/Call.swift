@@ -2,7 +2,6 @@
 package import Concurrency
 package import Host
 package import Text
-package import Wire
 
 /// One command of the protocol. The form of its method decides when it is answered: at once, after work for which the
 /// next lines wait (`async`), or by a workflow that the `Reply` starts.
@@ -35,8 +34,12 @@ package struct CommandSpec: Sendable {
         _ isForIdle: Bool,
         _ form: Form
     ) {
-        (self.name, self.answer, self.level) = (name, answer, level)
-        (self.permission, self.isForIdle, self.form) = (permission, isForIdle, form)
+        self.name = name
+        self.answer = answer
+        self.level = level
+        self.permission = permission
+        self.isForIdle = isForIdle
+        self.form = form
     }
 
     package init(
@@ -80,7 +83,10 @@ package struct CommandSpec: Sendable {
     package let command: Command
 
     init(_ session: Session, _ spec: CommandSpec, _ command: Command) {
-        (self.session, self.spec, self.command, arguments) = (session, spec, command, Arguments(command))
+        self.session = session
+        self.spec = spec
+        self.command = command
+        arguments = Arguments(command)
     }
 
     /// The name of the command, `cmd`.

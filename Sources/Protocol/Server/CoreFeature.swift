@@ -2,7 +2,6 @@
 import Concurrency
 import Host
 import Text
-import Wire
 
 /// The commands that every client needs. docs/protocol.md.
 @Loop final class CoreFeature: Feature {

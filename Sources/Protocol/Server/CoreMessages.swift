@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Host
 package import Text
-package import Wire
 
 /// The errors of a command: ACCESS_DENIED, BAD_STATE, INTERNAL_ERROR, INVALID, UNKNOWN_COMMAND.
 package enum Refusal {

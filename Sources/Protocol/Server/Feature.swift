@@ -2,7 +2,6 @@
 package import Concurrency
 package import Host
 package import Text
-import Wire
 
 /// The commands, messages and workflows of one subject, such as the eID card.
 ///

@@ -17,7 +17,8 @@ import Concurrency
     private var freed = 0
     private var isGivingBack = false
     private lazy var giveBack = Loop.Alarm { [unowned self] in
-        (freed, isGivingBack) = (0, false)
+        freed = 0
+        isGivingBack = false
         clinux_give_back_memory()
     }
 

@@ -79,13 +79,17 @@ struct Outbox {
     /// Drops what was not sent, and wipes a secret among it.
     mutating func discard() {
         wipe()
-        (buffer, sent, latest) = ([], 0, [])
+        buffer = []
+        sent = 0
+        latest = []
     }
 
     private mutating func wipe() {
         guard hasSecret else { return }
         Self.wipe(&buffer)
-        (buffer, sent, hasSecret) = ([], 0, false)
+        buffer = []
+        sent = 0
+        hasSecret = false
     }
 
     private static func wipe(_ buffer: inout [UInt8]) {

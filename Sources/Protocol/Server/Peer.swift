@@ -27,7 +27,9 @@ package struct Peer: Sendable {
             count = clinux_peer_groups(socket, &groups, Int32(groups.count))
         }
         guard count >= 0 else { throw SystemError("SO_PEERGROUPS") }
-        (self.pid, self.uid, self.gid) = (pid, uid, gid)
+        self.pid = pid
+        self.uid = uid
+        self.gid = gid
         self.groups = Array(groups.prefix(Int(count)))
     }
 }

@@ -2,7 +2,6 @@
 package import Concurrency
 import Host
 package import Text
-package import Wire
 
 /// A request of a workflow to its client for a value.
 package protocol Prompt: Sendable {
@@ -81,7 +80,10 @@ extension Failure {
         _ workflow: Workflow,
         _ continuation: CheckedContinuation<Result<P.Answer, Failure>, Never>
     ) {
-        (self.number, self.prompt, self.workflow, self.continuation) = (number, prompt, workflow, continuation)
+        self.number = number
+        self.prompt = prompt
+        self.workflow = workflow
+        self.continuation = continuation
     }
 
     package func answer(_ answer: P.Answer) { close(.success(answer)) }

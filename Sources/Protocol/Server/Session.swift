@@ -3,7 +3,6 @@ package import Concurrency
 import Glibc
 package import Host
 import Text
-package import Wire
 
 /// One client: its socket, its API level, its permissions and at most one workflow.
 @Loop package final class Session {
@@ -60,7 +59,10 @@ package import Wire
         evaluate: (@Loop () async -> Permissions)?
     ) throws(SystemError) {
         self.evaluate = evaluate
-        (self.socket, self.permissions, self.name, self.server) = (socket, permissions, name, server)
+        self.socket = socket
+        self.permissions = permissions
+        self.name = name
+        self.server = server
         self.uid = uid
         registration = try Loop.watch(socket, .read) { [weak self] events in self?.ready(events) }
     }
@@ -297,7 +299,8 @@ package import Wire
     /// are dropped.
     private func peerLeft() {
         guard !isClosed, !isGone else { return }
-        (isGone, isReadable) = (true, true)
+        isGone = true
+        isReadable = true
         // The kernel would report the hang-up in each turn.
         registration?.cancel()
         outbox.discard()

@@ -4,7 +4,6 @@ package import Concurrency
 import Glibc
 package import Host
 import Text
-package import Wire
 
 /// Accepts clients and keeps one session for each. The features provide the commands.
 @Loop package final class SocketServer {
@@ -54,7 +53,8 @@ package import Wire
         commands = self.features.reduce(into: [:]) { table, feature in
             for spec in feature.commands { table[spec.name] = (spec, feature) }
         }
-        (self.info, self.limits) = (info, limits)
+        self.info = info
+        self.limits = limits
         self.permissions = permissions
         logLimit = LogLimit(log)
     }

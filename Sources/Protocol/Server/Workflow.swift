@@ -2,7 +2,6 @@
 package import Concurrency
 import Host
 package import Text
-import Wire
 
 /// The dialogue that runs in a session: its task, its progress, and the event that it waits for.
 @Loop package final class Workflow {
@@ -29,7 +28,9 @@ import Wire
     private var task: Task<Void, Never>?
 
     init(_ name: String, _ session: Session, _ permission: Permissions) {
-        (self.name, self.session, self.permission) = (name, session, permission)
+        self.name = name
+        self.session = session
+        self.permission = permission
     }
 
     /// The name of the event that the client can cause now; nil while the workflow runs without the client.
@@ -70,7 +71,8 @@ import Wire
 
     /// Begins a step of the workflow. `details` are further members of STATUS.
     package func progress(_ percent: Int, details: [JSON.Member] = []) {
-        (progress, self.details) = (percent, details)
+        progress = percent
+        self.details = details
         showsProgress?(percent)
         pushStatus()
     }

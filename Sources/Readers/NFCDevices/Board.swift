@@ -54,8 +54,13 @@ final class Board: Sendable {
         nextInsertion: @escaping @Sendable () -> UInt64,
         onEnd: @escaping @Sendable (Board, NFCCode?) -> Void
     ) {
-        (self.device, self.isConfigured, self.reader, connection) = (device, isConfigured, reader, device.connection)
-        (self.publish, self.nextInsertion, self.onEnd) = (publish, nextInsertion, onEnd)
+        self.device = device
+        self.isConfigured = isConfigured
+        self.reader = reader
+        connection = device.connection
+        self.publish = publish
+        self.nextInsertion = nextInsertion
+        self.onEnd = onEnd
     }
 
     /// Starts the thread; false when the system has no thread left.

@@ -44,7 +44,8 @@ package struct ConnectionString: Sendable, Hashable {
         default:
             return nil
         }
-        (self.text, self.driver) = (text, driver)
+        self.text = text
+        self.driver = driver
     }
 
     private static func number(_ text: String, upTo limit: Int) -> Int? {

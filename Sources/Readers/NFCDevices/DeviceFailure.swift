@@ -27,7 +27,9 @@ struct DeviceFailure {
 
     /// The next attempt is due at once.
     init(wasOpen: Bool, check: HealthCheck? = nil, at now: ContinuousClock.Instant) {
-        (self.wasOpen, self.check, phase) = (wasOpen, check, .waiting(until: now))
+        self.wasOpen = wasOpen
+        self.check = check
+        phase = .waiting(until: now)
     }
 
     /// nil: the device is opened again only on request, or is open.

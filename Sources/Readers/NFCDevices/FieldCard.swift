@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import ISO7816
-import Tags
+import Taps
 
 /// The card in the field of one device, from detection to loss. Only the device's thread uses it.
 final class FieldCard {
@@ -47,7 +47,8 @@ final class FieldCard {
     /// Activates the card. A card that cannot be activated is a mute card.
     /// - Throws: when the device fails.
     init(_ target: Target, on device: NFCDevice) throws(NFCCode) {
-        (self.target, self.device) = (target, device)
+        self.target = target
+        self.device = device
         for attempt in 1...Self.activationAttempts {
             if try activate() { return }
             guard attempt < Self.activationAttempts, try selectAgain() else { return }
@@ -61,7 +62,8 @@ final class FieldCard {
     private func transmit(_ command: CommandAPDU) throws(NFCCode) -> Result<ResponseAPDU, CardError> {
         guard !isGone else { return .failure(.removed) }
         if command.cla == 0xFF { return try answerAsReader(command) }
-        (isUsed, isHeld) = (true, true)
+        isUsed = true
+        isHeld = true
         mayHoldChannel = command.cla & 0x0C == 0x0C || command.ins == 0x86 || command.ins == 0x87
         var answer: [UInt8]?
         switch link {
@@ -101,7 +103,8 @@ final class FieldCard {
         guard case .a(_, selectAnswer: 0x00) = target, let count = command.le, (1...16).contains(count) else {
             return .success(ResponseAPDU(StatusWord(0x6A81)))
         }
-        (isUsed, isHeld) = (true, true)
+        isUsed = true
+        isHeld = true
         if let answer = try readPages(from: command.p2), answer.count == 16 {
             return .success(ResponseAPDU(data: Array(answer.prefix(count)), .ok))
         }
@@ -178,7 +181,8 @@ final class FieldCard {
     /// - Returns: false when the card has left.
     @discardableResult
     private func reset() throws(NFCCode) -> Bool {
-        (isUsed, mayHoldChannel) = (false, false)
+        isUsed = false
+        mayHoldChannel = false
         for _ in 1...Self.activationAttempts {
             guard try selectAgain() else {
                 isGone = true

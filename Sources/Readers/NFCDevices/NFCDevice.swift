@@ -39,7 +39,8 @@ final class NFCDevice: @unchecked Sendable {
     /// Opens the device and switches its field on. Blocks, for some seconds when no device answers.
     /// - Throws: `.openFailed`, for which libnfc reports no reason; or the error of the preparation.
     init(_ connection: ConnectionString, _ library: NFCLibrary) throws(NFCCode) {
-        (self.connection, self.library) = (connection, library)
+        self.connection = connection
+        self.library = library
         let opened = connection.text.withCString { text in
             library.withContext(for: connection) { UInt(bitPattern: nfc_open($0, text)) }
         }

@@ -14,7 +14,8 @@ package struct Insertion: Hashable, Sendable {
     package let number: UInt64
 
     package init(reader: String, number: UInt64) {
-        (self.reader, self.number) = (reader, number)
+        self.reader = reader
+        self.number = number
     }
 }
 
@@ -37,8 +38,11 @@ package struct ReaderDescription: Sendable, Equatable {
         hasExtendedLength: Bool = true,
         isRemote: Bool = false
     ) {
-        (self.name, self.hasKeypad, self.takesCards) = (name, hasKeypad, takesCards)
-        (self.hasExtendedLength, self.isRemote) = (hasExtendedLength, isRemote)
+        self.name = name
+        self.hasKeypad = hasKeypad
+        self.takesCards = takesCards
+        self.hasExtendedLength = hasExtendedLength
+        self.isRemote = isRemote
     }
 }
 
@@ -122,7 +126,8 @@ package struct KeypadPACERequest: Sendable, Equatable {
     package var certificateDescription: [UInt8]
 
     package init(passwordID: UInt8, chat: [UInt8] = [], certificateDescription: [UInt8] = []) {
-        (self.passwordID, self.chat) = (passwordID, chat)
+        self.passwordID = passwordID
+        self.chat = chat
         self.certificateDescription = certificateDescription
     }
 }
@@ -151,7 +156,8 @@ package struct KeypadPACEResult: Sendable, Equatable {
     package var idPICC: [UInt8] = []
 
     package init(outcome: Outcome, mseStatus: StatusWord? = nil) {
-        (self.outcome, self.mseStatus) = (outcome, mseStatus)
+        self.outcome = outcome
+        self.mseStatus = mseStatus
     }
 }
 

@@ -3,7 +3,7 @@ package import Concurrency
 package import Host
 package import ISO7816
 package import Readers
-import Threads
+import Text
 
 /// The backend for boards and readers that libnfc drives; for ISO/IEC 14443 cards of type A and B.
 ///

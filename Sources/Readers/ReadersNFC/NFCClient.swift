@@ -4,7 +4,6 @@ import Host
 import ISO7816
 import Readers
 import Text
-import Threads
 
 /// Runs badged-nfc while a device of libnfc may be connected, and keeps the state of its readers.
 @Loop final class NFCClient {
@@ -180,7 +179,8 @@ import Threads
         for name in readers { remove(name) }
         for answer in answers.values { answer.resume(returning: .failure(.removed)) }
         for release in releases.values { release.resume() }
-        (answers, releases) = ([:], [:])
+        answers = [:]
+        releases = [:]
         end.check()
         if isEnding {
             // A new stream or a new device may need the program again.

@@ -29,7 +29,8 @@ import Text
         onReport: @escaping @Loop (NFCReport) -> Void,
         onEnd: @escaping @Loop (Ending) -> Void
     ) throws(Failure) {
-        (self.onReport, self.onEnd) = (onReport, onEnd)
+        self.onReport = onReport
+        self.onEnd = onEnd
         guard let path = ChildProcess.path(of: "badged-nfc") else {
             throw Failure(.internalError, "the program badged-nfc is missing", advice: "install badged again")
         }

@@ -16,7 +16,8 @@ final class UdevMonitor {
             udev_unref(udev)
             return nil
         }
-        (self.udev, self.monitor) = (udev, monitor)
+        self.udev = udev
+        self.monitor = monitor
         let codes = [
             udev_monitor_filter_add_match_subsystem_devtype(monitor, "usb", "usb_device"),
             udev_monitor_filter_add_match_subsystem_devtype(monitor, "tty", nil),

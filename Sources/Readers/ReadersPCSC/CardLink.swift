@@ -36,7 +36,9 @@ final class CardLink: @unchecked Sendable {
         guard let now = watch.entry(of: insertion).entry else { throw .removed }
         features = now.features
         watch.note(refusesCards: false)
-        (self.card, self.watch, self.insertion) = (card, watch, insertion)
+        self.card = card
+        self.watch = watch
+        self.insertion = insertion
         answer = .allocate(byteCount: Self.longestAnswer, alignment: 16)
     }
 

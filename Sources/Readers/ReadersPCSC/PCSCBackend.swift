@@ -4,7 +4,7 @@ package import Host
 package import ISO7816
 package import Readers
 import Synchronization
-import Threads
+import Text
 
 /// The backend for readers of pcscd, through libpcsclite.
 package final class PCSCBackend: ReaderBackend {
@@ -127,7 +127,8 @@ final class TransactionWait: Sendable {
         isInUse: @escaping @Sendable () -> Bool = { false },
         report: @escaping @Sendable (_ isHeld: Bool) -> Void = { _ in }
     ) {
-        (self.isInUse, self.report) = (isInUse, report)
+        self.isInUse = isInUse
+        self.report = report
     }
 
     /// Begins to measure the wait.

@@ -9,7 +9,9 @@ final class PCSCCard: @unchecked Sendable {
     private var isOpen = true
 
     init(context: PCSCContext, handle: SCARDHANDLE, activeProtocol: DWORD) {
-        (self.context, self.handle, self.activeProtocol) = (context, handle, activeProtocol)
+        self.context = context
+        self.handle = handle
+        self.activeProtocol = activeProtocol
     }
 
     deinit { disconnect(reset: false) }

@@ -2,7 +2,7 @@
 import Concurrency
 import ISO7816
 import Readers
-import Threads
+import Text
 
 /// A connection to a card in a transaction of pcscd. A thread of its own runs all calls and ends with the connection.
 final class PCSCConnection: CardConnection {
@@ -10,7 +10,8 @@ final class PCSCConnection: CardConnection {
     private let link: CardLink
 
     init(thread: JobQueue, link: CardLink) {
-        (self.thread, self.link) = (thread, link)
+        self.thread = thread
+        self.link = link
     }
 
     deinit { thread.finish { [link] in link.close() } }

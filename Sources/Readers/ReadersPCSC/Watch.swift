@@ -4,7 +4,7 @@ import Dispatch
 import Host
 import Readers
 import Synchronization
-import Threads
+import Text
 
 /// Watches pcscd, its readers and cards for one consumer of events.
 ///
@@ -55,7 +55,9 @@ final class Watch: Sendable {
         events: AsyncStream<ReaderEvent>.Continuation,
         absenceTime: Int
     ) {
-        (self.socket, self.events, self.absenceTime) = (socket, events, absenceTime)
+        self.socket = socket
+        self.events = events
+        self.absenceTime = absenceTime
         socketWatch = SocketWatch(socket)
         guard let socketWatch, startThread("pcsc-socket", { [self] in follow(socketWatch) }) else {
             publish { state in

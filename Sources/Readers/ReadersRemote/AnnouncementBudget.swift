@@ -46,11 +46,15 @@ package struct AnnouncementBudget: Sendable {
     /// - Returns: whether more may be read in this round.
     package mutating func count(_ source: RemoteAddress.Host, at now: Int64) -> Bool {
         if roundStart == .min || now - roundStart >= Self.round {
-            (roundStart, datagrams, strangers, paired) = (now, 0, 0, 0)
+            roundStart = now
+            datagrams = 0
+            strangers = 0
+            paired = 0
             shares.removeAll(keepingCapacity: true)
         }
         if secondStart == .min || now - secondStart >= 1000 {
-            (secondStart, second) = (now, 0)
+            secondStart = now
+            second = 0
             sources.removeAll(keepingCapacity: true)
         }
         datagrams += 1

@@ -5,7 +5,6 @@ import Readers
 import RemoteIFD
 import Synchronization
 import Text
-import Threads
 
 /// The connection to one device that lends readers: its context, its slots, and one request at a time.
 @Loop final class LenderLink {
@@ -54,8 +53,11 @@ import Threads
         _ ownName: String,
         _ lenders: RemoteLenders
     ) {
-        (self.link, self.fingerprint, self.version) = (link, fingerprint, version)
-        (self.ownName, self.lenders) = (ownName, lenders)
+        self.link = link
+        self.fingerprint = fingerprint
+        self.version = version
+        self.ownName = ownName
+        self.lenders = lenders
     }
 
     /// Runs the link to its end. Each function says whether the link goes on: `isFirst` when the WebSocket is open,
@@ -126,7 +128,8 @@ import Threads
             guard result == .ok, let given = envelope.context, !given.isEmpty,
                 given.utf8.count <= IFDMessage.maximumNameCount
             else { return false }
-            (context, deviceName) = (given, name)
+            context = given
+            deviceName = name
             lenders.rename(fingerprint, name)
             return true
         }
@@ -157,7 +160,8 @@ import Threads
             return
         }
         var description = slot.description
-        (description.hasKeypad, description.hasExtendedLength) = (status.hasKeypad, status.hasExtendedLength)
+        description.hasKeypad = status.hasKeypad
+        description.hasExtendedLength = status.hasExtendedLength
         if description != slot.description {
             slot.description = description
             lenders.change(slot)
@@ -273,7 +277,10 @@ final class LenderConnection: CardConnection {
     private let text = Mutex(String?.none)
 
     init(_ link: LenderLink, _ insertion: Insertion, handle: String, _ gate: ReaderGate) {
-        (self.link, self.insertion, self.handle, self.gate) = (link, insertion, handle, gate)
+        self.link = link
+        self.insertion = insertion
+        self.handle = handle
+        self.gate = gate
     }
 
     deinit {

@@ -48,7 +48,9 @@ package final class RemoteBackend: ReaderBackend {
     init(_ status: IFDStatus, device: RemoteDevice, _ link: LenderLink) {
         // The fingerprint makes the name unique even if two devices have the same name.
         let name = "\(device.name) \(DeviceName.clean(status.slot)) (\(device.fingerprint.prefix(8)))"
-        (self.name, slot, self.link) = (name, status.slot, link)
+        self.name = name
+        slot = status.slot
+        self.link = link
         description = ReaderDescription(
             name: name,
             hasKeypad: status.hasKeypad,

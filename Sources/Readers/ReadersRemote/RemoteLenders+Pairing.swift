@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import RemoteIFD
-package import Secrets
 import Store
-import Text
+package import Text
 
 extension RemoteLenders {
     /// The outcome of a pairing.

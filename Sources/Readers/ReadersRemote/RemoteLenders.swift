@@ -7,7 +7,6 @@ import Readers
 package import RemoteIFD
 import Store
 import Text
-import Threads
 
 /// The devices that lend readers: those that announce themselves, those that are paired, and the connections to them.
 ///
@@ -118,7 +117,9 @@ import Threads
     package var observer: @Loop () -> Void = {}
 
     package nonisolated init(_ store: RemoteStore, _ settings: Settings, _ network: RemoteNetwork) {
-        (self.store, self.settings, self.network) = (store, settings, network)
+        self.store = store
+        self.settings = settings
+        self.network = network
     }
 
     // MARK: Start and end
@@ -159,7 +160,10 @@ import Threads
     /// Closes all connections and the port of announcements, so that another program can use the port.
     private func rest() {
         for socket in sockets { socket.close() }
-        (sockets, seen, rejections, wasOpen) = ([], [:], [:], false)
+        sockets = []
+        seen = [:]
+        rejections = [:]
+        wasOpen = false
         for link in Array(links.values) + connecting.values.map(\.link) { link.close() }
         reportHealth()
         observer()
@@ -184,7 +188,8 @@ import Threads
         switch event {
         case .opened:
             socket.joinAnnouncements()
-            (fault, wasOpen) = (nil, true)
+            fault = nil
+            wasOpen = true
             backOff.started()
         case .failed(let text):
             // A port that is taken is tried for the next client.
@@ -429,7 +434,8 @@ import Threads
     /// Forgets what has happened with a device, because its pairing is new or was removed.
     func startAgain(_ fingerprint: String) {
         pauses = pauses.filter { $0.key.fingerprint != fingerprint }
-        (rejections[fingerprint], lastHosts[fingerprint]) = (nil, nil)
+        rejections[fingerprint] = nil
+        lastHosts[fingerprint] = nil
         reportHealth()
         observer()
     }

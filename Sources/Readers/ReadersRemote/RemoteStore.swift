@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 package import RemoteIFD
-import Secrets
 package import Store
 package import Text
 

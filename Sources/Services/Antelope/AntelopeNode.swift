@@ -50,7 +50,9 @@ package struct AntelopeNode: Sendable {
     /// Takes the address of a node before `/v1/chain/...`, and the chain to which the node must belong.
     package init(_ address: WebAddress, _ chain: ChainID, _ session: HTTPSession, userAgent: String) {
         base = address.text.hasSuffix("/") ? String(address.text.dropLast()) : address.text
-        (self.chain, self.session, self.userAgent) = (chain, session, userAgent)
+        self.chain = chain
+        self.session = session
+        self.userAgent = userAgent
     }
 
     /// Requests the state of the chain.

@@ -43,7 +43,8 @@ package struct TokenSymbol: Sendable, Hashable, CustomStringConvertible {
         guard (0...Self.maximumPrecision).contains(precision) else {
             throw Malformed("a token has 0 to 18 decimals")
         }
-        (self.precision, self.code) = (precision, code)
+        self.precision = precision
+        self.code = code
     }
 
     /// Reads a text such as `4,EOS`.
@@ -75,7 +76,8 @@ package struct Asset: Sendable, Hashable, CustomStringConvertible {
         guard (-Self.maximumAmount...Self.maximumAmount).contains(amount) else {
             throw Malformed("the amount is too large")
         }
-        (self.amount, self.symbol) = (amount, symbol)
+        self.amount = amount
+        self.symbol = symbol
     }
 
     /// Reads a text such as `1.0000 EOS`; the number of decimals is the precision.

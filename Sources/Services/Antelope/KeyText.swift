@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secp256k1
+package import HDWallet
 package import Text
 
 /// A public key or a signature with its type: the packed form and the text.
@@ -29,7 +29,9 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
     private static let legacyPrefix = "EOS"
 
     init(_ kind: Kind, _ curve: NamedCurve, _ content: [UInt8]) {
-        (self.kind, self.curve, self.content) = (kind, curve, content)
+        self.kind = kind
+        self.curve = curve
+        self.content = content
     }
 
     package init(_ key: PublicKey) { self.init(.publicKey, .k1, key.compressed) }
@@ -42,9 +44,13 @@ package struct KeyText: Sendable, Hashable, CustomStringConvertible {
         let suffix: [UInt8]
         let digits: Substring
         if parts.count == 3, parts[0] == kind.rawValue, let named = NamedCurve(rawValue: String(parts[1])) {
-            (curve, suffix, digits) = (named, Array(named.rawValue.utf8), parts[2])
+            curve = named
+            suffix = Array(named.rawValue.utf8)
+            digits = parts[2]
         } else if kind == .publicKey, text.hasPrefix(Self.legacyPrefix) {
-            (curve, suffix, digits) = (.k1, [], text.dropFirst(Self.legacyPrefix.count))
+            curve = .k1
+            suffix = []
+            digits = text.dropFirst(Self.legacyPrefix.count)
         } else {
             throw failure
         }

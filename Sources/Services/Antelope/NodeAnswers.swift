@@ -37,7 +37,8 @@ package struct NodeInfo: Sendable, Equatable {
         guard let chain = ChainID(try NodeAnswer.hash(json, "chain_id")),
             let reference = BlockReference(blockID: try NodeAnswer.hash(json, "last_irreversible_block_id"))
         else { throw Malformed("the answer has no hashes") }
-        (self.chain, self.reference) = (chain, reference)
+        self.chain = chain
+        self.reference = reference
         time = try AntelopeTime(try NodeAnswer.text(json, "head_block_time"))
     }
 }

@@ -19,7 +19,10 @@ package struct AntelopeAction: Sendable, Hashable {
     package let data: [UInt8]
 
     package init(account: AccountName, name: AccountName, authorization: [PermissionLevel], data: [UInt8]) {
-        (self.account, self.name, self.authorization, self.data) = (account, name, authorization, data)
+        self.account = account
+        self.name = name
+        self.authorization = authorization
+        self.data = data
     }
 }
 
@@ -73,7 +76,9 @@ package struct Transaction: Sendable, Hashable {
     package static let maximumCount = 256 * 1024
 
     package init(expiration: UInt32, reference: BlockReference, actions: [AntelopeAction]) {
-        (self.expiration, self.reference, self.actions) = (expiration, reference, actions)
+        self.expiration = expiration
+        self.reference = reference
+        self.actions = actions
     }
 
     package var packed: [UInt8] {

@@ -33,10 +33,15 @@ package struct AuthenticationRequest: Sendable, Equatable {
         acceptedEIDTypes: Set<EIDType>,
         certificates: CVCertificatePool
     ) {
-        (self.terminalCertificate, self.documentVerifier) = (terminalCertificate, documentVerifier)
-        (self.description, self.requiredCHAT, self.optionalCHAT) = (description, requiredCHAT, optionalCHAT)
-        (self.auxiliaryData, self.transactionInfo) = (auxiliaryData, transactionInfo)
-        (self.acceptedEIDTypes, self.certificates) = (acceptedEIDTypes, certificates)
+        self.terminalCertificate = terminalCertificate
+        self.documentVerifier = documentVerifier
+        self.description = description
+        self.requiredCHAT = requiredCHAT
+        self.optionalCHAT = optionalCHAT
+        self.auxiliaryData = auxiliaryData
+        self.transactionInfo = transactionInfo
+        self.acceptedEIDTypes = acceptedEIDTypes
+        self.certificates = certificates
     }
 }
 

@@ -66,7 +66,9 @@ package struct CertificateDescription: Sendable, Equatable {
         guard let issuerName = try text(1, Self.utf8), let subjectName = try text(3, Self.utf8),
             let terms = try content(5)
         else { throw Malformed("certificate description without a mandatory field") }
-        (self.kind, self.issuerName, self.subjectName) = (kind, issuerName, subjectName)
+        self.kind = kind
+        self.issuerName = issuerName
+        self.subjectName = subjectName
         issuerURL = try text(2, Self.printable)
         subjectURL = try text(4, Self.printable)
         redirectURL = try text(6, Self.printable)

@@ -24,8 +24,11 @@ package struct EAC1Output: Sendable, Equatable {
         idPICC: [UInt8],
         challenge: [UInt8]
     ) {
-        (self.chat, self.authorityReferences) = (chat, authorityReferences)
-        (self.efCardAccess, self.idPICC, self.challenge) = (efCardAccess, idPICC, challenge)
+        self.chat = chat
+        self.authorityReferences = authorityReferences
+        self.efCardAccess = efCardAccess
+        self.idPICC = idPICC
+        self.challenge = challenge
     }
 }
 
@@ -40,7 +43,8 @@ package struct EAC2: Sendable, Equatable {
     package let certificates: CVCertificatePool
 
     package init(ephemeralPublicKey: [UInt8], signature: [UInt8]?, certificates: CVCertificatePool) {
-        (self.ephemeralPublicKey, self.signature) = (ephemeralPublicKey, signature)
+        self.ephemeralPublicKey = ephemeralPublicKey
+        self.signature = signature
         self.certificates = certificates
     }
 }
@@ -54,7 +58,9 @@ package struct EAC2Output: Sendable, Equatable {
     package let nonce: [UInt8]
 
     package init(efCardSecurity: [UInt8], authenticationToken: [UInt8], nonce: [UInt8]) {
-        (self.efCardSecurity, self.authenticationToken, self.nonce) = (efCardSecurity, authenticationToken, nonce)
+        self.efCardSecurity = efCardSecurity
+        self.authenticationToken = authenticationToken
+        self.nonce = nonce
     }
 }
 
@@ -73,7 +79,8 @@ package struct InputAPDU: Sendable, Equatable {
     package let acceptableStatusCodes: [[UInt8]]
 
     package init(command: [UInt8], acceptableStatusCodes: [[UInt8]] = []) {
-        (self.command, self.acceptableStatusCodes) = (command, acceptableStatusCodes)
+        self.command = command
+        self.acceptableStatusCodes = acceptableStatusCodes
     }
 
     /// Whether the batch continues after a response with this status word.

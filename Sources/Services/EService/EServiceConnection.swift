@@ -57,6 +57,7 @@ package struct RefreshOutcome: Sendable, Equatable {
     package let failure: EServiceFailure?
 
     package init(url: String?, failure: EServiceFailure? = nil) {
-        (self.url, self.failure) = (url, failure)
+        self.url = url
+        self.failure = failure
     }
 }

@@ -16,8 +16,10 @@ package struct EServiceFailure: Error, Sendable {
         serverResult: ECardResult? = nil,
         detail: String = ""
     ) {
-        (self.reason, self.status) = (reason, status)
-        (self.serverResult, self.detail) = (serverResult, detail)
+        self.reason = reason
+        self.status = status
+        self.serverResult = serverResult
+        self.detail = detail
     }
 
     /// A request got no answer. Without `status`, the failure is reported as the fault of the connection.

@@ -29,7 +29,8 @@ package actor EServiceSession: EServiceConnection {
         isDeveloperMode: Bool,
         _ configuration: EServiceConfiguration
     ) {
-        (self.tcTokenURL, self.isDeveloperMode) = (tcTokenURL, isDeveloperMode)
+        self.tcTokenURL = tcTokenURL
+        self.isDeveloperMode = isDeveloperMode
         self.configuration = configuration
         job = NetworkJob(configuration.network)
     }
@@ -151,9 +152,11 @@ package actor EServiceSession: EServiceConnection {
         switch try await fetch.run(address) {
         case .success(let valid):
             token = valid
-            (refreshAddress, communicationErrorAddress) = (valid.refreshAddress, valid.communicationErrorAddress)
+            refreshAddress = valid.refreshAddress
+            communicationErrorAddress = valid.communicationErrorAddress
         case .failure(let refusal):
-            (refreshAddress, communicationErrorAddress) = (refusal.refreshAddress, refusal.communicationErrorAddress)
+            refreshAddress = refusal.refreshAddress
+            communicationErrorAddress = refusal.communicationErrorAddress
             throw EServiceFailure(.getTcTokenInvalidData, .invalidTcToken, detail: refusal.words)
         }
         let paos = await open(token, web)

@@ -14,7 +14,9 @@ final class PAOSClient {
     private var relatesTo: String?
 
     init(_ session: HTTPSession, _ address: WebAddress, _ configuration: EServiceConfiguration) {
-        (self.session, self.address, self.configuration) = (session, address, configuration)
+        self.session = session
+        self.address = address
+        self.configuration = configuration
     }
 
     /// The failure for a message that is not allowed at this point. The server still waits for an answer to it.
@@ -70,7 +72,8 @@ final class PAOSClient {
     private func read(_ response: HTTPResponse) throws(EServiceFailure) -> PAOSMessage {
         do throws(Malformed) {
             let message = try PAOSMessage(response.document ?? Self.noDocument)
-            (relatesTo, pending) = (message.messageID ?? relatesTo, message.pending)
+            relatesTo = message.messageID ?? relatesTo
+            pending = message.pending
             if case .invalid(_, let words) = message.content { throw Malformed(words) }
             return message
         } catch {

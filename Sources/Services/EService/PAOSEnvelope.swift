@@ -11,7 +11,8 @@ package enum PAOSEnvelope {
         package let version: (major: Int, minor: Int, patch: Int)
 
         package init(name: String, version: (major: Int, minor: Int, patch: Int)) {
-            (self.name, self.version) = (name, version)
+            self.name = name
+            self.version = version
         }
 
         /// The HTTP headers User-Agent and Server, with the version of the specification. TR-03124-1, 2.2.2.1.

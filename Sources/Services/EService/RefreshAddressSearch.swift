@@ -15,8 +15,10 @@ struct RefreshAddressSearch {
         allowsHTTP: Bool,
         _ configuration: EServiceConfiguration
     ) {
-        (self.session, self.origin) = (session, origin)
-        (self.allowsHTTP, self.configuration) = (allowsHTTP, configuration)
+        self.session = session
+        self.origin = origin
+        self.allowsHTTP = allowsHTTP
+        self.configuration = configuration
     }
 
     /// Runs the search.

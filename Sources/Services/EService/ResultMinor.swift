@@ -211,7 +211,10 @@ package struct ECardResult: Sendable, Equatable {
     package let origin: Origin
 
     package init(_ major: Major, _ minor: ResultMinor? = nil, message: String? = nil, origin: Origin = .client) {
-        (self.major, self.minor, self.message, self.origin) = (major, minor, message, origin)
+        self.major = major
+        self.minor = minor
+        self.message = message
+        self.origin = origin
     }
 
     /// Makes the error result for a status.

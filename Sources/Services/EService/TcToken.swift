@@ -59,7 +59,9 @@ package struct TcToken: Sendable {
         } else {
             preSharedKey = nil
         }
-        (serverAddress, sessionIdentifier, refreshAddress) = (server, session, refresh)
+        serverAddress = server
+        sessionIdentifier = session
+        refreshAddress = refresh
         communicationErrorAddress = invalid.communicationErrorAddress
     }
 

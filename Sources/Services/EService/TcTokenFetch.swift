@@ -8,7 +8,9 @@ struct TcTokenFetch {
     private let configuration: EServiceConfiguration
 
     init(_ session: HTTPSession, allowsHTTP: Bool, _ configuration: EServiceConfiguration) {
-        (self.session, self.allowsHTTP, self.configuration) = (session, allowsHTTP, configuration)
+        self.session = session
+        self.allowsHTTP = allowsHTTP
+        self.configuration = configuration
     }
 
     /// Fetches and reads the TcToken.

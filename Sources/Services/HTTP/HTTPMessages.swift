@@ -29,8 +29,11 @@ package struct HTTPRequest: Sendable {
         body: [UInt8] = [],
         maximumLength: Int = 64 * 1024
     ) {
-        (self.method, self.address, self.headers) = (method, address, headers)
-        (self.body, self.maximumLength) = (body, maximumLength)
+        self.method = method
+        self.address = address
+        self.headers = headers
+        self.body = body
+        self.maximumLength = maximumLength
     }
 
     /// A POST of JSON to a server that answers JSON. `maximumLength` is the maximum number of bytes of the answer.
@@ -60,7 +63,9 @@ package struct HTTPResponse: Sendable, Equatable {
     package var document: Result<XMLElement, Malformed>?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
-        (self.status, self.headers, self.body) = (status, headers, body)
+        self.status = status
+        self.headers = headers
+        self.body = body
     }
 
     /// The value of a header; nil when the header is missing or repeated.
@@ -123,6 +128,7 @@ package struct HTTPLimits: Sendable, Equatable {
     package var transfer: Duration
 
     package init(connect: Duration = .seconds(10), transfer: Duration = .seconds(30)) {
-        (self.connect, self.transfer) = (connect, transfer)
+        self.connect = connect
+        self.transfer = transfer
     }
 }

@@ -31,13 +31,19 @@ import Text
         _ proxies: ProxySettings?,
         log: @escaping @Sendable (String) -> Void
     ) {
-        (self.job, self.limits, self.proxies, self.log) = (job, limits, proxies, log)
+        self.job = job
+        self.limits = limits
+        self.proxies = proxies
+        self.log = log
         trust = { .service(preSharedKey, isDeveloperMode: isDeveloperMode) }
     }
 
     /// Makes a session with a run of its own.
     package nonisolated init(_ network: Network, _ authorities: Authorities, _ limits: HTTPLimits) {
-        (job, self.limits, proxies, log) = (NetworkJob(network), limits, network.proxies, { _ in })
+        job = NetworkJob(network)
+        self.limits = limits
+        proxies = network.proxies
+        log = { _ in }
         trust = { () throws(HTTPFault) in try authorities.trust() }
     }
 

@@ -93,7 +93,8 @@ import Text
         run.end()
         for index in unsent.indices { unsent[index].wipe() }
         received.wipe()
-        (unsent, received) = ([], [])
+        unsent = []
+        received = []
     }
 
     private func end(_ ending: Ending) {
@@ -132,7 +133,8 @@ import Text
             if count < 0, errno == EINTR { continue }
             // After another error the end is reported by `receive`.
             guard count > 0 else { break }
-            (sent, backlog) = (sent + count, backlog - count)
+            sent = sent + count
+            backlog = backlog - count
             guard sent == unsent[0].count else { continue }
             unsent[0].wipe()
             unsent.removeFirst()

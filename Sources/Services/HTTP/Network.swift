@@ -14,7 +14,9 @@ package struct Network: Sendable {
     package var spare: SpareRun?
 
     package init(proxies: ProxySettings? = nil, socket: String? = nil, spare: SpareRun? = nil) {
-        (self.proxies, self.socket, self.spare) = (proxies, socket, spare)
+        self.proxies = proxies
+        self.socket = socket
+        self.spare = spare
     }
 
     static let program = "badged-network"

@@ -4,7 +4,6 @@ import Glibc
 import Host
 import Synchronization
 import Text
-import Threads
 
 /// One run of badged-network, for one dialogue with servers. It ends with this object, with `close`, and at its first
 /// message that is not as it must be.

@@ -39,8 +39,12 @@ package enum NetworkRequest: Sendable {
             connectMilliseconds: UInt32,
             totalMilliseconds: UInt32
         ) {
-            (self.number, self.session, self.request, self.conditions) = (number, session, request, conditions)
-            (self.proxy, self.connectMilliseconds) = (proxy, connectMilliseconds)
+            self.number = number
+            self.session = session
+            self.request = request
+            self.conditions = conditions
+            self.proxy = proxy
+            self.connectMilliseconds = connectMilliseconds
             self.totalMilliseconds = totalMilliseconds
         }
     }
@@ -61,7 +65,10 @@ package struct NetworkReport: Sendable {
         handshakes: [TLSHandshake] = [],
         notes: [String] = []
     ) {
-        (self.number, self.result, self.handshakes, self.notes) = (number, result, handshakes, notes)
+        self.number = number
+        self.result = result
+        self.handshakes = handshakes
+        self.notes = notes
     }
 }
 
@@ -147,7 +154,8 @@ extension NetworkRequest.Transfer: MessageField {
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
-        (number, session) = (try reader.read(), try reader.read())
+        number = try reader.read()
+        session = try reader.read()
         var request = HTTPRequest(
             method: try reader.read(),
             address: try WebAddress(try reader.long()).field(),
@@ -157,12 +165,16 @@ extension NetworkRequest.Transfer: MessageField {
             body: try reader.read(),
             maximumLength: Int(try reader.read(UInt32.self))
         )
-        (request.readsDocument, request.refusesPrivateServers) = (try reader.read(), try reader.read())
+        request.readsDocument = try reader.read()
+        request.refusesPrivateServers = try reader.read()
         var conditions = TLSConditions()
         conditions.requiresResumption = try reader.read()
         conditions.listed = try reader.optional()
-        (self.request, self.conditions, proxy) = (request, conditions, try reader.optional())
-        (connectMilliseconds, totalMilliseconds) = (try reader.read(), try reader.read())
+        self.request = request
+        self.conditions = conditions
+        proxy = try reader.optional()
+        connectMilliseconds = try reader.read()
+        totalMilliseconds = try reader.read()
     }
 }
 
@@ -274,8 +286,11 @@ extension TLSHandshake: MessageField {
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
-        (certificate, key, ephemeralKey) = (try reader.read(), try reader.read(), try reader.optional())
-        (isResumed, version) = (try reader.read(), try reader.read())
+        certificate = try reader.read()
+        key = try reader.read()
+        ephemeralKey = try reader.optional()
+        isResumed = try reader.read()
+        version = try reader.read()
     }
 }
 
@@ -285,7 +300,8 @@ extension TLSHandshake.Key: MessageField {
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
-        (isElliptic, bits) = (try reader.read(), Int(try reader.read(UInt32.self)))
+        isElliptic = try reader.read()
+        bits = Int(try reader.read(UInt32.self))
     }
 }
 

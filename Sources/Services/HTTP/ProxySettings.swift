@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Host
-import Secrets
 import Text
 
 /// An HTTP proxy. It only opens tunnels by CONNECT, so it sees no content of a connection. RFC 9110, 9.3.6.
@@ -64,7 +63,9 @@ package struct Proxy: Sendable {
         else {
             return nil
         }
-        (self.address, origin, self.credentials) = (address.text, address.origin, credentials)
+        self.address = address.text
+        origin = address.origin
+        self.credentials = credentials
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 import Host
-import Secrets
 import Text
 
 /// Who may issue the certificates of servers.
@@ -80,8 +79,11 @@ package struct TLSHandshake: Sendable, Equatable {
     package let version: UInt16
 
     package init(certificate: [UInt8], key: Key, ephemeralKey: Key?, isResumed: Bool, version: UInt16) {
-        (self.certificate, self.key, self.ephemeralKey) = (certificate, key, ephemeralKey)
-        (self.isResumed, self.version) = (isResumed, version)
+        self.certificate = certificate
+        self.key = key
+        self.ephemeralKey = ephemeralKey
+        self.isResumed = isResumed
+        self.version = version
     }
 }
 

@@ -56,7 +56,8 @@ private struct URIParts {
         }
         if rest.hasPrefix("//") {
             let name = rest.dropFirst(2).prefix { !"/?".contains($0) }
-            (authority, rest) = (name, rest[name.endIndex...])
+            authority = name
+            rest = rest[name.endIndex...]
         }
         path = rest.prefix { $0 != "?" }
         if path.endIndex < rest.endIndex { query = rest[path.endIndex...].dropFirst() }

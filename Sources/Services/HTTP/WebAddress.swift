@@ -35,9 +35,11 @@ package struct WebAddress: Sendable, Hashable {
         let isSecure: Bool
         let afterScheme: ArraySlice<UInt8>
         if Self.starts(bytes, with: "https://") {
-            (isSecure, afterScheme) = (true, bytes[8...])
+            isSecure = true
+            afterScheme = bytes[8...]
         } else if Self.starts(bytes, with: "http://") {
-            (isSecure, afterScheme) = (false, bytes[7...])
+            isSecure = false
+            afterScheme = bytes[7...]
         } else {
             return nil
         }

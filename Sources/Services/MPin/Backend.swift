@@ -23,7 +23,9 @@ package struct Backend: Sendable, Equatable {
             let address = WebAddress(text), address.text == text, WebAddress("\(text)/\(prefix)/x") != nil,
             !prefix.contains("?"), !prefix.contains("#")
         else { return nil }
-        (self.text, self.prefix, self.address) = (text, prefix, address)
+        self.text = text
+        self.prefix = prefix
+        self.address = address
     }
 
     /// The key that identifies a backend: host, port and path, without the scheme.
@@ -62,7 +64,9 @@ package struct ClientSettings: Sendable {
     private let json: JSON
 
     package init(_ backend: Backend, _ json: JSON, _ flavour: Flavour = .mpin) {
-        (self.backend, self.flavour, self.json) = (backend, flavour, json)
+        self.backend = backend
+        self.flavour = flavour
+        self.json = json
     }
 
     /// Returns a string, a whole number or a boolean member as text. The result is empty for anything else.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
 package import Text
 
 /// The computations of the client with the shares of the trust authorities. Points are encoded in 65 bytes.
@@ -120,7 +119,9 @@ package struct LoginProof: ~Copyable {
         let u = try point.multiplied(by: x).encoded()
         var ut: [UInt8]?
         if let day { ut = try point.adding(try id.point(of: day)).multiplied(by: x).encoded() }
-        (self.id, self.u, self.ut) = (id, u, ut)
+        self.id = id
+        self.u = u
+        self.ut = ut
         self.x = x
     }
 

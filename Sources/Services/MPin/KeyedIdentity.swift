@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
 package import Text
 
 /// An identity with a public key of its own. The trust authorities together cannot compute its client secret, since the
@@ -18,7 +17,9 @@ package struct KeyedIdentity: Sendable, Equatable {
     /// - Returns: nil for a key that is no point, and for a text that is too long.
     package init?(id: MPinID, publicKey: [UInt8], dtas: String) {
         guard (try? SecondPoint(publicKey)) != nil, dtas.utf8.count <= Self.maximumAuthorities else { return nil }
-        (self.id, self.publicKey, self.dtas) = (id, publicKey, dtas)
+        self.id = id
+        self.publicKey = publicKey
+        self.dtas = dtas
     }
 
     /// The identifier to which the client secret belongs.

@@ -32,7 +32,8 @@ package struct CustomHeader: Sendable, Equatable {
             value.utf8.count <= 4096, value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }),
             !Self.reserved.contains(name.lowercased())
         else { return nil }
-        (self.name, self.value) = (name, value)
+        self.name = name
+        self.value = value
     }
 
     /// Headers that badged sets or that decide about the connection.

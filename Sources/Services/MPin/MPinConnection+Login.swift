@@ -2,7 +2,6 @@
 import Crypto
 import Glibc
 import HTTP
-package import Secrets
 package import Text
 
 /// A time permit: the sum of both shares, and the second one, which can be used again on the same day.
@@ -15,7 +14,8 @@ package struct TimePermit: Sendable {
 extension TimePermit {
     /// - Throws: `CryptoError` if a share is no point, or if the sum is infinity.
     fileprivate init(_ first: borrowing ServerReply.Permit, _ second: borrowing Secret) throws(CryptoError) {
-        (day, sum) = (first.day, SecretBox(try ClientKeys.sum(first.share, second)))
+        day = first.day
+        sum = SecretBox(try ClientKeys.sum(first.share, second))
         self.second = SecretBox(second.clone())
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 package import HTTP
-package import Secrets
 package import Text
 
 /// The description of a login service on its page.

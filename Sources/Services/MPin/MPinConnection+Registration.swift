@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
-package import Secrets
 package import Text
 
 /// A registration as the login server has begun it.
@@ -14,7 +13,10 @@ package struct MPinRegistration: Sendable, Equatable {
     package let expiration: String?
 
     package init(id: MPinID, regOTT: String, isActive: Bool, expiration: String?) {
-        (self.id, self.regOTT, self.isActive, self.expiration) = (id, regOTT, isActive, expiration)
+        self.id = id
+        self.regOTT = regOTT
+        self.isActive = isActive
+        self.expiration = expiration
     }
 }
 

@@ -12,7 +12,9 @@ package actor MPinConnection {
     private let session: HTTPSession
 
     package init(_ configuration: MPinConfiguration, headers: [CustomHeader], domains: TrustedDomains) {
-        (self.configuration, self.headers, self.domains) = (configuration, headers, domains)
+        self.configuration = configuration
+        self.headers = headers
+        self.domains = domains
         session = HTTPSession(configuration.network, .system, configuration.limits)
     }
 

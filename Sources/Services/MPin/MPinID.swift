@@ -14,7 +14,8 @@ package struct MPinID: Sendable, Equatable {
     /// Reads hexadecimal; nil for anything else.
     package init?(_ text: String) {
         guard let octets = Hex.decode(text, limit: Self.maximumCount), !octets.isEmpty else { return nil }
-        (self.text, self.octets) = (text, octets)
+        self.text = text
+        self.octets = octets
     }
 
     private init(_ text: String, _ octets: [UInt8]) { (self.text, self.octets) = (text, octets) }

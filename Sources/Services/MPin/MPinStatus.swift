@@ -104,7 +104,8 @@ extension Failure {
     /// Returns the same failure with advice after its text.
     package func advising(_ advice: String) -> Failure {
         var failure = self
-        (failure.text, failure.advice) = (message, advice)
+        failure.text = message
+        failure.advice = advice
         return failure
     }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
 package import Text
 
 /// A JSON object that a server has sent. Its text is wiped on release, because answers have shares of secrets.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
 package import Text
 
 /// Reads the answers of servers; no other file does. An answer is an object of at most 64 KiB. Each text has a limit,

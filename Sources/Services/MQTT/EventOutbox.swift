@@ -29,8 +29,10 @@ package final class EventOutbox {
 
         /// A new connection begins.
         mutating func begin() {
-            (isSending, isDirty) = (false, members != nil)
-            (sentAt, heldUntil) = (.min / 2, .min / 2)
+            isSending = false
+            isDirty = members != nil
+            sentAt = .min / 2
+            heldUntil = .min / 2
         }
     }
 
@@ -68,7 +70,9 @@ package final class EventOutbox {
     private var flushDue: Int64 = .max
 
     package init(_ configuration: MQTTConfiguration, _ queue: EventStore) {
-        (self.configuration, self.queue, host) = (configuration, queue, HostFacts())
+        self.configuration = configuration
+        self.queue = queue
+        host = HostFacts()
         discovery = Discovery.Timer(isEnabled: configuration.isHomeAssistantEnabled)
         journal = EventJournal(folder: configuration.folder, days: configuration.keptDays)
         for document in Document.allCases { slots[document] = Slot() }
@@ -98,7 +102,8 @@ package final class EventOutbox {
             let wasDurable = queue.isDurable
             queue.append(batch)
             if wasDurable != queue.isDurable { slots[.state]?.isDirty = true }
-            (batch, marks) = ([], [:])
+            batch = []
+            marks = [:]
             // The document `state` follows later, so that there are few documents while many people pass.
             if stateDue == nil { stateDue = now + 5000 }
         }
@@ -168,14 +173,18 @@ package final class EventOutbox {
         self.limits = limits
         window = min(limits.receiveMaximum, BrokerConnection.window)
         fault = nil
-        (sent, cursors, heldUntil, probing) = ([:], [:], [:], [])
+        sent = [:]
+        cursors = [:]
+        heldUntil = [:]
+        probing = []
         for document in Document.allCases { slots[document]?.begin() }
         discovery.connected(at: now)
     }
 
     /// The connection has ended. What was not acknowledged is sent again over the next one.
     package func end() {
-        (sent, window) = ([:], 0)
+        sent = [:]
+        window = 0
         for document in Document.allCases { slots[document]?.isSending = false }
     }
 

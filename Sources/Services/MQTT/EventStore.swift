@@ -23,7 +23,9 @@ package final class EventStore {
         let content: (Int, [Gap]) -> [UInt8]
 
         package init(_ stream: EventStream, _ mark: Mark, content: @escaping (Int, [Gap]) -> [UInt8]) {
-            (self.stream, self.mark, self.content) = (stream, mark, content)
+            self.stream = stream
+            self.mark = mark
+            self.content = content
         }
     }
 
@@ -102,7 +104,10 @@ package final class EventStore {
             found = try QueueFile(path, nil)
             found.isLost = true
         }
-        (database, epoch, states, wasLost) = (found.database, found.epoch, found.states, found.isLost)
+        database = found.database
+        epoch = found.epoch
+        states = found.states
+        wasLost = found.isLost
         // A program that was killed may have sent the oldest events.
         for stream in EventStream.allCases {
             let oldest = found.states[stream]?.waiting.prefix(BrokerConnection.window)
@@ -182,7 +187,9 @@ package final class EventStore {
             "INSERT INTO events VALUES (?, ?, ?)",
             [.number(event.stream.rawValue), .number(number), .bytes(payload)]
         )
-        (state.last, state.gaps, state.mark) = (number, [], event.mark)
+        state.last = number
+        state.gaps = []
+        state.mark = event.mark
         state.waiting.append(number)
         if state.head > 4096 {
             state.waiting.removeFirst(state.head)
@@ -276,7 +283,8 @@ package final class EventStore {
             throw error
         }
         if !isDurable { Log.notice("the queue stores events again") }
-        (done, isDurable) = ([], true)
+        done = []
+        isDurable = true
     }
 
     private func noteDamage(_ error: Failure) {

@@ -37,8 +37,12 @@ package struct Gap: Sendable, Equatable {
         since: Int64? = nil,
         until: Int64? = nil
     ) {
-        (self.reason, self.from, self.to, self.missed) = (reason, from, to, missed)
-        (self.since, self.until) = (since, until)
+        self.reason = reason
+        self.from = from
+        self.to = to
+        self.missed = missed
+        self.since = since
+        self.until = until
     }
 
     /// Reads what `json` has written.

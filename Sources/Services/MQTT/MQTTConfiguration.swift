@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Credentials
 import Crypto
 import Glibc
 package import Host
 import Text
+package import Vault
 
 /// The settings of mqtt.conf(5). The format is that of badged.conf(5).
 package struct MQTTConfiguration: Sendable, Equatable {
@@ -266,7 +266,8 @@ package struct MQTTConfiguration: Sendable, Equatable {
         } else {
             port = usual
         }
-        (host, usesTLS) = (String(rest), isTLS)
+        host = String(rest)
+        usesTLS = isTLS
     }
 
     static func isHostName(_ text: String) -> Bool {

@@ -50,7 +50,8 @@ struct QueueFile {
         var found: [(Int, EventStore.State)] = []
         try database.run("SELECT stream, last, lost, run, number, time, gaps FROM streams") { row in
             var state = EventStore.State()
-            (state.last, state.lost) = (row.number(1), row.number(2))
+            state.last = row.number(1)
+            state.lost = row.number(2)
             state.mark = EventStore.Mark(run: row.number(3), number: row.number(4), time: Int64(row.number(5)))
             state.gaps = [Gap](of: row.bytes(6))
             found.append((row.number(0), state))

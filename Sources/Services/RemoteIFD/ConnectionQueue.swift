@@ -29,7 +29,8 @@ package import Concurrency
 
     /// `timeout` is in milliseconds.
     package nonisolated init(timeout: Int64, _ network: RemoteNetwork) {
-        (self.timeout, self.network) = (timeout, network)
+        self.timeout = timeout
+        self.network = network
     }
 
     /// Whether a further connection would find no room, because all have sent something.
@@ -51,7 +52,8 @@ package import Concurrency
 
     private func drop(_ isMeant: (Waiting) -> Bool) {
         guard let oldest = all.firstIndex(where: isMeant) else { return }
-        (dropped, dropTime) = (dropped + 1, Loop.now)
+        dropped = dropped + 1
+        dropTime = Loop.now
         end(all.remove(at: oldest))
     }
 

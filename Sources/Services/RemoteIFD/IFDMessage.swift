@@ -12,7 +12,10 @@ package struct IFDStatus: Sendable, Equatable {
     package var hasCard = false
 
     package init(slot: String, hasKeypad: Bool = false, maximumAPDU: Int? = nil, hasCard: Bool = false) {
-        (self.slot, self.hasKeypad, self.maximumAPDU, self.hasCard) = (slot, hasKeypad, maximumAPDU, hasCard)
+        self.slot = slot
+        self.hasKeypad = hasKeypad
+        self.maximumAPDU = maximumAPDU
+        self.hasCard = hasCard
     }
 
     /// Whether extended-length APDUs pass. Less than 500 bytes counts as "no".

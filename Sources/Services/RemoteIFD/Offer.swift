@@ -40,8 +40,11 @@ package struct Offer: Sendable, Equatable {
             let addresses = Self.addresses(json["addresses"])
         else { return nil }
         self.name = DeviceName.clean(name)
-        (self.fingerprint, self.port, isPairing) = (fingerprint, port, pairing?.bool ?? false)
-        (versions, self.addresses) = (known, addresses)
+        self.fingerprint = fingerprint
+        self.port = port
+        isPairing = pairing?.bool ?? false
+        versions = known
+        self.addresses = addresses
     }
 
     /// Reads `addresses`. Like AusweisApp, nil for an empty list or one with a bad entry.

@@ -2,9 +2,7 @@
 import COpenSSL
 import Concurrency
 package import Crypto
-package import Secrets
 package import Text
-import Threads
 
 /// The own RSA key and the self-signed certificate, the same for both halves of the protocol.
 package final class RemoteIdentity: @unchecked Sendable {
@@ -80,7 +78,9 @@ package final class RemoteIdentity: @unchecked Sendable {
     private init(_ key: OpaquePointer, _ certificate: OpaquePointer) throws(CryptoError) {
         let encoded = try check(PeerCertificate.encode(certificate))
         fingerprint = try PeerCertificate.fingerprint(of: encoded)
-        (self.key, self.certificate, encodedCertificate) = (key, certificate, encoded)
+        self.key = key
+        self.certificate = certificate
+        encodedCertificate = encoded
     }
 
     deinit {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Secrets
 package import Text
 
 // badged and the run of badged-network that has the sockets and links of remote readers talk over a stream socket. Each
@@ -33,7 +32,8 @@ package struct LinkOrder: Sendable {
     package let times: RemoteLink.Times
 
     package init(_ security: LinkSecurity, _ times: RemoteLink.Times) {
-        (self.security, self.times) = (security, times)
+        self.security = security
+        self.times = times
     }
 }
 
@@ -153,8 +153,10 @@ extension LinkOrder: MessageField {
         default: throw Malformed("security of a link")
         }
         var times = RemoteLink.Times()
-        (times.setUp, times.ping) = (try reader.read(), try reader.read())
-        (times.pong, times.answer) = (try reader.read(), try reader.read())
+        times.setUp = try reader.read()
+        times.ping = try reader.read()
+        times.pong = try reader.read()
+        times.answer = try reader.read()
         self.times = times
     }
 }

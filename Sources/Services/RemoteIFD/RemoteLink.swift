@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
-package import Secrets
-import Text
+package import Text
 
 /// How both sides of a connection authenticate each other.
 package enum LinkSecurity: Sendable {

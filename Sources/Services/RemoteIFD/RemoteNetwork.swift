@@ -4,7 +4,6 @@ import Crypto
 import Glibc
 package import HTTP
 import Host
-import Secrets
 import Text
 
 /// The sockets and links of remote readers, in one run of badged-network. It starts with the first of them, and ends with
@@ -196,7 +195,11 @@ import Text
 
     private func finish(_ reason: String) {
         let (oldSockets, oldLinks, oldConnections) = (sockets, links, connections)
-        (sockets, links, connections, limits, identity) = ([:], [:], [:], [:], nil)
+        sockets = [:]
+        links = [:]
+        connections = [:]
+        limits = [:]
+        identity = nil
         stream?.close()
         stream = nil
         for (link, _) in oldLinks.values { link.finish(.failed(reason)) }
@@ -275,8 +278,11 @@ import Text
         _ step: UInt32,
         _ events: @escaping @Loop (NetworkSocket, Event) -> Void
     ) {
-        (self.number, self.interface, self.network) = (number, interface, network)
-        (self.step, self.events) = (step, events)
+        self.number = number
+        self.interface = interface
+        self.network = network
+        self.step = step
+        self.events = events
     }
 
     isolated deinit { network?.closed(number) }
@@ -317,6 +323,7 @@ import Text
     private func grantCredit() {
         guard isReading, taken >= step, let network else { return }
         network.send(.credit(socket: number, taken))
-        (credit, taken) = (credit + taken, 0)
+        credit = credit + taken
+        taken = 0
     }
 }

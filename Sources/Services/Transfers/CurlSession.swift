@@ -44,9 +44,15 @@ final class CurlSession {
     func run(_ transfer: NetworkRequest.Transfer) throws(HTTPFault) -> HTTPResponse {
         let request = transfer.request
         tls?.reset(host: request.address.origin.host)
-        (method, maximumLength) = (request.method, request.maximumLength)
-        (refusesPrivateServers, hasMetPrivateServer) = (request.refusesPrivateServers, false)
-        (attempts, isTooLarge, lines, headerBytes, body) = (0, false, [], 0, [])
+        method = request.method
+        maximumLength = request.maximumLength
+        refusesPrivateServers = request.refusesPrivateServers
+        hasMetPrivateServer = false
+        attempts = 0
+        isTooLarge = false
+        lines = []
+        headerBytes = 0
+        body = []
         defer { (lines, body) = ([], []) }
         let outcome = perform(transfer)
         let words = withUnsafeBytes(of: outcome.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }

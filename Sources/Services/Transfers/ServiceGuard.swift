@@ -28,7 +28,8 @@ final class ServiceGuard {
 
     init(_ preSharedKey: TLSTrust.PreSharedKey?, isDeveloperMode: Bool) {
         profile = preSharedKey == nil ? .standard : .preSharedKey
-        (self.preSharedKey, self.isDeveloperMode) = (preSharedKey, isDeveloperMode)
+        self.preSharedKey = preSharedKey
+        self.isDeveloperMode = isDeveloperMode
     }
 
     func reset(host: String) { (self.host, fault, handshakes, notes) = (host, nil, [], []) }

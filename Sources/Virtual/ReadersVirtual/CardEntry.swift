@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
-package import Secrets
 package import Text
 
 /// One entry of `simulator` or `card` in SET_CARD. Each function throws `Malformed` with the name of
@@ -15,7 +14,8 @@ package struct CardEntry: Sendable {
     package let json: JSON?
 
     package init(_ name: String, _ json: JSON?) {
-        (self.name, self.json) = (name, json)
+        self.name = name
+        self.json = json
     }
 
     /// The member of an object.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-package import Secrets
+package import Text
 
 /// The source of the nonces, challenges and ephemeral keys of a virtual card.
 package struct CardRandom: Sendable {

@@ -61,8 +61,11 @@ package actor VirtualCard {
     ) throws(Malformed) {
         try options.check()
         historicalBytes = software.historicalBytes
-        (self.software, self.random, self.keypad) = (software, random, keypad)
-        (latency, faults) = (options.latency, options.faults)
+        self.software = software
+        self.random = random
+        self.keypad = keypad
+        latency = options.latency
+        faults = options.faults
     }
 
     package nonisolated var hasKeypad: Bool { keypad != nil }
@@ -86,7 +89,8 @@ package actor VirtualCard {
     package func enterReader(insertion: UInt64) {
         guard insertion > self.insertion else { return }
         self.insertion = insertion
-        (apdus, lastAnswer) = (0, Self.ok)
+        apdus = 0
+        lastAnswer = Self.ok
         software.reset()
     }
 

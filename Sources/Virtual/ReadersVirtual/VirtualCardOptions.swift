@@ -32,7 +32,8 @@ package struct VirtualCardFault: Sendable, Equatable {
     package var action: Action
 
     package init(afterAPDU: Int, action: Action) {
-        (self.afterAPDU, self.action) = (afterAPDU, action)
+        self.afterAPDU = afterAPDU
+        self.action = action
     }
 }
 

@@ -129,7 +129,8 @@ final class VirtualConnection: CardConnection {
     let readers: VirtualReaders
 
     init(to insertion: Insertion, in readers: VirtualReaders) {
-        (self.insertion, self.readers) = (insertion, readers)
+        self.insertion = insertion
+        self.readers = readers
     }
 
     func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {

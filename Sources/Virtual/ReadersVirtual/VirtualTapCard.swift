@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
 package import ISO7816
-package import Secrets
 package import Text
 
 /// The entries of `card` that all virtual cards for door readers have.

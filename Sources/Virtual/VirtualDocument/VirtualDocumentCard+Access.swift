@@ -4,7 +4,7 @@ import Crypto
 import Document
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Text
 
 /// Access and proofs.
 extension VirtualDocumentCard {

@@ -4,7 +4,6 @@ import Crypto
 import Document
 import ISO7816
 import ReadersVirtual
-import Secrets
 import Text
 
 /// An electronic document in software: files, access and proofs of ICAO 9303-11. It is strict, so that it refuses what
@@ -30,7 +29,8 @@ final class VirtualDocumentCard: VirtualCardSoftware {
     var chosenKey: (key: ChipKey, cipher: SessionCipher)?
 
     init(_ description: VirtualDocumentDescription, keys: [String: ChipKey]) {
-        (self.description, self.keys) = (description, keys)
+        self.description = description
+        self.keys = keys
         channel = nil
         nextChannel = nil
         pace = nil
@@ -40,14 +40,18 @@ final class VirtualDocumentCard: VirtualCardSoftware {
 
     func reset() {
         dropChannel()
-        (isApplicationSelected, currentFile, rest) = (false, nil, [])
+        isApplicationSelected = false
+        currentFile = nil
+        rest = []
     }
 
     func dropChannel() {
         channel = nil
         nextChannel = nil
         pace = nil
-        (hasAccess, challenge, chosenKey) = (false, nil, nil)
+        hasAccess = false
+        challenge = nil
+        chosenKey = nil
     }
 
     /// Opens a channel for the next command.

@@ -3,7 +3,6 @@ package import ChipAccess
 package import Crypto
 import Document
 package import ReadersVirtual
-package import Secrets
 package import Text
 
 /// What a virtual document is made of: its files, keys and passwords, and how it differs from the standard.

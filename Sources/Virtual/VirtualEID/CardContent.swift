@@ -2,7 +2,6 @@
 import Crypto
 import EID
 import Readers
-import Secrets
 import Text
 
 /// The content of a card, made from a description and checked.

@@ -4,7 +4,7 @@ import Crypto
 import EID
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Text
 
 /// A PACE run between MSE:Set AT and its last step.
 struct PACERun: ~Copyable {

@@ -3,7 +3,7 @@ import ChipAccess
 import EID
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Text
 
 /// PIN management. TR-03110-2 3.3, TR-03110-3 B.11.9 to B.11.11.
 extension CardOperatingSystem {

@@ -105,7 +105,8 @@ extension CardOperatingSystem {
         guard let announced = session.announced, let challenge = session.challenge, let chat = session.chat else {
             throw RefusedCommand(0x6985)
         }
-        (session.announced, session.challenge) = (nil, nil)
+        session.announced = nil
+        session.challenge = nil
         let message = TerminalAuthentication.message(
             idPICC: session.idPICC,
             challenge: challenge,

@@ -5,7 +5,6 @@ import Glibc
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import Text
 
 /// The software of the virtual eID card.
@@ -34,7 +33,9 @@ final class CardOperatingSystem: VirtualCardSoftware {
     /// Takes the secrets out of `description`.
     init(_ description: VirtualEIDDescription) throws(Malformed) {
         let content = try CardContent(description)
-        (files, keys, algorithms) = (content.files, content.keys, content.algorithms)
+        files = content.files
+        keys = content.keys
+        algorithms = content.algorithms
         trustPoints = [content.trustPoint]
         currentDate = description.currentDate ?? content.trustPoint.certificate.effectiveDate
         random = description.random

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ChipAccess
 import EID
-import Secrets
+import Text
 
 /// The passwords of one card, with the rules for their counters. TR-03110-2 3.3, TR-03127 3.5.
 struct CardPasswords: ~Copyable {
@@ -37,8 +37,10 @@ struct CardPasswords: ~Copyable {
         self.can = can
         self.puk = puk
         self.mrz = mrz
-        (self.retryCounter, self.pukCounter) = (retryCounter, pukCounter)
-        (self.isDeactivated, self.isTransport) = (isDeactivated, isTransport)
+        self.retryCounter = retryCounter
+        self.pukCounter = pukCounter
+        self.isDeactivated = isDeactivated
+        self.isTransport = isTransport
     }
 
     /// Copies a password for one run of PACE.

@@ -77,7 +77,8 @@ struct CertificateHolder {
         else { throw Malformed("not a self-signed certificate of a CVCA") }
         key = try certificate.publicKey.key()
         guard try certificate.isSigned(by: key, digest) else { throw Malformed("signature is wrong") }
-        (self.digest, issuerDigest) = (digest, digest)
+        self.digest = digest
+        issuerDigest = digest
         rights = certificate.chat.rights
         isAccurate = true
     }
@@ -87,7 +88,8 @@ struct CertificateHolder {
         guard let digest = certificate.digest else { throw .unsupported }
         self.certificate = certificate
         key = try certificate.publicKey.key(inheriting: issuer.key.curve)
-        (self.digest, issuerDigest) = (digest, issuer.digest)
+        self.digest = digest
+        issuerDigest = issuer.digest
         rights = issuer.rights.intersection(certificate.chat.rights)
         isAccurate = issuer.isAccurate && certificate.chat.role != .documentVerifierNonOfficial
     }

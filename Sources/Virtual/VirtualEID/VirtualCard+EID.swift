@@ -2,7 +2,6 @@
 import ChipAccess
 import EID
 package import ReadersVirtual
-package import Secrets
 package import Text
 
 /// The state of a virtual eID card that tests can read; never a password.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import EID
 package import ReadersVirtual
-package import Secrets
 package import Text
 
 /// What a virtual eID card is made of: the `simulator` object of the SDK and the `card` object of badged.
@@ -14,7 +13,9 @@ package struct VirtualEIDDescription: VirtualCardDescription {
         package var content: [UInt8]
 
         package init(fileID: UInt16, shortFileID: UInt8, content: [UInt8]) {
-            (self.fileID, self.shortFileID, self.content) = (fileID, shortFileID, content)
+            self.fileID = fileID
+            self.shortFileID = shortFileID
+            self.content = content
         }
     }
 
@@ -24,7 +25,8 @@ package struct VirtualEIDDescription: VirtualCardDescription {
         package var content: SecretBox
 
         package init(id: Int, content: SecretBox) {
-            (self.id, self.content) = (id, content)
+            self.id = id
+            self.content = content
         }
     }
 

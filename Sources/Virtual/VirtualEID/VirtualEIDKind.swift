@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import ReadersVirtual
-import Secrets
 package import Text
 
 /// The kind of the virtual eID card. docs/protocol/readers.md, Virtual reader.

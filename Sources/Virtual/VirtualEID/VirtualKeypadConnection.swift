@@ -4,8 +4,8 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import Synchronization
+import Text
 
 /// A connection to a virtual card in a virtual reader with a keypad. Its simulated user always types the right digits.
 final class VirtualKeypadConnection: KeypadConnection {
@@ -15,7 +15,8 @@ final class VirtualKeypadConnection: KeypadConnection {
     private let terminal = Mutex<EIDCard?>(nil)
 
     init(_ plain: any CardConnection, to card: VirtualCard) {
-        (self.plain, self.card) = (plain, card)
+        self.plain = plain
+        self.card = card
     }
 
     /// Sends a plain command through the channel of the reader, if there is one. A secured command belongs to the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
+import Text
 
 /// A PIN or PUK with its counter, as the class OwnerPIN of Java Card.
 struct CardPIN: ~Copyable {
@@ -13,7 +13,8 @@ struct CardPIN: ~Copyable {
 
     init(_ value: consuming Secret, limit: Int, tries: Int? = nil) {
         self.value = value
-        (self.limit, self.tries) = (limit, tries ?? limit)
+        self.limit = limit
+        self.tries = tries ?? limit
     }
 
     /// Compares a value with this one. A wrong value uses a try; a blocked PIN accepts no value.

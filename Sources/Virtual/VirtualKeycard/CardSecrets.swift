@@ -2,8 +2,7 @@
 import Crypto
 import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
+import Text
 
 /// The PINs and the PUK of a card.
 struct CardSecrets: ~Copyable {
@@ -43,17 +42,20 @@ struct CardSecrets: ~Copyable {
         } else {
             return false
         }
-        (choosesDuress, isDuressWallet) = (isDuress, isDuress)
+        choosesDuress = isDuress
+        isDuressWallet = isDuress
         return true
     }
 
     /// VERIFY PIN of 4.0: the main PIN is compared only if the value is not the duress PIN.
     mutating func verifyDuressFirst(_ pin: borrowing Secret) -> Bool {
         if duress.check(pin) {
-            (choosesDuress, isDuressWallet) = (true, true)
+            choosesDuress = true
+            isDuressWallet = true
         } else if main.check(pin) {
             duress.resetAndUnblock()
-            (choosesDuress, isDuressWallet) = (false, false)
+            choosesDuress = false
+            isDuressWallet = false
         } else {
             return false
         }

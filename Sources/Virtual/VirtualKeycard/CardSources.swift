@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+package import HDWallet
 package import Keycard
-package import Secp256k1
-package import Secrets
+package import Text
 
 /// The key of a card for the agreement on a channel.
 package protocol AgreementKey: Sendable {
@@ -35,7 +35,9 @@ package struct CardSources: Sendable {
         agreementKey: @escaping @Sendable () throws(CryptoError) -> any AgreementKey,
         sign: @escaping @Sendable (_ hash: [UInt8], borrowing PrivateKey) throws(CryptoError) -> [UInt8]
     ) {
-        (self.random, self.agreementKey, self.sign) = (random, agreementKey, sign)
+        self.random = random
+        self.agreementKey = agreementKey
+        self.sign = sign
     }
 
     package init(random: KeycardRandom = .system) {

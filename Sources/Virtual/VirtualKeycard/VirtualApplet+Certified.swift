@@ -4,8 +4,7 @@ import HDWallet
 import ISO7816
 import Keycard
 import ReadersVirtual
-import Secp256k1
-import Secrets
+import Text
 
 /// What only 4.0 does: the CCM channel, INIT inside it.
 extension VirtualApplet {

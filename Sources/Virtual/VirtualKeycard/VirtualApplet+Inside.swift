@@ -4,8 +4,7 @@ import HDWallet
 import ISO7816
 import Keycard
 import ReadersVirtual
-import Secp256k1
-import Secrets
+import Text
 
 /// The commands inside a channel that both versions have.
 extension VirtualApplet {

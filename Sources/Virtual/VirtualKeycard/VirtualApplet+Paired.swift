@@ -4,8 +4,7 @@ import HDWallet
 import ISO7816
 import Keycard
 import ReadersVirtual
-import Secp256k1
-import Secrets
+import Text
 
 /// What only 3.x does: one-shot INIT, pairing, the CBC channel.
 extension VirtualApplet {

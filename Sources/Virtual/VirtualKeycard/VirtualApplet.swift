@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+package import HDWallet
 import ISO7816
 package import Keycard
 import ReadersVirtual
-package import Secp256k1
-import Secrets
 package import Text
 
 /// The applets of a Keycard in software: bytes in, bytes out.
@@ -43,7 +42,9 @@ package final class VirtualApplet: VirtualCardSoftware {
     var ccm: CCMChannel?
 
     package init(_ version: KeycardVersion, identity: AppletIdentity? = nil, sources: CardSources) throws(CryptoError) {
-        (self.version, self.identity, self.sources) = (version, identity, sources)
+        self.version = version
+        self.identity = identity
+        self.sources = sources
         toldVersion = version.rawValue
         instanceUID = version.generation == .pairing ? try sources.random.bytes(16) : []
         agreementKey = version.generation == .pairing ? try sources.agreementKey() : nil
@@ -65,7 +66,9 @@ package final class VirtualApplet: VirtualCardSoftware {
     }
 
     func closeChannel() {
-        (cbc, ccm, isAuthenticated) = (nil, nil, false)
+        cbc = nil
+        ccm = nil
+        isAuthenticated = false
     }
 
     package let historicalBytes: [UInt8] = []

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-import HDWallet
+package import HDWallet
 package import Keycard
 package import ReadersVirtual
-package import Secp256k1
-package import Secrets
 package import Text
 
 /// The kind of the virtual Keycard. docs/protocol/readers.md, Virtual Keycard.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import FoundationEssentials
 import Glibc
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @testable import badgectl
 

@@ -2,7 +2,7 @@
 import Glibc
 import Synchronization
 import Testing
-import Threads
+import Text
 
 @testable import Concurrency
 

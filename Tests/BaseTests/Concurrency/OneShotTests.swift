@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
-import Threads
+import Text
 
 @Suite("Values that are set once", .timeLimit(.minutes(5)))
 struct OneShotTests {

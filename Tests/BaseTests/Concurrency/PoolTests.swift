@@ -3,7 +3,7 @@ import Dispatch
 import Host
 import Synchronization
 import Testing
-import Threads
+import Text
 
 @testable import Concurrency
 

@@ -2,11 +2,10 @@
 import CLinux
 import Dispatch
 import Glibc
-import Host
 import TestSupport
 import Testing
 
-@testable import Confinement
+@testable import Host
 
 /// Each test confines a process of its own, and tries there what the program would try after a break-in.
 @Suite(

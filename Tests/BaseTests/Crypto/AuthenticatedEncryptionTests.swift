@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Known answers of authenticated encryption and key derivation")
 struct AuthenticatedEncryptionTests {

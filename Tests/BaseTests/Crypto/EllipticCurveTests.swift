@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 import Crypto
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Elliptic curves", .timeLimit(.minutes(5)))
 struct EllipticCurveTests {

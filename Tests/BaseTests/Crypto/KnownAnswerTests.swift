@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Known answers", .timeLimit(.minutes(5)))
 struct KnownAnswerTests {

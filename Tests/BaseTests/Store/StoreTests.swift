@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CTestSupport
 import Foundation
-import Secrets
 import Store
-import TPM
 import TestSupport
 import Testing
 import Text

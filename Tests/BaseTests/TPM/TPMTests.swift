@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Foundation
-import Secrets
-import TPM
+import Store
 import TestSupport
 import Testing
 import Text

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Crypto
 import ISO7816
-import Secrets
+import Taps
 import TestSupport
 import Testing
 import Text

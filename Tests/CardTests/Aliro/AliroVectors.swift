@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Crypto
-import Secrets
+import Taps
 import TestSupport
 import Text
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Crypto
 import ISO7816
 import Readers
 import ReadersVirtual
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CountryAuthorities
 import EID
 import Glibc
 import Host
 import TestSupport
 import Testing
 
-@testable import AnchorImport
+@testable import CountryAuthorities
 
 /// Which certificates become trust anchors, and how they are written.
 @Suite(.timeLimit(.minutes(5))) struct SelectionTests {

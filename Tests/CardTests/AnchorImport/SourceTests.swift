@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Text
 
-@testable import AnchorImport
+@testable import CountryAuthorities
 
 /// Where certificates are found: bytes, files, folders, archives.
 @Suite(.timeLimit(.minutes(5))) struct SourceTests {

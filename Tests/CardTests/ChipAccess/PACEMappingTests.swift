@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import FoundationEssentials
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// The worked examples of ICAO Doc 9303 part 11, appendices D, F, G, H and I. The vector file names its source.
 struct NinetyThreeOhThree: Decodable {

@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import Document
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Basic access control, worked example of ICAO 9303-11 D", .timeLimit(.minutes(5)))
 struct BasicAccessControlTests {

@@ -3,7 +3,6 @@ import Document
 import FoundationEssentials
 import ISO7816
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -4,10 +4,10 @@ import Crypto
 import Document
 import ISO7816
 import ReadersVirtual
-import Secrets
 import Synchronization
 import TestSupport
 import Testing
+import Text
 import VirtualDocument
 
 /// Chips that differ from the standard, as issue trackers of readers describe them, and chips that attack.

@@ -2,7 +2,6 @@
 import Crypto
 import Document
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -4,7 +4,6 @@ import Crypto
 import Document
 import FoundationEssentials
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -3,7 +3,6 @@ import ChipAccess
 import Crypto
 import Document
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -2,9 +2,9 @@
 import ChipAccess
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// A card, a reader or an attacker disturbs each command of each dialogue.
 @Suite("Faults in dialogues with an eID card", .timeLimit(.minutes(15)))

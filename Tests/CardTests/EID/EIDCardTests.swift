@@ -2,9 +2,9 @@
 import ChipAccess
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// A password as a secret.
 func secret(_ digits: String) -> Secret { Secret(Array(digits.utf8)) }

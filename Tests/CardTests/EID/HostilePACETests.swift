@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// Invalid messages of a chip or a terminal. Each is refused with its error.
 @Suite("PACE with a hostile other side", .timeLimit(.minutes(5)))

@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// The key of a PIN.
 func passwordKey(_ password: String) throws -> Secret {

@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// Session keys of constant bytes.
 func sessionKeys(_ cipher: AES) -> SessionKeys {

@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
-import Secrets
 import Synchronization
 import TestSupport
+import Text
 
 /// A minimal eID card: EF.DIR, EF.CardAccess, PACE with PIN, CAN and PUK, secure messaging, RESET RETRY COUNTER. It
 /// records every command, and a test may replace or change its answers.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HDWallet
 import ISO7816
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @testable import Keycard
 @testable import VirtualKeycard

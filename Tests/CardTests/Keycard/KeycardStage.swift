@@ -3,10 +3,9 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @testable import VirtualKeycard
 

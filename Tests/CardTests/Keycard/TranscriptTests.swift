@@ -2,10 +2,9 @@
 import Crypto
 import HDWallet
 import ISO7816
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @testable import Keycard
 @testable import VirtualKeycard

@@ -4,8 +4,6 @@ import ISO7816
 import Keycard
 import Readers
 import ReadersVirtual
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -3,9 +3,9 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 private func value(_ tag: UInt32, _ data: [UInt8]) throws -> [UInt8] {
     try #require(try BERTLV(data).children.first { $0.tag == tag }).value

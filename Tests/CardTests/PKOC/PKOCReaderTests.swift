@@ -2,8 +2,7 @@
 import Crypto
 import EID
 import ISO7816
-import PKOC
-import Secrets
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Tags
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import ReadersVirtual
-import Tags
+import Taps
 import TestSupport
 import Testing
 import Text
@@ -61,16 +61,16 @@ struct TagReaderTests {
 
     @Test("a UID of 4 bytes that begins with 08 is a random one")
     func random() {
-        #expect(Tags.Tag(uid: [8, 1, 2, 3], type: .iso14443Layer4).isRandom)
-        #expect(!Tags.Tag(uid: [8, 1, 2, 3, 4, 5, 6], type: .iso14443Layer4).isRandom)
-        #expect(!Tags.Tag(uid: [4, 1, 2, 3], type: .iso14443A).isRandom)
+        #expect(Taps.Tag(uid: [8, 1, 2, 3], type: .iso14443Layer4).isRandom)
+        #expect(!Taps.Tag(uid: [8, 1, 2, 3, 4, 5, 6], type: .iso14443Layer4).isRandom)
+        #expect(!Taps.Tag(uid: [4, 1, 2, 3], type: .iso14443A).isRandom)
     }
 
     // MARK: Messages
 
     private static let url = "d1010c55046578616d706c652e6f7267"
 
-    private static func read(_ entries: String) async throws -> (Tags.Tag, NDEFMessage?) {
+    private static func read(_ entries: String) async throws -> (Taps.Tag, NDEFMessage?) {
         let card = try VirtualTagKind().describe(simulator: nil, card: try JSON("{\(entries)}".utf8)).makeCard()
         let link = ScriptedConnection(to: card)
         let reader = try #require(try await TagReader.identify(on: link, answerToReset: card.answerToReset))

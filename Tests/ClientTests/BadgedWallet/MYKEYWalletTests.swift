@@ -3,7 +3,6 @@ import BadgedClient
 import BadgedMYKEYWallet
 import Dispatch
 import FoundationEssentials
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Credentials
 import Crypto
 import DoorReaders
 import DoorTestSupport
 import Testing
+import Vault
 
 @testable import DoorOpening
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
-import PKOC
+import Taps
 import Testing
 import Text
+import Vault
 
 @testable import DoorOpening
 

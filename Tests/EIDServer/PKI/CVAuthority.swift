@@ -4,8 +4,8 @@ import Crypto
 import EID
 import Glibc
 import ISO7816
-import Secrets
 import Synchronization
+import Text
 
 /// Issues the CV certificates of the service with the keys of Tests/PKI, whose root the virtual card trusts.
 /// TR-03110-3 C.

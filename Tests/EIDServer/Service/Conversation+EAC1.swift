@@ -3,8 +3,8 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
+import Server
 import Text
-import Wire
 
 /// EAC1: sends certificates and requested rights; receives the effective rights and the data of PACE. TR-03112-7 3.6.4.1.
 extension Conversation {

@@ -3,8 +3,8 @@ import ChipAccess
 import Crypto
 import EID
 import ISO7816
+import Server
 import Text
-import Wire
 
 /// EAC2: sends the terminal's key and signature; receives the result of chip authentication. TR-03112-7 3.6.4.2.
 extension Conversation {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
+import Server
 import Text
-import Wire
 
 /// Transmit: sends commands for the card and receives its answers. TR-03112-6 3.2.5.
 extension Conversation {

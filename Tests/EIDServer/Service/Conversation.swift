@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import EID
+import Server
 import Synchronization
 import Text
-import Wire
 
 /// One authentication, from the token to the end. Each message of the client is answered with the next message of the
 /// server. TR-03112-7 3.6.4.

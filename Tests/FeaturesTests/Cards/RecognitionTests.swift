@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Foundation
+import HDWallet
 import ISO7816
 import Keycard
 import Readers
 import ReadersVirtual
-import Secp256k1
 import Store
 import Synchronization
 import TestSupport

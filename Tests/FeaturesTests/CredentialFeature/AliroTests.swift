@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import BadgedClient
 import Concurrency
-import Credentials
 import Crypto
 import EID
 import Host
 import NFCTestSupport
-import PKOC
 import ReadersVirtual
-import Secrets
 import Store
+import Taps
 import TestSupport
 import Testing
 import Text
+import Vault
 
 @testable import Cards
 @testable import CredentialFeature

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Credentials
 import Crypto
 import Foundation
 import Host
-import PKOC
-import Secrets
+import Taps
 import TestSupport
 import Testing
 import Text
+import Vault
 
 @testable import CredentialFeature
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import PKOC
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Concurrency
 import Crypto
 import EID
 import Foundation
 import Host
 import NFCTestSupport
-import PKOC
 import Readers
 import ReadersNFC
 import ReadersVirtual
-import Secrets
 import Server
 import Store
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import CredentialFeature
-import Credentials
 import Crypto
 import EID
 import Host
 import Keycard
 import NFCTestSupport
-import PKOC
 import Readers
 import ReadersVirtual
 import Server
 import Store
+import Taps
 import TestSupport
 import Testing
 import Text
+import Vault
 import VirtualKeycard
 import VirtualTaps
 import WalletFeature

@@ -7,7 +7,6 @@ import KeyFeature
 import Server
 import ServerDoubles
 import Store
-import TPM
 import TestSupport
 import Testing
 import Text

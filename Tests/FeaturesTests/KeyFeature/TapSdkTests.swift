@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import BadgedTapSdk
+import BadgedOrigoKeys
 import Concurrency
 import Dispatch
 import ServerDoubles

@@ -4,7 +4,6 @@ import BadgedMPin
 import Concurrency
 import Dispatch
 import HTTP
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -3,7 +3,6 @@ import BadgedClient
 import BadgedMPin
 import Concurrency
 import HTTP
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
-import Secrets
 import Synchronization
 import TestSupport
 import Testing

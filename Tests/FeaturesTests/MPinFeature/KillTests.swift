@@ -2,9 +2,9 @@
 import Concurrency
 import Foundation
 import Glibc
+import HDWallet
 import HTTP
 import Host
-import Secp256k1
 import TestSupport
 import Testing
 import Text

@@ -3,7 +3,6 @@ import Concurrency
 import Crypto
 import HTTP
 import Host
-import Secrets
 import Store
 import TestSupport
 import Testing

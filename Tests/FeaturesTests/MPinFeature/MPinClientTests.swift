@@ -5,7 +5,6 @@ import Concurrency
 import Glibc
 import HTTP
 import Host
-import Secrets
 import TestSupport
 import Testing
 import Text

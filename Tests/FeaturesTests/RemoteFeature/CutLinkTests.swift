@@ -6,7 +6,6 @@ import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
 import RemoteIFD
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -8,7 +8,6 @@ import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
 import RemoteIFD
-import Secrets
 import ServerDoubles
 import Store
 import TestSupport

@@ -2,9 +2,9 @@
 import Concurrency
 import CredentialFeature
 import EID
-import PKOC
 import ReadersVirtual
 import RemoteFeature
+import Taps
 import TestSupport
 import Testing
 import Text

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import HDWallet
 import Host
 import Keycard
-import Secp256k1
 import TestSupport
 import Testing
 import Text

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Foundation
+import HDWallet
 import ISO7816
 import Keycard
 import ReadersVirtual
-import Secp256k1
-import Secrets
 import Store
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import HDWallet
 import Keycard
-import Secp256k1
 import TestSupport
 import Testing
 import Text

@@ -3,8 +3,6 @@ import Concurrency
 import Crypto
 import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
 import Text

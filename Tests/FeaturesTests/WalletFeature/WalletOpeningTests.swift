@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import HDWallet
 import Keycard
 import ReadersVirtual
-import Secp256k1
 import Store
 import TestSupport
 import Testing

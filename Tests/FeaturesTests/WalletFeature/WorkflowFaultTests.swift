@@ -3,7 +3,6 @@ import Concurrency
 import Crypto
 import HDWallet
 import Keycard
-import Secrets
 import TestSupport
 import Testing
 import Text

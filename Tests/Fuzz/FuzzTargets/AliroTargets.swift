@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Crypto
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Taps
+import Text
 import VirtualTaps
 
 /// The keys of Tests/Vectors/aliro.json, so that the seeds reach the end.

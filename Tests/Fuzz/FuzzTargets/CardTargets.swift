@@ -5,7 +5,7 @@ import Dispatch
 import EID
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Text
 
 @Sendable func berTLV(_ input: UnsafeRawBufferPointer) {
     guard let object = try? BERTLV(input) else { return }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
-import Secrets
 import Text
 import Vault
 

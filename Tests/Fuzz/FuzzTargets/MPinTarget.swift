@@ -2,7 +2,6 @@
 import HTTP
 import MPin
 import MPinFeature
-import Secrets
 import Text
 
 private let keys = try? IdentityKeys(try Scalar.random())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Credentials
 import Crypto
 import DoorOpening
-import PKOC
-import Secrets
+import Taps
+import Text
+import Vault
 
 /// A key whose signature is never asked for: the handshake gives only the digest.
 private struct NoKey: CredentialKey {

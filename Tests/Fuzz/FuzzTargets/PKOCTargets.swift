@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import EID
 import ISO7816
-import PKOC
 import ReadersVirtual
+import Taps
 import VirtualTaps
 
 /// The certificate of a card. The site has no issuer, so the issuer of each input is unknown.

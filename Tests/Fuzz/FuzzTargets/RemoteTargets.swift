@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import Readers
 import ReadersPCSC
 import RemoteIFD
 import Text
 import Transfers
-import WebSocket
 
 /// An accepted message is the same after it is written and read again.
 @Sendable func remoteMessage(_ input: UnsafeRawBufferPointer) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import ReadersVirtual
-import Tags
+import Taps
 import VirtualTaps
 
 /// The memory of a tag of NFC Forum type 2, and a message.

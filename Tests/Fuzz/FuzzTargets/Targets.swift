@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ISO7816
 import ReadersVirtual
-import Secrets
+import Server
 import Synchronization
 import Text
 import VirtualEID
-import Wire
 
 /// All fuzz targets: one for each parser of bytes from outside. A new target is a line here and a folder of seeds.
 ///

@@ -3,8 +3,6 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
-import Secp256k1
-import Secrets
 import Text
 import VirtualKeycard
 import WalletFeature

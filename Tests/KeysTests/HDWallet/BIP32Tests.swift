@@ -2,10 +2,9 @@
 import Crypto
 import Foundation
 import HDWallet
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("Keys of BIP-32")
 struct BIP32Tests {

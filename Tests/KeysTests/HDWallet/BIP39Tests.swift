@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import HDWallet
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secp256k1
-import Secrets
+import HDWallet
 import TestSupport
 import Testing
+import Text
 
 @Suite("secp256k1")
 struct Secp256k1Tests {

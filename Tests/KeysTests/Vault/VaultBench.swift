@@ -2,7 +2,6 @@
 import Foundation
 import Store
 import Synchronization
-import TPM
 import TestSupport
 import Text
 import Vault

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSQLite
-import Credentials
 import Crypto
 import Foundation
-import Secrets
 import Store
-import TPM
 import TestSupport
 import Testing
 import Text

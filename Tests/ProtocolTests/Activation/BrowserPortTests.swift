@@ -5,7 +5,6 @@ import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @testable import Activation
 

@@ -2,10 +2,10 @@
 import Concurrency
 import EID
 import EService
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @Suite("RUN_AUTH and the access rights", .timeLimit(.minutes(5)))
 struct AccessRightsTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @Suite("Several clients", .timeLimit(.minutes(5)))
 struct ClientsTests {

@@ -3,12 +3,11 @@ import Concurrency
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Every command of the protocol.
 let allCommands = [

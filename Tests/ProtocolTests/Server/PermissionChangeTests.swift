@@ -6,7 +6,6 @@ import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @testable import Server
 

@@ -8,16 +8,15 @@ import Host
 import KeyFeature
 import MPin
 import MPinFeature
-import PKOC
 import RemoteFeature
 import Server
 import Store
+import Taps
 import TestSupport
 import Testing
 import Text
 import Vault
 import WalletFeature
-import Wire
 
 /// Holds the tables of docs/protocol.md and docs/protocol/ to the commands of all features.
 @Suite("the pages of the protocol")

@@ -9,7 +9,6 @@ import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @Suite("READER messages", .timeLimit(.minutes(5)))
 struct ReaderMessageTests {

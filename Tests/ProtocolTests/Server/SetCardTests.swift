@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @Suite("SET_CARD", .timeLimit(.minutes(5)))
 struct SetCardTests {

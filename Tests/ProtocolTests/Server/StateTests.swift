@@ -5,7 +5,6 @@ import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @Suite("Commands in each state of a dialogue", .timeLimit(.minutes(5)))
 struct StateTests {

@@ -5,7 +5,6 @@ import Host
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @testable import Server
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secrets
+import Server
 import Testing
 import Text
-import Wire
 
 @Suite("the reader of arguments")
 struct ArgumentsTests {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secrets
+import Server
 import Testing
 import Text
-import Wire
 
 /// Calls `body` with the command in a line.
 private func with<Result>(_ line: String, _ body: (Command) throws -> Result) throws -> Result {

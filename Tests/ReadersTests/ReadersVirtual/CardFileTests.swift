@@ -2,11 +2,10 @@
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
+import Server
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 private func read(_ text: String) throws -> VirtualEIDDescription {
     let description = try VirtualCardKinds([VirtualEIDKind()]).describe(JSON(text.utf8))

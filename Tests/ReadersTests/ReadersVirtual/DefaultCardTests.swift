@@ -4,9 +4,9 @@ import EID
 import Glibc
 import ISO7816
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 @Suite("default card data", .timeLimit(.minutes(5)))

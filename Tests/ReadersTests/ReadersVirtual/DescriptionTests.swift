@@ -5,7 +5,6 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -4,9 +4,9 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 @Suite("a virtual card under hostile input", .timeLimit(.minutes(5)))

@@ -4,8 +4,8 @@ import Crypto
 import EID
 import ISO7816
 import ReadersVirtual
-import Secrets
 import TestSupport
+import Text
 
 /// The card part of an eID-Server: terminal authentication, chip authentication and reading.
 final class OnlineTerminal {

@@ -4,8 +4,8 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import Testing
+import Text
 import VirtualEID
 
 @Suite("PIN management on a virtual card", .timeLimit(.minutes(5)))

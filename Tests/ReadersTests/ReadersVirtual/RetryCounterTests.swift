@@ -5,9 +5,9 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
+import Text
 import VirtualEID
 
 @Suite("the retry counter of a virtual card", .timeLimit(.minutes(5)))

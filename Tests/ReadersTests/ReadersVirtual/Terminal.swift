@@ -4,8 +4,8 @@ import Crypto
 import EID
 import ISO7816
 import ReadersVirtual
-import Secrets
 import TestSupport
+import Text
 import VirtualEID
 
 extension VirtualCard {

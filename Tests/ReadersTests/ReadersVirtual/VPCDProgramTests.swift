@@ -3,9 +3,9 @@ import ChipAccess
 import EID
 import Glibc
 import ISO7816
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 @Suite("badged-virtual-card", .timeLimit(.minutes(5)))
 struct VPCDProgramTests {

@@ -3,11 +3,9 @@ import EID
 import ISO7816
 import Readers
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
 import Text
-import Threads
 import VirtualEID
 
 @Suite("virtual readers", .timeLimit(.minutes(5)))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Foundation
+import HDWallet
 import HTTP
 import Host
-import Secp256k1
 import ServerDoubles
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-import Secp256k1
+import HDWallet
 import TestSupport
 import Testing
 import Text

@@ -7,7 +7,6 @@ import Synchronization
 import TestSupport
 import Testing
 import Text
-import Threads
 import Transfers
 
 @testable import HTTP

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Concurrency
-import Credentials
 import Host
-import Secrets
 import TestSupport
 import Testing
 import Text
+import Vault
 
 @testable import MQTT
 @testable import badged_mqtt

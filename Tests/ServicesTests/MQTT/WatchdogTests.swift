@@ -3,7 +3,7 @@ import Glibc
 import Host
 import TestSupport
 import Testing
-import Threads
+import Text
 
 @testable import MQTT
 

@@ -3,9 +3,9 @@ import Concurrency
 import Crypto
 import Glibc
 import RemoteIFD
-import Secrets
 import ServerDoubles
 import Testing
+import Text
 import Transfers
 
 @Suite(.timeLimit(.minutes(5))) @Loop struct LinkTests {

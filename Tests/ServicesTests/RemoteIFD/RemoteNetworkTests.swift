@@ -2,9 +2,9 @@
 import Concurrency
 import HTTP
 import RemoteIFD
-import Secrets
 import TestSupport
 import Testing
+import Text
 
 /// What the run of remote readers can do that somebody has taken over. docs/hardening.md, badged-network.
 @Suite("the run of remote readers in strange hands", .timeLimit(.minutes(5))) @Loop struct RemoteNetworkTests {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import HTTP
 import RemoteIFD
 import Testing
 import Transfers
-import WebSocket
 
 @Suite(.timeLimit(.minutes(5))) struct WebSocketTests {
     @Test(

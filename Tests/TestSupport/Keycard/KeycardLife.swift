@@ -3,8 +3,6 @@ import Crypto
 import HDWallet
 package import ISO7816
 package import Keycard
-import Secp256k1
-import Secrets
 import Text
 
 /// The life of a Keycard from its factory state to FACTORY RESET, with the commands of the card layer. The same for each

@@ -4,10 +4,8 @@ import Concurrency
 import Host
 import ISO7816
 import Readers
-import Secrets
 import Server
 import Text
-import Wire
 
 /// A card kind and its dialogue as a developer adds them: a library card that lends a book against a PIN.
 ///

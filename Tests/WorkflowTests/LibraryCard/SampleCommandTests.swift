@@ -5,7 +5,6 @@ import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// The feature of the sample in CONTRIBUTING.md. Tests/System/samples.sh compares the lines.
 @Loop private final class SampleFeature: Feature {

@@ -4,12 +4,11 @@ import Glibc
 import NFCTestSupport
 import Readers
 import ReadersVirtual
-import Secrets
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Tests the daemon as a process, with boards from `[nfc] devices`.
 @Suite("The daemon with NFC", .timeLimit(.minutes(5)))

@@ -2,12 +2,11 @@
 import Concurrency
 import NFCTestSupport
 import Readers
-import Secrets
+import Server
 import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Injects every radio fault into every frame exchange of a dialogue.
 ///

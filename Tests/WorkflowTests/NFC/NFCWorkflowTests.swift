@@ -5,7 +5,6 @@ import NFCTestSupport
 import Readers
 import ReadersNFC
 import ReadersVirtual
-import Secrets
 import TestSupport
 import Testing
 import Text

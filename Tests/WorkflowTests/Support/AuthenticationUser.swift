@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Server
 import TestSupport
 import Text
-import Wire
 
 /// A client that authenticates like a careful user. It consents, enters correct values, inserts the card when it is
 /// requested, removes a card that does not work, and cancels after too many questions.

@@ -2,11 +2,10 @@
 import Concurrency
 import Readers
 import ReadersVirtual
-import Secrets
+import Server
 import TestSupport
 import Text
 import VirtualEID
-import Wire
 
 /// A cell of the fault matrix: a dialogue with a fault at one command, and the dialogue of the next client.
 struct FaultCell: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Server
 import TestSupport
 import Text
 import VirtualEID
-import Wire
 
 /// A client that changes the PIN like a careful user. It answers every question, inserts the card when it is requested,
 /// removes a card that does not work, and cancels after too many questions.

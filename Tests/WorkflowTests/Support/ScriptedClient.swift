@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Readers
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @testable import Cards
 @testable import EIDFeature

@@ -2,8 +2,8 @@
 import Concurrency
 import ISO7816
 import Readers
-import Secrets
 import TestSupport
+import Text
 import VirtualEID
 
 extension TestServer {

@@ -25,7 +25,10 @@ package struct SettingFiles: Sendable, Equatable {
     }
 
     package init(main: String, mustExist: Bool, folder: String, vendorFolder: String?) {
-        (self.main, self.mustExist, self.folder, self.vendorFolder) = (main, mustExist, folder, vendorFolder)
+        self.main = main
+        self.mustExist = mustExist
+        self.folder = folder
+        self.vendorFolder = vendorFolder
     }
 
     /// The contents with the paths. What cannot be read is an error, and never skipped.

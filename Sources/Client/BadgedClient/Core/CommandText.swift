@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Secrets
 import Text
 
 /// Writes commands as lines, in memory that is wiped afterwards.

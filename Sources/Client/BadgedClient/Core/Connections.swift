@@ -9,7 +9,9 @@ public struct RetryPolicy: Sendable, Equatable {
     public var longestPause: Duration
 
     public init(limit: Int? = nil, firstPause: Duration = .milliseconds(100), longestPause: Duration = .seconds(10)) {
-        (self.limit, self.firstPause, self.longestPause) = (limit, firstPause, longestPause)
+        self.limit = limit
+        self.firstPause = firstPause
+        self.longestPause = longestPause
     }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
 import Synchronization
 public import Text
-import Threads
 
 /// A connection to badged. Direct answers go to the task that sent the command, all other messages are events.
 ///

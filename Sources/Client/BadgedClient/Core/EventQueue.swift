@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Threads
+import Text
 
 /// Events that wait to be read, and the tasks that wait for an event.
 struct EventQueue {
@@ -57,7 +57,9 @@ struct EventQueue {
         let missing = other.entries[other.first...].filter { !$0.isCopied }
         guard !missing.isEmpty else { return }
         let all = (entries[first...] + missing).sorted { $0.number < $1.number }
-        (entries, first, size) = ([], 0, 0)
+        entries = []
+        first = 0
+        size = 0
         for entry in all { put(entry) }
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 import Text
-import Threads
 
 /// Holds received messages until they are read: direct answers for the task that sent the command, all others as
 /// events.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
-import Secrets
 import Synchronization
 import Text
-import Threads
 
 /// One open connection. A thread of its own waits for the socket, reads lines, and writes what the socket did not take
 /// at once. The thread keeps the link alive until `close()` or the end of the connection.
@@ -90,7 +88,9 @@ final class Link: Sendable {
             if state.queue.count == 1 { flush(&state) }
             let isFirst = state.deadline == nil
             state.deadline = .now + timeout
-            (state.lastCommand, state.hasPinged, state.isInsideLine) = (id, false, !endsLine)
+            state.lastCommand = id
+            state.hasPinged = false
+            state.isInsideLine = !endsLine
             return isFirst || !state.queue.isEmpty
         }
         if mustWake { socket.wake() }

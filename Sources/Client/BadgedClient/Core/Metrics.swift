@@ -22,7 +22,10 @@ public struct MetricFamily: Sendable, Equatable {
     public var samples: [Sample]
 
     public init(name: String, type: String, help: String, samples: [Sample]) {
-        (self.name, self.type, self.help, self.samples) = (name, type, help, samples)
+        self.name = name
+        self.type = type
+        self.help = help
+        self.samples = samples
     }
 
     /// A value with its labels.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
-import Text
+public import Text
 
 /// A secret of a card that a workflow asks for.
 public enum SecretKind: String, Sendable, CaseIterable {

@@ -63,7 +63,8 @@ public struct Refusal: ServerMessage, NamedMessage {
 
     init(_ json: JSON) throws(Malformed) {
         self.init(name: json["msg"]?.string ?? "", error: try json.required("error", as: \.string))
-        (missing, granted) = (json["missing"]?.strings ?? [], json["granted"]?.strings ?? [])
+        missing = json["missing"]?.strings ?? []
+        granted = json["granted"]?.strings ?? []
     }
 
     /// The refusal as the error that typed commands throw.

@@ -33,7 +33,9 @@ struct UnixSocket: ~Copyable, Sendable {
             _ = Glibc.close(descriptor)
             throw .unreachable(path: path, cause: cause)
         }
-        (self.descriptor, wakeRead, wakeWrite) = (descriptor, pipe[0], pipe[1])
+        self.descriptor = descriptor
+        wakeRead = pipe[0]
+        wakeWrite = pipe[1]
     }
 
     deinit {

@@ -20,7 +20,9 @@ public struct WorkflowStatus: ServerMessage, NamedMessage {
     public var state: String?
 
     public init(workflow: String? = nil, progress: Int? = nil, state: String? = nil) {
-        (self.workflow, self.progress, self.state) = (workflow, progress, state)
+        self.workflow = workflow
+        self.progress = progress
+        self.state = state
     }
 
     init(_ json: JSON) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+public import Text
 
 /// Answers the questions of a workflow for the user. Each feature adds the questions of its own workflows, such as
 /// `EIDUser` and `WalletUser`.

@@ -51,7 +51,10 @@ public struct Credential: ServerMessage, NamedMessage {
         }
 
         public init(uid: [UInt8], type: String, isRandom: Bool = false, records: [Record]? = nil) {
-            (self.uid, self.type, self.isRandom, self.records) = (uid, type, isRandom, records)
+            self.uid = uid
+            self.type = type
+            self.isRandom = isRandom
+            self.records = records
         }
     }
 
@@ -65,7 +68,9 @@ public struct Credential: ServerMessage, NamedMessage {
         public var decimal: String
 
         public init(point: [UInt8], numbers: [Int: [UInt8]], decimal: String) {
-            (self.point, self.numbers, self.decimal) = (point, numbers, decimal)
+            self.point = point
+            self.numbers = numbers
+            self.decimal = decimal
         }
     }
 
@@ -81,7 +86,11 @@ public struct Credential: ServerMessage, NamedMessage {
         public var to: String
 
         public init(state: String, issuer: String, subject: String, from: String, to: String) {
-            (self.state, self.issuer, self.subject, self.from, self.to) = (state, issuer, subject, from, to)
+            self.state = state
+            self.issuer = issuer
+            self.subject = subject
+            self.from = from
+            self.to = to
         }
     }
 }
@@ -90,7 +99,8 @@ extension Credential {
     init(_ json: JSON) throws(Malformed) {
         reader = try json.required("reader", as: \.string)
         technology = try json.required("protocol", as: \.string)
-        (number, time) = (json["number"]?.int, json["time"]?.int.map(Int64.init))
+        number = json["number"]?.int
+        time = json["time"]?.int.map(Int64.init)
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
             tag = try json["tag"].map { tag throws(Malformed) in try Tag(tag) }

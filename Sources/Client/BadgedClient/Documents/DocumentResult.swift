@@ -83,12 +83,16 @@ public struct DocumentResult: Sendable, Equatable {
 extension DocumentResult {
     init(_ json: JSON) throws(Malformed) {
         self.init(success: try json.required("success", as: \.bool))
-        (error, message, reader) = (json["error"]?.string, json["message"]?.string, json["reader"]?.string)
+        error = json["error"]?.string
+        message = json["message"]?.string
+        reader = json["reader"]?.string
         verdict = json["verdict"]?.string.flatMap(Verdict.init(rawValue:))
         access = Self.fields(json["access"])
         document = Self.fields(json["document"])
-        (person, issuance) = (Self.fields(json["person"]), Self.fields(json["issuance"]))
-        (portrait, signature) = (json["portrait"].flatMap(Image.init), json["signature"].flatMap(Image.init))
+        person = Self.fields(json["person"])
+        issuance = Self.fields(json["issuance"])
+        portrait = json["portrait"].flatMap(Image.init)
+        signature = json["signature"].flatMap(Image.init)
         groups = (json["groups"]?.array ?? []).compactMap(DataGroup.init)
         files = (json["files"]?.array ?? []).compactMap(File.init)
         checks = Self.sorted(json["checks"]?.members ?? []).compactMap { Check($0.key, $0.value) }

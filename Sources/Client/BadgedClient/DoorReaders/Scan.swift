@@ -62,8 +62,12 @@ public struct ScanOptions: Sendable, Equatable {
         updates: Duration? = nil,
         advertisements: Addresses? = nil
     ) {
-        (self.mode, self.openingTypes, self.lockServiceCodes) = (mode, openingTypes, lockServiceCodes)
-        (self.profiles, self.updates, self.advertisements) = (profiles, updates, advertisements)
+        self.mode = mode
+        self.openingTypes = openingTypes
+        self.lockServiceCodes = lockServiceCodes
+        self.profiles = profiles
+        self.updates = updates
+        self.advertisements = advertisements
     }
 
     var members: [JSON.Member] {

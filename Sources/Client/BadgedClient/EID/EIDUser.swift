@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+public import Text
 
 /// Answers the questions of `changePIN` and `authenticate`.
 public protocol EIDUser: CardUser {
@@ -20,7 +20,8 @@ public struct ConsentRequest: Sendable, Equatable {
     public var service: ServiceCertificate
 
     public init(rights: AccessRights, service: ServiceCertificate) {
-        (self.rights, self.service) = (rights, service)
+        self.rights = rights
+        self.service = service
     }
 }
 
@@ -42,7 +43,10 @@ public struct EIDClosures: EIDUser {
         insertCard: @escaping @Sendable (_ error: String?, _ reader: String?) async -> Void = { _, _ in },
         pause: @escaping @Sendable () async -> Bool = { false }
     ) {
-        (onSecret, onConsent, onInsertCard, onPause) = (secret, consent, insertCard, pause)
+        onSecret = secret
+        onConsent = consent
+        onInsertCard = insertCard
+        onPause = pause
     }
 
     public func answer(_ question: SecretQuestion) async -> SecretBox? { await onSecret(question) }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
 public import Text
 
 /// The commands for keys. docs/protocol/keys.md.

@@ -33,16 +33,20 @@ public struct DoorKey: Sendable, Equatable, Identifiable {
         guard let id = json["id"]?.string, let keyProtocol = json["protocol"]?.string,
             let isActive = json["active"]?.bool
         else { return nil }
-        (self.id, self.keyProtocol, self.isActive) = (id, keyProtocol, isActive)
+        self.id = id
+        self.keyProtocol = keyProtocol
+        self.isActive = isActive
         func text(_ name: String) -> String { json[name]?.string ?? "" }
         (label, issuer, cardNumber) = (text("label"), text("issuer"), text("cardNumber"))
-        (beginDate, endDate) = (json["beginDate"]?.string, json["endDate"]?.string)
+        beginDate = json["beginDate"]?.string
+        endDate = json["endDate"]?.string
         isExpired = json["expired"]?.bool ?? false
         isRevoked = json["revoked"]?.bool ?? false
         pendingUntil = json["pendingUntil"]?.string
         (origin, protection) = (text("origin"), text("protection"))
         supportsOTP = json["supportsOTP"]?.bool ?? false
-        (publicKey, thumbprint) = (json["publicKey"]?.string, json["thumbprint"]?.string)
+        publicKey = json["publicKey"]?.string
+        thumbprint = json["thumbprint"]?.string
         var numbers: [Int: String] = [:]
         for number in json["numbers"]?.array ?? [] {
             if let bits = number["bits"]?.int, let hex = number["hex"]?.string { numbers[bits] = hex }
@@ -66,7 +70,9 @@ public struct KeyFailure: Error, Sendable, Equatable {
 
     init?(_ json: JSON) {
         guard let name = json["error"]?.string else { return nil }
-        (self.name, code) = (name, json["code"]?.int)
-        (text, reason) = (json["description"]?.string ?? "", json["reason"]?.string ?? "")
+        self.name = name
+        code = json["code"]?.int
+        text = json["description"]?.string ?? ""
+        reason = json["reason"]?.string ?? ""
     }
 }

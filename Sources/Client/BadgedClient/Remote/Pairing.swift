@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
-import Text
+public import Text
 
 /// How a pairing with another device ended.
 public struct PairingResult: Sendable, Equatable {

@@ -20,7 +20,10 @@ public struct WalletDapp: Sendable, Equatable {
     public var scheme: String?
 
     public init(mode: Mode = .simple, name: String, icon: String? = nil, scheme: String? = nil) {
-        (self.mode, self.name, self.icon, self.scheme) = (mode, name, icon, scheme)
+        self.mode = mode
+        self.name = name
+        self.icon = icon
+        self.scheme = scheme
     }
 
     fileprivate var members: [JSON.Member] {
@@ -60,7 +63,10 @@ public struct WalletOperation: Sendable, Equatable {
             orderID: String? = nil,
             permission: String? = nil
         ) {
-            (self.info, self.callbackURL, self.orderID, self.permission) = (info, callbackURL, orderID, permission)
+            self.info = info
+            self.callbackURL = callbackURL
+            self.orderID = orderID
+            self.permission = permission
         }
 
         fileprivate var members: [JSON.Member] {

@@ -46,7 +46,10 @@ public struct FlowError: Error, Sendable, Equatable {
     public var change: String?
 
     public init(code: String, internalCode: String = "", message: String = "", change: String? = nil) {
-        (self.code, self.internalCode, self.message, self.change) = (code, internalCode, message, change)
+        self.code = code
+        self.internalCode = internalCode
+        self.message = message
+        self.change = change
     }
 
     init?(_ json: JSON) {

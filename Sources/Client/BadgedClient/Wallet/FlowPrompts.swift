@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Secrets
 public import Text
 
 /// The server of the app is asked to register the device: REGISTER_DEVICE.

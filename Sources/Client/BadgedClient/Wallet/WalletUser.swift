@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
 public import Text
 
 /// Answers the questions of `runWallet` and of the operations with an account, such as `transfer`.
@@ -62,7 +61,10 @@ public struct WalletClosures: WalletUser {
         data: @escaping @Sendable (DataToVerify) async -> Bool = { _ in false },
         insertCard: @escaping @Sendable (_ error: String?, _ reader: String?) async -> Void = { _, _ in }
     ) {
-        (onSecret, onRequest, onData, onInsertCard) = (secret, request, data, insertCard)
+        onSecret = secret
+        onRequest = request
+        onData = data
+        onInsertCard = insertCard
     }
 
     public func answer(_ question: SecretQuestion) async -> SecretBox? { await onSecret(question) }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import HDWallet
 import ISO7816
 import Keycard
 import Readers
-import Secp256k1
 
 /// One Keycard that a workflow uses.
 @Loop final class HeldKeycard {
@@ -21,7 +21,9 @@ import Secp256k1
     var status: KeycardStatus? { profile.status }
 
     init(_ lease: CardLease, _ applet: KeycardApplet, _ profile: KeycardProfile) {
-        (self.lease, self.applet, self.profile) = (lease, applet, profile)
+        self.lease = lease
+        self.applet = applet
+        self.profile = profile
     }
 
     /// Identifies this card until it is reset: 3.x by the instance UID, 4.0 by the identity key.

@@ -5,12 +5,9 @@ import Crypto
 import HDWallet
 import ISO7816
 import Keycard
-import Secp256k1
-import Secrets
 import Server
 import Store
 import Text
-import Wire
 
 /// The services that all workflows with Keycards use.
 struct KeycardServices: Sendable {
@@ -22,8 +19,12 @@ struct KeycardServices: Sendable {
     let now: Now
 
     init(_ registry: ReaderRegistry, _ store: StateStore, _ trust: KeycardTrust, now: @escaping Now) {
-        (self.registry, self.store, self.trust, self.now) = (registry, store, trust, now)
-        (pairings, wallets) = (KeycardPairings(store), KnownWallets(store))
+        self.registry = registry
+        self.store = store
+        self.trust = trust
+        self.now = now
+        pairings = KeycardPairings(store)
+        wallets = KnownWallets(store)
     }
 
     /// The Keycards in the readers whose version badged does not support.
@@ -70,7 +71,9 @@ struct KeycardServices: Sendable {
         userID: String?,
         keyUID: KeycardRequirements.KeyUIDRule? = nil
     ) {
-        (self.services, self.workflow, self.userID) = (services, workflow, userID)
+        self.services = services
+        self.workflow = workflow
+        self.userID = userID
         base = CardDialogue(
             services.registry,
             workflow,

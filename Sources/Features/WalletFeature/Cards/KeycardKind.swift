@@ -12,7 +12,8 @@ package struct KeycardKind: CardKind {
     private let trust: KeycardTrust
 
     package init(_ pairings: KeycardPairings, trust: KeycardTrust) {
-        (self.pairings, self.trust) = (pairings, trust)
+        self.pairings = pairings
+        self.trust = trust
     }
 
     package func recognize(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Keycard
-import Secrets
 package import Store
 package import Text
 

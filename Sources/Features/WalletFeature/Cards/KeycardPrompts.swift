@@ -2,10 +2,8 @@
 import Cards
 import Concurrency
 import Keycard
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Asks for a secret of the Keycard in a reader: ENTER_PIN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK and
 /// ENTER_PAIRING_PASSWORD. Wallet cards have a channel of their own, so a keypad of the reader is not used.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secp256k1
-import Secrets
+import HDWallet
 import Store
 import Text
 

@@ -2,7 +2,6 @@
 import HDWallet
 import ISO7816
 import Keycard
-import Secp256k1
 import Store
 import Text
 

@@ -29,6 +29,8 @@ package struct AntelopeServices: Sendable {
         node: WebAddress? = nil,
         time: @escaping @Sendable () -> Int = { Glibc.time(nil) }
     ) {
-        (self.chain, self.node, self.time) = (chain, node, time)
+        self.chain = chain
+        self.node = node
+        self.time = time
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
 import Crypto
-import Secrets
 import Store
 import Text
 

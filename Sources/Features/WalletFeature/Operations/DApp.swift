@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
+import Server
 import Text
-import Wire
 
 /// The program that asks, as WALLET_INIT names it.
 struct DApp: Sendable, Equatable {
@@ -33,7 +33,10 @@ struct DApp: Sendable, Equatable {
     }
 
     init(_ mode: Mode, name: String, icon: String?, uuid: String) {
-        (self.mode, self.name, self.icon, self.uuid) = (mode, name, icon, uuid)
+        self.mode = mode
+        self.name = name
+        self.icon = icon
+        self.uuid = uuid
     }
 }
 

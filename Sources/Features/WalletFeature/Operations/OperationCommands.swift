@@ -4,7 +4,6 @@ import Concurrency
 import Host
 import Server
 import Text
-import Wire
 
 /// WALLET_INIT, WALLET_UNBIND and the operations. docs/protocol/wallet.md, MYKEY operations.
 extension WalletFeature {
@@ -78,7 +77,8 @@ extension WalletFeature {
         var (kind, link) = (OperationRequest.Kind.simpleWallet, String?.none)
         do throws(Failure) {
             let parameter = try OperationRequest.parameter(call.arguments["param"])
-            (kind, link) = (OperationRequest.kind(parameter), OperationRequest.link(parameter))
+            kind = OperationRequest.kind(parameter)
+            link = OperationRequest.link(parameter)
             var request = try OperationRequest.simpleWallet(parameter, call.arguments, callbacks, now: antelope.time())
             request.readerName = try call.arguments.optionalText("reader", 1...255)
             return try await workflow(call, request, nil)

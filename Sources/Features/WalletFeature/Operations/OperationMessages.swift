@@ -5,7 +5,6 @@ import Concurrency
 import HTTP
 import Server
 import Text
-import Wire
 
 /// WALLET_READY: the answer to WALLET_INIT.
 struct WalletReadyMessage: Message {
@@ -39,7 +38,9 @@ struct WalletResultMessage: Message {
     var link: String?
 
     init(_ kind: OperationRequest.Kind, _ failure: Failure) {
-        (self.kind, code, message) = (kind, failure.operationCode, failure.operationText)
+        self.kind = kind
+        code = failure.operationCode
+        message = failure.operationText
         callbackError = failure["callbackError"]?.string
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
 import HTTP
+import Server
 import Text
-import Wire
 
 /// What a client asks for, with all its members checked. docs/protocol/wallet.md, MYKEY operations.
 struct OperationRequest: Sendable {
@@ -99,7 +99,8 @@ struct OperationRequest: Sendable {
 
     /// Reads the members that all commands have.
     private init(_ source: Source, _ body: Body) throws(Failure) {
-        (dapp, self.body) = (source.dapp, body)
+        dapp = source.dapp
+        self.body = body
         let (members, callbacks) = (source.members, source.callbacks)
         info = try members.optionalText("info", 0...Self.maximumText)
         _ = try members.optionalText("orderId", 0...Self.maximumText)
@@ -293,7 +294,8 @@ extension OperationRequest {
         switch kind(parameter) {
         case .authorize:
             _ = try asked.text("uuID", 1...255)
-            (body, address) = (.authorize, "loginUrl")
+            body = .authorize
+            address = "loginUrl"
             _ = try asked.text("loginUrl", 1...2048)
         case .transfer:
             guard let decimals = try decimals(asked, "precision") else {

@@ -4,7 +4,6 @@ import Cards
 import Concurrency
 import HDWallet
 import Keycard
-import Secp256k1
 import Server
 import Text
 

@@ -6,7 +6,6 @@ import Crypto
 import HDWallet
 import HTTP
 import Keycard
-import Secp256k1
 import Server
 import Text
 
@@ -42,8 +41,12 @@ import Text
         _ bindingKey: Bindings.Key?,
         _ binding: Bindings.Binding?
     ) {
-        (self.workflow, self.services, self.antelope) = (workflow, services, antelope)
-        (self.request, self.bindingKey, self.binding) = (request, bindingKey, binding)
+        self.workflow = workflow
+        self.services = services
+        self.antelope = antelope
+        self.request = request
+        self.bindingKey = bindingKey
+        self.binding = binding
         bindings = Bindings(services.store)
         account = request.account ?? binding?.account
     }
@@ -51,8 +54,10 @@ import Text
     /// The end of the operation, with what is known of it.
     func result(_ outcome: Failure) -> WalletResultMessage {
         var message = WalletResultMessage(request.body.kind, outcome)
-        (message.account, message.publicKey) = (account, publicKey?.description)
-        (message.transactionID, message.link) = (transactionID, request.link)
+        message.account = account
+        message.publicKey = publicKey?.description
+        message.transactionID = transactionID
+        message.link = request.link
         return message
     }
 

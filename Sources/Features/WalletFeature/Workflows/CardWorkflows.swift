@@ -3,7 +3,6 @@ import Cards
 import Concurrency
 import Host
 import Keycard
-import Secrets
 import Server
 import Store
 import Text
@@ -114,7 +113,8 @@ struct Unpair: WalletWorkflow {
                 }
             }
             try await pairings.remove(uid)
-            (card.profile.isPaired, card.profile.status) = (false, nil)
+            card.profile.isPaired = false
+            card.profile.status = nil
             return card.entity
         }
     }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import HDWallet
-import Secp256k1
-import Secrets
 import Server
 import Text
-import Wire
 
 /// REGISTER_DEVICE hands the device to the app, which registers it at its own server. DEVICE_REGISTERED answers.
 struct RegisterDevicePrompt: Prompt {

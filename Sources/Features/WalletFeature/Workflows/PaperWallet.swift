@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HDWallet
 import Keycard
-import Secrets
 import Text
 
 /// The words of a wallet during one workflow. They are wiped with the last reference.

@@ -5,12 +5,9 @@ import Crypto
 import Glibc
 import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
 import Server
 import Store
 import Text
-import Wire
 
 /// SETUP_DEVICE: initialises a new card with PIN, PUK and keys, and registers it.
 struct SetupDevice: WalletWorkflow {
@@ -48,7 +45,8 @@ struct SetupDevice: WalletWorkflow {
                     userID: setup.flow.request.userID
                 )
             )
-            (setup.words, setup.wordsOwner) = (words, card.identity)
+            setup.words = words
+            setup.wordsOwner = card.identity
         }
         try await setup.load(words, card)
     }
@@ -166,7 +164,9 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 
     init(_ dialogue: KeycardDialogue, _ flow: WalletFlow, drawsPUK: Bool) {
-        (self.dialogue, self.flow, self.drawsPUK) = (dialogue, flow, drawsPUK)
+        self.dialogue = dialogue
+        self.flow = flow
+        self.drawsPUK = drawsPUK
     }
 
     /// Fails before any card is used if nothing can be kept.

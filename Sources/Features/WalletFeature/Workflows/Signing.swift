@@ -4,9 +4,8 @@ import Concurrency
 import Crypto
 import HDWallet
 import Keycard
-import Secp256k1
+import Server
 import Text
-import Wire
 
 /// What a workflow signs: the digest, and what a person can read of it.
 struct Signing: Sendable, Equatable {

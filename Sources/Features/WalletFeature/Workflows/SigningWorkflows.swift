@@ -4,11 +4,8 @@ import Concurrency
 import Crypto
 import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
 import Server
 import Text
-import Wire
 
 /// Shows what will be signed, and signs it: ACTIVATE_USER, PERFORM_QR_ACTION and its parts.
 struct SignData: WalletWorkflow {

@@ -3,8 +3,6 @@ package import Cards
 import Concurrency
 import HDWallet
 import Keycard
-import Secp256k1
-import Secrets
 package import Server
 package import Text
 

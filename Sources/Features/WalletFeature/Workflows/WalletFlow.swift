@@ -5,7 +5,6 @@ import Crypto
 import Host
 import Server
 import Text
-import Wire
 
 /// One workflow of RUN_WALLET, with its members already checked.
 protocol WalletWorkflow: Sendable {
@@ -30,7 +29,10 @@ struct WalletRequest: Sendable {
     let context: WorkflowContext
 
     init(_ workflow: Workflow, _ services: KeycardServices, _ request: WalletRequest, _ context: WorkflowContext) {
-        (self.workflow, self.services, self.request, self.context) = (workflow, services, request, context)
+        self.workflow = workflow
+        self.services = services
+        self.request = request
+        self.context = context
     }
 
     /// The dialogue with cards.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Server
 import Text
-import Wire
 
 /// The workflow to which a message belongs: `workflowContext`.
 struct WorkflowContext: Sendable, Equatable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HDWallet
+import Server
 import Text
-import Wire
 
 /// Reads the members of RUN_WALLET. docs/protocol/wallet.md, Workflows.
 extension WalletRequest {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import HDWallet
-import Secrets
 import Server
 import Text
-import Wire
 
 /// SHOW_PAPER_WALLET shows the words of a new wallet, once. ACCEPT answers.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Secrets
+import Text
 
 struct TypedSecretForm: Sendable {
     enum Content: Sendable, Hashable {
@@ -25,7 +25,9 @@ struct TypedSecretForm: Sendable {
     init(name: String, content: Content) { (self.name, self.content) = (name, content) }
 
     init(name: String, digits: ClosedRange<Int>, isTypedTwice: Bool = false) {
-        (self.name, content, self.isTypedTwice) = (name, .digits(digits), isTypedTwice)
+        self.name = name
+        content = .digits(digits)
+        self.isTypedTwice = isTypedTwice
     }
 
     /// `5 or 6 digits`.
@@ -113,7 +115,8 @@ final class TerminalSource: AnswerSource {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         let descriptor = terminal >= 0 ? terminal : STDIN_FILENO
         guard isatty(descriptor) == 1, let input = LineSource(descriptor) else { return nil }
-        (self.descriptor, self.input) = (descriptor, input)
+        self.descriptor = descriptor
+        self.input = input
     }
 
     /// Begins a dialogue: from now on the terminal shows nothing of what is typed.
@@ -210,7 +213,8 @@ actor StreamSource: AnswerSource {
 
     init?(_ terminal: TerminalSource?) {
         guard let input = LineSource(STDIN_FILENO) else { return nil }
-        (self.input, self.terminal) = (input, terminal)
+        self.input = input
+        self.terminal = terminal
         // If standard input is a terminal, the user types the values there.
         if isatty(STDIN_FILENO) == 1 { Console.begin(on: STDIN_FILENO, input) }
     }

@@ -17,7 +17,10 @@ struct CommandAction: Sendable {
         options: [String] = [],
         run: @escaping @Sendable (Invocation) async throws -> Void
     ) {
-        (self.usage, self.summary, self.options, self.run) = (usage, summary, options, run)
+        self.usage = usage
+        self.summary = summary
+        self.options = options
+        self.run = run
     }
 
     private var words: [Substring] { usage.split(separator: " ") }

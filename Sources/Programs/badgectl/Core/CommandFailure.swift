@@ -50,7 +50,9 @@ struct CommandFailure: Error, Equatable {
     init(usage text: String, hint: String? = nil) { self.init(.usage, text, hint: hint) }
 
     init(_ status: ExitStatus, _ text: String, hint: String? = nil) {
-        (self.status, self.text, self.hint) = (status, text, hint)
+        self.status = status
+        self.text = text
+        self.hint = hint
     }
 
     init(_ error: ClientError) {

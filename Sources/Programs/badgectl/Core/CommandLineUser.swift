@@ -44,8 +44,12 @@ final class CommandLineUser: WorkflowUser {
 
     /// The same user with another connection.
     init(_ other: CommandLineUser, _ connection: DaemonConnection, notDone: String) {
-        (invocation, source, output, self.connection) = (other.invocation, other.source, other.output, connection)
-        (notifier, automatic) = (other.notifier, other.automatic)
+        invocation = other.invocation
+        source = other.source
+        output = other.output
+        self.connection = connection
+        notifier = other.notifier
+        automatic = other.automatic
         state = Mutex(State(notDone: notDone))
     }
 
@@ -58,8 +62,12 @@ final class CommandLineUser: WorkflowUser {
         notifier: Notifier? = nil,
         output: @escaping @Sendable (String) -> Void
     ) {
-        (self.invocation, self.connection, self.source, self.output) = (invocation, connection, source, output)
-        (self.notifier, self.automatic) = (notifier, automatic)
+        self.invocation = invocation
+        self.connection = connection
+        self.source = source
+        self.output = output
+        self.notifier = notifier
+        self.automatic = automatic
         state = Mutex(State(notDone: notDone))
     }
 

@@ -19,7 +19,8 @@ enum Layout {
             for word in line.split(separator: " ") {
                 if !isEmpty, row.count + 1 + word.count > columns {
                     rows.append(row)
-                    (row, isEmpty) = (start, true)
+                    row = start
+                    isEmpty = true
                 }
                 row += (isEmpty ? "" : " ") + word
                 isEmpty = false

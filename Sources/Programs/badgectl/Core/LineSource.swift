@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Dispatch
 import Glibc
-import Secrets
 import Synchronization
 import Text
 

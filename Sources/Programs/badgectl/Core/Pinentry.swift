@@ -2,7 +2,6 @@
 import Dispatch
 import Glibc
 import Host
-import Secrets
 import Synchronization
 import Text
 
@@ -42,7 +41,8 @@ final class Pinentry: Sendable {
             Glibc.close(ends[0])
             return nil
         }
-        (self.process, socket) = (process, ends[0])
+        self.process = process
+        socket = ends[0]
     }
 
     deinit { Glibc.close(socket) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Secrets
 import Synchronization
+import Text
 
 /// The user at a desktop: pinentry asks each question in a window, which shows what was said since the last question.
 final class PinentrySource: AnswerSource {

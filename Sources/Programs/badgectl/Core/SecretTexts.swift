@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Secrets
+import Text
 
 /// The texts around a question for a secret of a card.
 struct SecretTexts {
@@ -11,7 +11,9 @@ struct SecretTexts {
     var explanation: String?
 
     init(form: TypedSecretForm, work: String, explanation: String? = nil) {
-        (self.form, self.work, self.explanation) = (form, work, explanation)
+        self.form = form
+        self.work = work
+        self.explanation = explanation
     }
 
     /// The texts for a question about the card in the reader. The workflows of wallet cards name a user, and their

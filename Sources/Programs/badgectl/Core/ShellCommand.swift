@@ -41,7 +41,9 @@ struct ValueSpec: Sendable {
     var isOptional = false
 
     init(_ name: String, _ completion: Completion = .nothing, isOptional: Bool = false) {
-        (self.name, self.completion, self.isOptional) = (name, completion, isOptional)
+        self.name = name
+        self.completion = completion
+        self.isOptional = isOptional
     }
 
     /// A time in seconds.
@@ -77,7 +79,9 @@ struct OptionSpec: Sendable {
     var summary: String
 
     init(_ name: String, _ value: ValueSpec, _ summary: String) {
-        (self.name, self.value, self.summary) = (name, value, summary)
+        self.name = name
+        self.value = value
+        self.summary = summary
     }
 
     init(_ name: String, _ summary: String) { (self.name, self.summary) = (name, summary) }

@@ -11,7 +11,8 @@ struct WorkflowRun: Sendable {
     let user: CommandLineUser
 
     private init(_ connection: DaemonConnection, _ user: CommandLineUser) {
-        (self.connection, self.user) = (connection, user)
+        self.connection = connection
+        self.user = user
     }
 
     /// Connects.

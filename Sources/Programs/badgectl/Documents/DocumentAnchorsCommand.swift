@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import AnchorImport
 import BadgedClient
 import CountryAuthorities
 import Document

@@ -2,7 +2,6 @@
 import BadgedClient
 import Glibc
 import Host
-import Secrets
 import Synchronization
 import Text
 

@@ -33,7 +33,8 @@ struct SignalHistory {
         let sample = Sample(time: time, rssi: reader.lastRSSI, level: reader.level)
         var track = tracks[reader.id] ?? Track(name: "", limits: [:], samples: [])
         guard tracks[reader.id] != nil || tracks.count < Self.maximumReaders else { return }
-        (track.name, track.limits) = (reader.name ?? reader.id, reader.limits)
+        track.name = reader.name ?? reader.id
+        track.limits = reader.limits
         if track.samples.count >= Self.maximumSamples { track.samples.removeFirst(Self.maximumSamples / 10) }
         track.samples.append(sample)
         tracks[reader.id] = track

@@ -50,6 +50,7 @@ struct ServicePage {
         if !type.hasPrefix("text/"), !["html", "json", "xml"].contains(where: type.hasSuffix) {
             text = "\(response.body.count) bytes of \(type.isEmpty ? "an unknown type" : type)"
         }
-        (status, self.text) = (response.status, text)
+        status = response.status
+        self.text = text
     }
 }

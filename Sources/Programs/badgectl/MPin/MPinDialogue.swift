@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
-import Secrets
+import Text
 
 /// One call of `badgectl mpin`: the classes of the library, and the steps that several actions need.
 struct MPinDialogue: Sendable {
@@ -24,7 +24,8 @@ struct MPinDialogue: Sendable {
     private let mfa: MPinMFA
 
     private init(_ workflow: WorkflowRun, _ invocation: Invocation) {
-        (self.workflow, self.invocation) = (workflow, invocation)
+        self.workflow = workflow
+        self.invocation = invocation
         mpin = MPin(workflow.connection, cardUser: workflow.user)
         mfa = MPinMFA(workflow.connection, cardUser: workflow.user)
     }

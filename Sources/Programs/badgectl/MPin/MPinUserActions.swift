@@ -51,7 +51,9 @@ private struct RegistrationDialogue {
     private let invocation: Invocation
 
     init(_ dialogue: MPinDialogue) {
-        (self.dialogue, workflow, invocation) = (dialogue, dialogue.workflow, dialogue.invocation)
+        self.dialogue = dialogue
+        workflow = dialogue.workflow
+        invocation = dialogue.invocation
     }
 
     func run(_ name: String) async throws {

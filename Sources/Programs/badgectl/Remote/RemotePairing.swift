@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
-import Secrets
+import Text
 
 /// `badgectl remote pair` and `badgectl remote share --pair`.
 enum RemotePairing {

@@ -2,7 +2,6 @@
 import BadgedClient
 import Dispatch
 import Glibc
-import Secrets
 import Text
 
 /// `badgectl send`: sends standard input to badged unchanged, and writes the messages to standard output.

@@ -137,6 +137,8 @@ struct ContractFile {
             else { throw CommandFailure("action \(index + 1) in \(path) is incomplete", hint: hint) }
             actions.append(WalletAction(account: account, name: name, data: data, info: entry["info"]?.string))
         }
-        (account, permission, info) = (json["account"]?.string, json["permission"]?.string, json["info"]?.string)
+        account = json["account"]?.string
+        permission = json["permission"]?.string
+        info = json["info"]?.string
     }
 }

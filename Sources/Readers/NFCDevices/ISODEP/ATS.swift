@@ -11,7 +11,9 @@ package struct CardParameters: Sendable, Equatable {
     package var guardTime: Duration
 
     package init(frameSize: FrameSize, waitingTime: Duration, guardTime: Duration) {
-        (self.frameSize, self.waitingTime, self.guardTime) = (frameSize, waitingTime, guardTime)
+        self.frameSize = frameSize
+        self.waitingTime = waitingTime
+        self.guardTime = guardTime
     }
 }
 

@@ -76,7 +76,11 @@ package struct BlockTransmission: Sendable {
     package mutating func begin(_ command: consuming [UInt8]) -> Step {
         guard case .ready = state, !command.isEmpty else { return notReady() }
         self.command = command
-        (acknowledged, answerBlocks, recoveries, extensions, waited) = (0, 0, 0, 0, .zero)
+        acknowledged = 0
+        answerBlocks = 0
+        recoveries = 0
+        extensions = 0
+        waited = .zero
         answer = []
         return sendNext()
     }
@@ -85,7 +89,10 @@ package struct BlockTransmission: Sendable {
     package mutating func beginPresenceCheck() -> Step {
         guard case .ready = state else { return notReady() }
         state = .checkingPresence
-        (retries, recoveries, extensions, waited) = (0, 0, 0, .zero)
+        retries = 0
+        recoveries = 0
+        extensions = 0
+        waited = .zero
         return send(.refusal(number: number))
     }
 
@@ -93,7 +100,9 @@ package struct BlockTransmission: Sendable {
     package mutating func beginDeselect() -> Step {
         guard case .ready = state else { return notReady() }
         state = .deselecting
-        (retries, recoveries, waited) = (0, 0, .zero)
+        retries = 0
+        recoveries = 0
+        waited = .zero
         return .send(Block.deselect.bytes, within: FrameWaitingTime.activation)
     }
 
@@ -163,7 +172,8 @@ package struct BlockTransmission: Sendable {
 
     private mutating func sendNext() -> Step {
         outstanding = min(parameters.frameSize.information, command.count - acknowledged)
-        (retries, repetitions) = (0, 0)
+        retries = 0
+        repetitions = 0
         state = .commanding(isChained: acknowledged + outstanding < command.count)
         return send(currentBlock)
     }

@@ -79,7 +79,8 @@ struct FieldElement: Sendable {
         var (sum, carry) = (left.limbs, UInt64(0))
         for index in 0..<4 {
             let (high, low) = multiply(right.limbs[index], 1, left.limbs[index], carry)
-            (sum[index], carry) = (low, high)
+            sum[index] = low
+            carry = high
         }
         // The sum has no carry: p has 254 bits.
         return reduced(sum)

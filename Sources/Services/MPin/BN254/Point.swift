@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
 package import Crypto
-package import Secrets
+package import Text
 
 /// A point of the group, in memory that is wiped on release.
 package struct Point: ~Copyable {

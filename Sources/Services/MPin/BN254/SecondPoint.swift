@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
-import Secrets
 import Text
 
 /// A point of the second group of BN254CX: y² = x³ + 1 - i over the field with i² = -1.

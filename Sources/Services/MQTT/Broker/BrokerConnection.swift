@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 package import Host
-import Secrets
 import Text
 
 /// One connection to the broker: MQTT 5.0 or 3.1.1 of a publisher. A new connection is a new object.

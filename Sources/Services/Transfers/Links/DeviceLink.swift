@@ -3,9 +3,9 @@ import CLinux
 package import Concurrency
 import Crypto
 import Glibc
+import HTTP
 import Host
 package import RemoteIFD
-import WebSocket
 
 /// One connection between two devices: TCP, TLS and a WebSocket.
 ///
@@ -66,7 +66,10 @@ import WebSocket
         _ times: RemoteLink.Times,
         onEvent: @escaping @Loop (RemoteLink.Event) -> Void
     ) {
-        (self.identity, self.security, self.times, self.onEvent) = (identity, security, times, onEvent)
+        self.identity = identity
+        self.security = security
+        self.times = times
+        self.onEvent = onEvent
     }
 
     isolated deinit {
@@ -90,7 +93,8 @@ import WebSocket
 
     /// Serves an accepted connection, and closes its socket at the end.
     package func serve(_ accepted: Int32) {
-        (socket, isServer) = (accepted, true)
+        socket = accepted
+        isServer = true
         configure(.read)
         beginHandshake()
     }
@@ -149,7 +153,10 @@ import WebSocket
         for alarm in [limit, ping, delay] { alarm.cancel() }
         registration?.cancel()
         if socket >= 0 { Glibc.close(socket) }
-        (socket, registration, messages, unsent) = (-1, nil, [], [])
+        socket = -1
+        registration = nil
+        messages = []
+        unsent = []
         onEvent(.ended(ending))
     }
 
@@ -316,7 +323,8 @@ import WebSocket
             let time = lastMessage + times.answer * 1000
             if isServer, Loop.clock < time { return delay.set(at: time) }
             for message in messages { unsent += frame(.text, message) }
-            (messages, backlog) = ([], 0)
+            messages = []
+            backlog = 0
         }
         if let closeCode { leave(closeCode, .closed(closeCode), tls) } else { write(tls) }
     }

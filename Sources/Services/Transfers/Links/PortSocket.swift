@@ -23,10 +23,12 @@ func bindToInterface(_ socket: Int32, _ name: String) -> Bool {
     package init(_ kind: PortKind, port: UInt16, interface: String?) throws(SystemError) {
         self.interface = interface
         do throws(SystemError) {
-            (descriptor, family) = (try Self.open(AF_INET6, kind, port, interface), AF_INET6)
+            descriptor = try Self.open(AF_INET6, kind, port, interface)
+            family = AF_INET6
         } catch {
             guard [EAFNOSUPPORT, EADDRNOTAVAIL].contains(error.code) else { throw error }
-            (descriptor, family) = (try Self.open(AF_INET, kind, port, interface), AF_INET)
+            descriptor = try Self.open(AF_INET, kind, port, interface)
+            family = AF_INET
         }
     }
 

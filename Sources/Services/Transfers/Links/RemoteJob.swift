@@ -4,7 +4,6 @@ import Glibc
 package import HTTP
 import Host
 import RemoteIFD
-import Secrets
 import Text
 
 /// The work of badged-network for remote readers: has their sockets and links for badged, until badged closes the socket.

@@ -3,7 +3,7 @@ import COpenSSL
 import CTLS
 import Crypto
 import RemoteIFD
-import Secrets
+import Text
 
 /// The TLS settings of one connection: TLS 1.2 with certificates of both sides.
 final class TLSContext {
@@ -35,10 +35,12 @@ final class TLSContext {
         case .pairing(let box, let device):
             guard let secret = box.take() else { throw .invalidKey }
             code = consume secret
-            (isPairing, trusted) = (true, device.map { [$0] })
+            isPairing = true
+            trusted = device.map { [$0] }
         case .paired(let fingerprints):
             code = nil
-            (isPairing, trusted) = (false, fingerprints)
+            isPairing = false
+            trusted = fingerprints
         }
         let suites = isPairing ? Self.pairingSuites : Self.pairedSuites
         pointer = try check(SSL_CTX_new(isServer ? TLS_server_method() : TLS_client_method()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
+import HTTP
 import Text
-import WebSocket
 
 /// The HTTP exchange that opens a WebSocket. RFC 6455, 4.
 package enum WebSocketHandshake {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Aliro
 import Crypto
 import ISO7816
-import PKOC
 package import ReadersVirtual
-import Secrets
+import Taps
 package import Text
 
 /// A card or phone with Aliro in software, which is strict where cards differ: it refuses everything that it does not

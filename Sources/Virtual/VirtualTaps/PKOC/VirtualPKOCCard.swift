@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import ISO7816
-import PKOC
 package import ReadersVirtual
+import Taps
 package import Text
 
 /// A PKOC card or phone in software, which is strict where cards differ: it refuses everything that it does not expect.
@@ -28,7 +28,8 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     var counters: [JSON.Member] { [.init("signatures", .number(String(signatures)))] }
 
     func reset() {
-        (isSelected, hasSigned) = (false, false)
+        isSelected = false
+        hasSigned = false
         answers.reset()
     }
 
@@ -52,7 +53,8 @@ final class VirtualPKOCCard: VirtualCardSoftware {
     private func select(_ command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
         guard command.cla == 0, command.p1 == 0x04, command.p2 == 0, command.data == PKOCCommand.applicationID else {
             // A phone forgets what it has done when another application is selected.
-            (isSelected, hasSigned) = (false, false)
+            isSelected = false
+            hasSigned = false
             throw .noApplication
         }
         isSelected = true

@@ -2,7 +2,7 @@
 import ISO7816
 import Readers
 package import ReadersVirtual
-package import Tags
+package import Taps
 package import Text
 
 /// A tag in software, with the part of the reader that answers the commands of class FF.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
-import Secrets
 import Synchronization
 import TestSupport
 import Testing

@@ -5,8 +5,6 @@ import HDWallet
 import Keycard
 import Readers
 import ReadersVirtual
-import Secp256k1
-import Secrets
 import TestSupport
 import Testing
 import Text

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Foundation
+import HDWallet
 import Host
 import Keycard
 import MPin
 import MPinFeature
 import Readers
 import ReadersVirtual
-import Secp256k1
 import Server
 import Store
 import TestSupport

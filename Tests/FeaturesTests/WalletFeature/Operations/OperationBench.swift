@@ -11,8 +11,6 @@ import NFCTestSupport
 import Readers
 import ReadersNFC
 import ReadersVirtual
-import Secp256k1
-import Secrets
 import Server
 import ServerDoubles
 import Store

@@ -2,11 +2,10 @@
 import Antelope
 import Concurrency
 import Crypto
+import HDWallet
 import Host
 import Keycard
 import ReadersVirtual
-import Secp256k1
-import Secrets
 import Server
 import ServerDoubles
 import Synchronization

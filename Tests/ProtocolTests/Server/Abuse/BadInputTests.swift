@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @Suite("Bad input", .timeLimit(.minutes(5)))
 @Loop struct BadInputTests {

@@ -6,7 +6,6 @@ import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 @Suite("Many clients and slow clients", .timeLimit(.minutes(5)))
 struct CrowdTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Server
 import TestSupport
 import Testing
 import Text
-import Wire
 
 /// Tests of the real program. They run one at a time because they measure memory.
 @Suite("The daemon under abuse", .timeLimit(.minutes(5)), .serialized)

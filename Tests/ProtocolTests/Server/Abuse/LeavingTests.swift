@@ -6,7 +6,6 @@ import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 @Suite("Clients that disconnect", .timeLimit(.minutes(5)))
 struct LeavingTests {

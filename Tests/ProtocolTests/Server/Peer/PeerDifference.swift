@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 import TestSupport
 import Text
-import Wire
 
 /// An intended difference between the answers of badged and of AusweisApp2 1.26.2.
 struct PeerDifference: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 import TestSupport
 import Text
-import Wire
 
 /// Differences with a card reader of pcscd.
 extension PeerDifference {

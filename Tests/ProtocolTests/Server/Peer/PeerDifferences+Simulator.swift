@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 import TestSupport
 import Text
-import Wire
 
 /// Differences with the virtual reader.
 extension PeerDifference {

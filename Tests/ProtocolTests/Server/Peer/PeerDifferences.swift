@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Server
 import TestSupport
 import Text
-import Wire
 
 extension PeerDifference {
     /// All differences, in the order in which they are applied.

@@ -11,7 +11,6 @@ import TestSupport
 import Testing
 import Text
 import VirtualEID
-import Wire
 
 /// Sends the client's lines of a recording to badged, at API level 2, and compares the answers.
 @Loop struct PeerReplay {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // change-pin [SOCKET]: changes the PIN of a new virtual card from 123456 to 654321.
 import BadgedClient
-import Secrets
-import Text
 
 @main struct ChangePIN {
     static func main() async throws {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Document
+import Glibc
+import Host
+import Synchronization
+
+/// What the folder with the authorities of documents has.
+package struct DocumentAnchorSummary: Sendable, Equatable {
+    package var authorities = 0
+    /// Two letters each, sorted.
+    package var countries: [String] = []
+    package var links = 0
+    package var revocationLists = 0
+    /// The names of the files with master lists, defect lists and exports of a directory.
+    package var lists: [String] = []
+    /// When the newest file was written, in seconds since 1970; nil for an empty folder.
+    package var newest: Int?
+    /// Why files or entries were ignored.
+    package var warnings: [String] = []
+
+    package init() {}
+}
+
+/// The folder with the authorities of electronic documents, for a program that runs for long: changed files are read
+/// again. Nothing is read before a client asks, because hundreds of certificates take memory and about a second.
+package final class DocumentAnchorFolder: Sendable {
+    private struct State {
+        /// nil: nothing was read yet.
+        var stamps: [FileStamp]?
+        var summary = DocumentAnchorSummary()
+        /// nil until a document is read.
+        var anchors: DocumentAnchors?
+    }
+
+    package let path: String
+    /// Whether the folder may be missing: it is the default one, and most hosts read no documents.
+    package let mayBeMissing: Bool
+    private let requiresRevocationList: Bool
+    private let warn: @Sendable (String) -> Void
+    private let state = Mutex(State())
+
+    /// The maximum number of files. All countries together have about 1000 certificates and 200 revocation lists.
+    package static let maximumCount = 8192
+
+    /// - Parameters:
+    ///   - path: the folder; a missing one has no authorities.
+    ///   - mayBeMissing: whether a missing folder is no fault.
+    ///   - requiresRevocationList: whether a signer counts only with a current revocation list.
+    ///   - warn: gets a line for each file that is ignored.
+    package init(
+        _ path: String,
+        mayBeMissing: Bool = false,
+        requiresRevocationList: Bool = false,
+        warn: @escaping @Sendable (String) -> Void
+    ) {
+        self.path = path
+        self.mayBeMissing = mayBeMissing
+        self.warn = warn
+        self.requiresRevocationList = requiresRevocationList
+    }
+
+    /// Returns the authorities; reads the folder if a file has changed since the last time. Signatures are checked, so
+    /// this may take a second. A cancelled task gets what was read so far. `time` is in seconds since 1970.
+    @concurrent package func anchors(at time: Int) async -> DocumentAnchors {
+        state.withLock { state in
+            if let anchors = state.anchors, state.stamps == stamps() { return anchors }
+            let (anchors, new) = read(at: time)
+            if !Task.isCancelled { keep(new, &state) }
+            state.anchors = Task.isCancelled ? nil : anchors
+            return anchors
+        }
+    }
+
+    /// Returns what the folder has. The certificates are not kept in memory. `time` is in seconds since 1970.
+    @concurrent package func summary(at time: Int) async -> DocumentAnchorSummary {
+        state.withLock { state in
+            if state.stamps == stamps() { return state.summary }
+            let (_, new) = read(at: time)
+            if !Task.isCancelled { keep(new, &state) }
+            return new.summary
+        }
+    }
+
+    private func keep(_ new: State, _ state: inout State) {
+        if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
+        state = new
+    }
+
+    private func read(at time: Int) -> (DocumentAnchors, State) {
+        var anchors = DocumentAnchors()
+        anchors.requiresRevocationList = requiresRevocationList
+        let stamps = stamps()
+        var files: [(name: String, content: [UInt8])] = []
+        var warnings: [String] = []
+        for stamp in stamps where !Task.isCancelled {
+            let name = String(stamp.path.dropFirst(path.utf8.count + 1))
+            switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
+            case .bytes(let content): files.append((name, content))
+            case .missing: continue
+            case .tooLong: warnings.append("\(name): the file is too long")
+            case .failed(let reason): warnings.append("\(name): \(reason)")
+            }
+        }
+        let added = anchors.addFiles(files, at: time)
+        var summary = DocumentAnchorSummary()
+        summary.authorities = anchors.count
+        summary.countries = anchors.countries.sorted()
+        summary.links = anchors.linkCount
+        summary.revocationLists = anchors.revocationListCount
+        summary.lists = added.lists
+        summary.newest = stamps.map(\.seconds).max()
+        summary.warnings = (warnings + added.warnings).map { "\(path)/\($0)" }
+        return (anchors, State(stamps: stamps, summary: summary))
+    }
+
+    private func stamps() -> [FileStamp] {
+        let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
+        return names.compactMap { FileStamp("\(path)/\($0)") }
+    }
+}
