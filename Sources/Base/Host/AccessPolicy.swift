@@ -3,7 +3,18 @@ import Glibc
 
 /// One line of `[access]`.
 package struct AccessRule: Sendable, Equatable {
-    package enum Subject: Sendable, Equatable, Hashable { case user(String), group(String), others }
+    package enum Subject: Sendable, Equatable, Hashable {
+        case user(String), group(String), others
+
+        /// What the line begins with, such as `group:door-users`.
+        package var key: String {
+            switch self {
+            case .user(let name): "user:\(name)"
+            case .group(let name): "group:\(name)"
+            case .others: "default"
+            }
+        }
+    }
     package var subject: Subject
     package var permissions: Permissions
 
@@ -22,7 +33,7 @@ package struct AccessPolicy: Sendable, Equatable {
     private var others: Permissions
     private var owner: UInt32?
     /// The rules whose names the system does not know.
-    private var unknown: [AccessRule] = []
+    package private(set) var unknown: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
     package static let defaultPermissions: Permissions = [.readers, .cards, .wallet, .agent]
@@ -53,14 +64,10 @@ package struct AccessPolicy: Sendable, Equatable {
         unknown = rules
         resolve(names)
         for rule in unknown {
-            let (kind, name) =
-                switch rule.subject {
-                case .user(let name): ("user", name)
-                case .group(let name): ("group", name)
-                case .others: ("default", "")
-                }
+            let key = rule.subject.key
+            let kind = key.prefix { $0 != ":" }
             warnings.append(
-                "[access] \(kind):\(name) names no \(kind) of this computer: until it does, its line also limits"
+                "[access] \(key) names no \(kind) of this computer: until it does, its line also limits"
                     + " clients whose user has no known name"
             )
         }

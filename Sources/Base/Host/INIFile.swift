@@ -93,7 +93,13 @@ package struct INIFile: Sendable {
 
 extension StartError {
     /// Makes an error for a fault in the configuration: exit code 78, EX_CONFIG of sysexits.h.
-    package static func inConfiguration(_ message: String, hint: String) -> StartError {
-        StartError(message, hint: hint, exitCode: 78)
+    package static func inConfiguration(
+        _ message: String,
+        of setting: String? = nil,
+        hint: String
+    ) -> StartError {
+        var error = StartError(message, hint: hint, exitCode: 78)
+        error.setting = setting
+        return error
     }
 }

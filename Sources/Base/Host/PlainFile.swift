@@ -73,8 +73,9 @@ package enum PlainFile {
         case .file(let descriptor):
             defer { close(descriptor) }
             try check(descriptor, path)
-        case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
-        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: "correct \(setting)")
+        case .missing: throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
+        case .failed(let reason):
+            throw .inConfiguration("cannot read \(path): \(reason)", of: setting, hint: "correct \(setting)")
         }
     }
 

@@ -17,28 +17,30 @@ package enum SecretFile {
         let advice = "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened
-        case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
-        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: advice)
+        case .missing: throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
+        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", of: setting, hint: advice)
         }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
-            throw .inConfiguration("cannot read \(path): \(errorText())", hint: advice)
+            throw .inConfiguration("cannot read \(path): \(errorText())", of: setting, hint: advice)
         }
         // systemd protects credentials by an access list, whose mask looks like rights of the group.
         let isCredential = environment("CREDENTIALS_DIRECTORY").map { !$0.isEmpty && path.hasPrefix($0 + "/") } ?? false
         guard isCredential || status.st_mode & 0o077 == 0 else {
-            throw .inConfiguration("\(path) can be read by other users", hint: advice)
+            throw .inConfiguration("\(path) can be read by other users", of: setting, hint: advice)
         }
         guard !PlainFile.isExposed(status) else {
-            throw .inConfiguration("\(path) belongs to another user", hint: advice)
+            throw .inConfiguration("\(path) belongs to another user", of: setting, hint: advice)
         }
         if !isCredential { try PlainFile.checkPlace(path) }
         var count = 0
         let content = Secret(count: limit + 1) { memory in
             count = max(Glibc.read(descriptor, memory.baseAddress, memory.count), 0)
         }
-        guard let part = content.part(0..<count) else { throw .inConfiguration("cannot read \(path)", hint: setting) }
+        guard let part = content.part(0..<count) else {
+            throw .inConfiguration("cannot read \(path)", of: setting, hint: setting)
+        }
         return part
     }
 }

@@ -25,16 +25,12 @@ package struct ServerLimits: Sendable, Equatable {
 /// `[server]`
 extension Configuration {
     static let serverKeys: Configuration.KeyTable = [
-        "socket": { all, value throws(StartError) in all.socketPath = try value.absolutePath() },
-        "max_clients": { all, value throws(StartError) in all.limits.clients = try value.number(in: 1...100_000) },
-        "max_clients_per_user": { all, value throws(StartError) in
-            all.limits.clientsPerUser = try value.number(in: 1...100_000)
-        },
-        "max_workflows": { all, value throws(StartError) in all.limits.workflows = try value.number(in: 1...10_000) },
-        "max_workflows_per_user": { all, value throws(StartError) in
-            all.limits.workflowsPerUser = try value.number(in: 1...10_000)
-        },
-        "prompt_timeout": { all, value throws(StartError) in
+        "socket": .path(\.socketPath),
+        "max_clients": .number(\.limits.clients, in: 1...100_000),
+        "max_clients_per_user": .number(\.limits.clientsPerUser, in: 1...100_000),
+        "max_workflows": .number(\.limits.workflows, in: 1...10_000),
+        "max_workflows_per_user": .number(\.limits.workflowsPerUser, in: 1...10_000),
+        "prompt_timeout": .init { all, value throws(StartError) in
             all.limits.promptTimeout = .seconds(try value.number(in: 10...86_400))
         },
     ]

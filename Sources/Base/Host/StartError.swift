@@ -6,6 +6,8 @@ package struct StartError: Error, Sendable, Equatable {
     package var message: String
     /// What to do next.
     package var hint: String
+    /// The setting that is wrong, such as `[log] level`.
+    package var setting: String?
     /// The exit status: 1 in general, 2 for the command line, 78 (EX_CONFIG) for the configuration.
     ///
     /// A restart does not help with 2 and 78, so the unit does not restart then.

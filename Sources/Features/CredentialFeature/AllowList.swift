@@ -118,7 +118,7 @@ package struct AllowList: Sendable {
         "one entry a line: a compressed key (66 hexadecimal digits), x of a key (64), or id: and a pseudonym"
 
     private static func fault(_ place: String, _ text: String, hint: String) -> StartError {
-        .inConfiguration("[credentials] allow_list: \(place): \(text)", hint: hint)
+        .inConfiguration("[credentials] allow_list: \(place): \(text)", of: "[credentials] allow_list", hint: hint)
     }
 
     /// Takes a line.

@@ -43,9 +43,12 @@ import ScannerMgmt
             }
         }
         var warnings: [String] = []
-        _ = AccessPolicy(rules: configuration.access, warnings: &warnings)
+        let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
         for error in errors { Log.report(error) }
-        for warning in warnings { Log.warning("\(configuration.placed(StartError(warning, hint: "")).message)") }
+        for (rule, warning) in zip(policy.unknown, warnings) {
+            let error = StartError.inConfiguration(warning, of: "[access] \(rule.subject.key)", hint: "")
+            Log.warning("\(configuration.placed(error).message)")
+        }
         guard errors.isEmpty, warnings.isEmpty || !options.isStrict else { return wrongConfiguration }
         let path = options.configurationPath ?? Configuration.defaultPath
         print(access(path, F_OK) == 0 ? "\(path) is right" : "there is no \(path): all settings have their defaults")

@@ -41,8 +41,11 @@ extension ConfiguredParts {
         // Only badged and root may change what badged trusts.
         let anchors = configuration.trustAnchors
         let state = systemEnvironment("STATE_DIRECTORY") ?? ""
-        for folder in [anchors, anchors + "/test", configuration.documentAnchors, state] {
-            attempt(&errors) { () throws(StartError) in try PlainFile.checkFolder(folder) }
+        for (folder, setting) in [
+            (anchors, "[eid] trust_anchors"), (anchors + "/test", "[eid] trust_anchors"),
+            (configuration.documentAnchors, "[documents] anchors"), (state, nil),
+        ] {
+            attempt(&errors, setting) { () throws(StartError) in try PlainFile.checkFolder(folder) }
         }
         for (file, name) in [
             (configuration.node.authorityFile, "[wallet] node_ca"),
@@ -79,11 +82,14 @@ extension ConfiguredParts {
     @discardableResult
     private static func attempt<Part>(
         _ errors: inout [StartError],
+        _ setting: String? = nil,
         _ body: () throws(StartError) -> Part
     ) -> Part? {
         do throws(StartError) {
             return try body()
         } catch {
+            var error = error
+            error.setting = error.setting ?? setting
             errors.append(error)
             return nil
         }
@@ -111,6 +117,7 @@ extension IssuerSettings {
         guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
             throw .inConfiguration(
                 "[keys] issuer cannot be '\(text)'",
+                of: "[keys] issuer",
                 hint: "allowed: a folder, https://HOST/PATH; http for this computer only"
             )
         }
@@ -128,6 +135,7 @@ extension MPinConfiguration {
         for domain in configuration.trustedDomains where !mpin.domains.add(domain) {
             throw .inConfiguration(
                 "[mpin] trusted_domains has '\(domain)'",
+                of: "[mpin] trusted_domains",
                 hint: "allowed: a comma-separated list of host names such as example.org"
             )
         }

@@ -18,6 +18,7 @@ extension PKOCSite {
             else {
                 throw .inConfiguration(
                     "[credentials] issuers: the key of \(entry.name) is neither a point of P-256 nor an RSA key",
+                    of: "[credentials] issuers",
                     hint: "copy the public key of the issuer: 66 hexadecimal digits, or the object 7F49 for RSA"
                 )
             }
@@ -48,6 +49,7 @@ extension AliroSite {
             guard credentials.aliroGroup == nil, credentials.aliroCredentials.isEmpty else {
                 throw .inConfiguration(
                     "[credentials] aliro_key is missing, and there are settings of Aliro",
+                    of: "[credentials] \(credentials.aliroGroup == nil ? "aliro_credentials" : "aliro_group")",
                     hint:
                         "name the file with the private key of the readers in aliro_key, or remove aliro_group and aliro_credentials"
                 )
@@ -57,6 +59,7 @@ extension AliroSite {
         guard let group = credentials.aliroGroup else {
             throw .inConfiguration(
                 "[credentials] aliro_key is set, and aliro_group is missing",
+                of: "[credentials] aliro_key",
                 hint: "name the group of the readers: a UUID, or 32 hexadecimal digits"
             )
         }
@@ -65,6 +68,7 @@ extension AliroSite {
             guard let key = try? ECPublicKey(compressedPoint: point, on: .secp256r1) else {
                 throw .inConfiguration(
                     "[credentials] aliro_credentials has a key that is not a point of P-256",
+                    of: "[credentials] aliro_credentials",
                     hint: "copy the public key of the credential: 66 hexadecimal digits"
                 )
             }
@@ -74,6 +78,7 @@ extension AliroSite {
         guard let key = try? ECPrivateKey(pkcs8: content), key.group.curve == .secp256r1 else {
             throw .inConfiguration(
                 "[credentials] aliro_key: \(path) is not a private key of P-256",
+                of: "[credentials] aliro_key",
                 hint: "the form is PKCS#8 in DER without encryption; see badged.conf(5)"
             )
         }
@@ -100,6 +105,7 @@ extension SiteKey {
         guard let key = SiteKey(content) else {
             throw .inConfiguration(
                 "[credentials] site_key: \(path) has not \(count) bytes",
+                of: "[credentials] site_key",
                 hint: "make one for the site: head -c \(count) /dev/urandom > FILE"
             )
         }

@@ -35,6 +35,7 @@ extension ProxySettings {
             guard let proxy = Proxy(text, try credentials(configuration, environment)) else {
                 throw .inConfiguration(
                     "[eid] proxy cannot be '\(text)'",
+                    of: "[eid] proxy",
                     hint: "allowed: none, environment, http://HOST:PORT"
                 )
             }
@@ -64,6 +65,7 @@ extension ProxySettings {
         guard let credentials else {
             throw .inConfiguration(
                 "\(path) is not one line NAME:PASSWORD",
+                of: "[eid] proxy_credentials",
                 hint: "correct the file of [eid] proxy_credentials"
             )
         }

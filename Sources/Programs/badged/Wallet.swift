@@ -51,6 +51,7 @@ extension AntelopeServices {
         guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
             throw .inConfiguration(
                 "[wallet] node cannot be '\(text)'",
+                of: "[wallet] node",
                 hint: "allowed: https://HOST or https://HOST:PORT; http for this computer only"
             )
         }

@@ -67,51 +67,45 @@ package struct MQTTConfiguration: Sendable, Equatable {
     /// The keys that have a value, and what is written there.
     private var written: [String: String] = [:]
 
-    typealias KeyTable = [String: @Sendable (inout MQTTConfiguration, ConfigurationValue) throws(StartError) -> Void]
-
-    static let sections: [String: KeyTable] = [
+    static let sections: [String: [String: SettingRule<MQTTConfiguration>]] = [
         "broker": [
-            "url": { all, value throws(StartError) in try all.readURL(value) },
-            "plain": { all, value throws(StartError) in all.allowsPlain = try value.bool() },
-            "version": { all, value throws(StartError) in all.version = try value.word() },
-            "user": { all, value throws(StartError) in all.user = try value.topicText() },
-            "password_file": { all, value throws(StartError) in all.passwordFile = try value.absolutePath() },
-            "ca": { all, value throws(StartError) in all.authorityFile = try value.absolutePath() },
-            "certificate": { all, value throws(StartError) in all.certificateFile = try value.absolutePath() },
-            "key": { all, value throws(StartError) in all.keyFile = try value.absolutePath() },
-            "keepalive": { all, value throws(StartError) in all.keepAlive = try value.number(in: 5...3600) },
-            "reconnect_max": { all, value throws(StartError) in all.longestPause = try value.number(in: 1...3600) },
+            "url": .init { all, value throws(StartError) in try all.readURL(value) },
+            "plain": .bool(\.allowsPlain),
+            "version": .word(\.version),
+            "user": .form(\.user, ConfigurationValue.topicText),
+            "password_file": .path(\.passwordFile),
+            "ca": .path(\.authorityFile),
+            "certificate": .path(\.certificateFile),
+            "key": .path(\.keyFile),
+            "keepalive": .number(\.keepAlive, in: 5...3600),
+            "reconnect_max": .number(\.longestPause, in: 1...3600),
         ],
         "publish": [
-            "prefix": { all, value throws(StartError) in all.prefix = try value.topic() },
-            "host": { all, value throws(StartError) in
+            "prefix": .form(\.prefix, ConfigurationValue.topic),
+            "host": .init { all, value throws(StartError) in
                 guard MQTTConfiguration.isHostName(value.text) else {
                     throw value.refuse("1 to 64 letters, digits, and the characters _ . -")
                 }
                 all.name = value.text
             },
-            "heartbeat": { all, value throws(StartError) in all.heartbeat = try value.number(in: 10...86_400) },
-            "sightings_interval": { all, value throws(StartError) in
-                all.sightingsInterval = try value.number(in: 1...3600)
-            },
-            "health_interval": { all, value throws(StartError) in
-                all.healthInterval = try value.number(in: 5...3600)
-            },
-            "credentials": { all, value throws(StartError) in all.credentials = try value.word() },
-            "openings": { all, value throws(StartError) in all.openings = try value.bool() },
-            "sightings": { all, value throws(StartError) in all.sightings = try value.bool() },
-            "site_key": { all, value throws(StartError) in all.siteKeyFile = try value.absolutePath() },
+            "heartbeat": .number(\.heartbeat, in: 10...86_400),
+            "sightings_interval": .number(\.sightingsInterval, in: 1...3600),
+            "health_interval": .number(\.healthInterval, in: 5...3600),
+            "credentials": .word(\.credentials),
+            "openings": .bool(\.openings),
+            "sightings": .bool(\.sightings),
+            "site_key": .path(\.siteKeyFile),
         ],
         "queue": [
-            "limit": { all, value throws(StartError) in all.limit = try value.number(in: 20...1_000_000) },
-            "keep": { all, value throws(StartError) in all.keptDays = try value.number(in: 0...3650) },
-            "folder": { all, value throws(StartError) in all.folder = try value.absolutePath() },
+            "limit": .number(\.limit, in: 20...1_000_000),
+            "keep": .number(\.keptDays, in: 0...3650),
+            "folder": .path(\.folder),
         ],
         "homeassistant": [
-            "enabled": { all, value throws(StartError) in all.isHomeAssistantEnabled = try value.bool() },
-            "prefix": { all, value throws(StartError) in all.homeAssistantPrefix = try value.topic() },
+            "enabled": .bool(\.isHomeAssistantEnabled),
+            "prefix": .form(\.homeAssistantPrefix, ConfigurationValue.topic),
         ],
-        "server": ["socket": { all, value throws(StartError) in all.socket = try value.absolutePath() }],
+        "server": ["socket": .path(\.socket)],
     ]
 
     package init() {}
@@ -145,7 +139,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
                     }
                 case .value(let key, let text):
                     guard let keys = Self.sections[section] else { continue }
-                    guard let read = keys[key] else {
+                    guard let rule = keys[key] else {
                         let hint = Suggestion.question(key, among: keys.keys) + "see docs/fleet.md"
                         throw .inConfiguration("\(place): unknown key '\(key)' in [\(section)]", hint: hint)
                     }
@@ -156,7 +150,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
                     // A key without a value has its default.
                     guard !text.isEmpty else { continue }
                     written[name] = text
-                    try read(&self, ConfigurationValue(text, "\(place): \(name)"))
+                    try rule.read(&self, ConfigurationValue(text, "\(place): \(name)"))
                 }
             } catch {
                 errors.append(error)

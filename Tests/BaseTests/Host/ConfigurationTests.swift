@@ -330,7 +330,7 @@ struct ConfigurationTests {
     @Test("an error of a setting that is found later gets the place of the line")
     func placedErrors() throws {
         let configuration = try read("[keys]\nissuer = /a\nissuer_ca = /b\n")
-        let error = StartError("there is no file /b", hint: "correct [keys] issuer_ca", exitCode: 78)
+        let error = StartError.inConfiguration("there is no file /b", of: "[keys] issuer_ca", hint: "")
         #expect(configuration.placed(error).message == "b.conf, line 3: there is no file /b")
         #expect(configuration.placed(StartError("no", hint: "x")).message == "no")
     }

@@ -8,7 +8,7 @@ extension Configuration {
     }
 
     static let logKeys: Configuration.KeyTable = [
-        "level": { all, value throws(StartError) in all.logLevel = try value.logLevel() }
+        "level": .form(\.logLevel, ConfigurationValue.logLevel)
     ]
 }
 
@@ -38,13 +38,13 @@ extension ConfigurationValue {
 /// `[activation]`
 extension Configuration {
     static let activationKeys: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.isActivationEnabled = try value.bool() },
-        "port": { all, value throws(StartError) in
+        "enabled": .bool(\.isActivationEnabled),
+        "port": .init { all, value throws(StartError) in
             all.activationPort = UInt16(truncatingIfNeeded: try value.number(in: 1...65_535))
         },
-        "permissions": { all, value throws(StartError) in all.activationPermissions = try value.permissions() },
-        "root_serves_all": { all, value throws(StartError) in all.rootServesAll = try value.bool() },
-        "origins": { all, value throws(StartError) in all.activationOrigins = try value.origins() },
+        "permissions": .form(\.activationPermissions, ConfigurationValue.permissions),
+        "root_serves_all": .bool(\.rootServesAll),
+        "origins": .form(\.activationOrigins, ConfigurationValue.origins),
     ]
 }
 

@@ -88,7 +88,7 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
 
     /// The keys of a section: what reads the value of each.
-    typealias KeyTable = [String: @Sendable (inout Configuration, ConfigurationValue) throws(StartError) -> Void]
+    typealias KeyTable = [String: SettingRule<Configuration>]
 
     /// The sections with fixed keys. `[access]` has the names of users and groups as keys.
     static let sections: [String: KeyTable] = [
@@ -131,7 +131,8 @@ package struct Configuration: Sendable, Equatable {
     package func readVirtualTrustPoint() throws(StartError) -> [UInt8]? {
         guard let path = virtualTrustPoint else { return nil }
         guard let bytes = try INIFile.contents(of: path) else {
-            throw .inConfiguration("there is no file \(path)", hint: "correct [virtual] cvca in the configuration")
+            let setting = "[virtual] cvca"
+            throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
         }
         return bytes
     }
@@ -162,8 +163,8 @@ package struct Configuration: Sendable, Equatable {
 
     private mutating func apply(_ section: String, _ key: String, _ value: ConfigurationValue) throws(StartError) {
         if section == Self.accessSection { return try readAccess(key, value) }
-        guard let keys = Self.sections[section], let read = keys[key] else { return }
-        try read(&self, value)
+        guard let rule = Self.sections[section]?[key] else { return }
+        try rule.read(&self, value)
     }
 
     /// Reads the lines of one file. A key without a value gets its default again.
@@ -270,11 +271,12 @@ package struct Configuration: Sendable, Equatable {
             ].contains(setting)
     }
 
-    /// Adds the place of the line that an error names to the error.
+    /// Adds the place of the line that is wrong to an error.
     package func placed(_ error: StartError) -> StartError {
-        let named = settings.filter { error.message.contains($0.key) || error.hint.contains($0.key) }
-        guard let line = named.max(by: { $0.key.count < $1.key.count }) else { return error }
-        return StartError("\(line.value.place): \(error.message)", hint: error.hint, exitCode: error.exitCode)
+        guard let line = error.setting.flatMap({ settings[$0] }) else { return error }
+        var error = error
+        error.message = "\(line.place): \(error.message)"
+        return error
     }
 
     /// Returns the first error, with the number of the others.

@@ -40,13 +40,6 @@ package struct ConfigurationValue {
         return text
     }
 
-    /// Reads a value with `form`; nil for an empty value.
-    func optional<Result>(
-        _ form: (ConfigurationValue) -> () throws(StartError) -> Result
-    ) throws(StartError) -> Result? {
-        text.isEmpty ? nil : try form(self)()
-    }
-
     /// The words before and after each comma.
     var words: [String] {
         text.split(separator: ",", omittingEmptySubsequences: false).map { String(INIFile.trim($0)) }

@@ -37,32 +37,18 @@ package struct CredentialConfiguration: Sendable, Equatable {
     package var siteKey: String?
 
     static let table: Configuration.KeyTable = [
-        "site": { all, value throws(StartError) in all.credentials.site = try value.identifier() },
-        "location": { all, value throws(StartError) in all.credentials.location = try value.identifier() },
-        "issuers": { all, value throws(StartError) in
-            all.credentials.issuers = try value.optional(ConfigurationValue.issuers) ?? []
-        },
-        "validated": { all, value throws(StartError) in all.credentials.isValidated = try value.bool() },
-        "aliro_key": { all, value throws(StartError) in
-            all.credentials.aliroKey = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "aliro_group": { all, value throws(StartError) in
-            all.credentials.aliroGroup = try value.optional(ConfigurationValue.identifier)
-        },
-        "aliro_subgroup": { all, value throws(StartError) in all.credentials.aliroSubgroup = try value.identifier() },
-        "aliro_credentials": { all, value throws(StartError) in
-            all.credentials.aliroCredentials = try value.optional(ConfigurationValue.compressedKeys) ?? []
-        },
-        "allow_list": { all, value throws(StartError) in
-            all.credentials.allowList = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "allow_list_watch": { all, value throws(StartError) in
-            all.credentials.watchesAllowList = try value.bool()
-        },
-        "site_key": { all, value throws(StartError) in
-            all.credentials.siteKey = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "aliro_fast": { all, value throws(StartError) in all.credentials.allowsFastAliro = try value.bool() },
+        "site": .form(\.credentials.site, ConfigurationValue.identifier),
+        "location": .form(\.credentials.location, ConfigurationValue.identifier),
+        "issuers": .list(\.credentials.issuers, ConfigurationValue.issuers),
+        "validated": .bool(\.credentials.isValidated),
+        "aliro_key": .path(\.credentials.aliroKey),
+        "aliro_group": .optional(\.credentials.aliroGroup, ConfigurationValue.identifier),
+        "aliro_subgroup": .form(\.credentials.aliroSubgroup, ConfigurationValue.identifier),
+        "aliro_credentials": .list(\.credentials.aliroCredentials, ConfigurationValue.compressedKeys),
+        "allow_list": .path(\.credentials.allowList),
+        "allow_list_watch": .bool(\.credentials.watchesAllowList),
+        "site_key": .path(\.credentials.siteKey),
+        "aliro_fast": .bool(\.credentials.allowsFastAliro),
     ]
 }
 

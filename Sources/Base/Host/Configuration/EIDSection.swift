@@ -4,25 +4,21 @@ import Text
 /// `[eid]`
 extension Configuration {
     static let eidKeys: Configuration.KeyTable = [
-        "trust_anchors": { all, value throws(StartError) in all.trustAnchors = try value.absolutePath() },
-        "proxy": { all, value throws(StartError) in all.proxy = try value.proxy() },
-        "proxy_credentials": { all, value throws(StartError) in
-            all.proxyCredentials = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "self_information": { all, value throws(StartError) in
-            all.selfInformation = try value.optional(ConfigurationValue.serviceAddress)
-        },
-        "developer_mode": { all, value throws(StartError) in all.allowsDeveloperMode = try value.bool() },
-        "automatic_pin": { all, value throws(StartError) in all.allowsAutomaticPINs = try value.bool() },
-        "date": { all, value throws(StartError) in all.date = try value.optional(ConfigurationValue.day) },
+        "trust_anchors": .path(\.trustAnchors),
+        "proxy": .form(\.proxy, ConfigurationValue.proxy),
+        "proxy_credentials": .path(\.proxyCredentials),
+        "self_information": .optional(\.selfInformation, ConfigurationValue.serviceAddress),
+        "developer_mode": .bool(\.allowsDeveloperMode),
+        "automatic_pin": .bool(\.allowsAutomaticPINs),
+        "date": .optional(\.date, ConfigurationValue.day),
     ]
 }
 
 /// `[documents]`
 extension Configuration {
     static let documentKeys: Configuration.KeyTable = [
-        "anchors": { all, value throws(StartError) in all.documentAnchors = try value.absolutePath() },
-        "crl_required": { all, value throws(StartError) in all.requiresDocumentCRLs = try value.bool() },
+        "anchors": .path(\.documentAnchors),
+        "crl_required": .bool(\.requiresDocumentCRLs),
     ]
 }
 

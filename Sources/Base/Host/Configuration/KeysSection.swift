@@ -25,15 +25,11 @@ package struct KeysConfiguration: Sendable, Equatable {
     }
 
     static let table: Configuration.KeyTable = [
-        "issuer": { all, value throws(StartError) in all.keys.issuer = try value.optional(ConfigurationValue.issuer) },
-        "issuer_keys": { all, value throws(StartError) in
-            all.keys.fingerprints = try value.optional(ConfigurationValue.fingerprints) ?? []
-        },
-        "issuer_ca": { all, value throws(StartError) in
-            all.keys.authorityFile = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "tpm": { all, value throws(StartError) in all.keys.tpm = try value.word() },
-        "tpm_device": { all, value throws(StartError) in all.keys.tpmDevice = try value.absolutePath() },
+        "issuer": .optional(\.keys.issuer, ConfigurationValue.issuer),
+        "issuer_keys": .list(\.keys.fingerprints, ConfigurationValue.fingerprints),
+        "issuer_ca": .path(\.keys.authorityFile),
+        "tpm": .word(\.keys.tpm),
+        "tpm_device": .path(\.keys.tpmDevice),
     ]
 }
 

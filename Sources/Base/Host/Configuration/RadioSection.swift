@@ -42,26 +42,17 @@ package struct RadioConfiguration: Sendable, Equatable {
     package init() {}
 
     static let table: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.radio.isEnabled = try value.bool() },
-        "backend": { all, value throws(StartError) in all.radio.backend = try value.word() },
-        "replay": { all, value throws(StartError) in all.radio.replay = try value.absolutePath() },
-        "sensitivity": { all, value throws(StartError) in all.radio.sensitivity = try value.word() },
-        "code_encoding": { all, value throws(StartError) in all.radio.codeEncoding = try value.word() },
-        "silence": { all, value throws(StartError) in all.radio.silence = try value.number(in: 5...3600) },
-        "may_disconnect": { all, value throws(StartError) in all.radio.mayDisconnect = try value.bool() },
-        "limit_proximity": { all, value throws(StartError) in
-            all.radio.limits["proximity"] = try value.number(in: limitRange)
-        },
-        "limit_motion": { all, value throws(StartError) in all.radio.limits["motion"] = try value.number(in: limitRange)
-        },
-        "limit_seamless": { all, value throws(StartError) in
-            all.radio.limits["seamless"] = try value.number(in: limitRange)
-        },
-        "limit_application": { all, value throws(StartError) in
-            all.radio.limits["applicationSpecific"] = try value.number(in: limitRange)
-        },
-        "limit_enhanced_tap": { all, value throws(StartError) in
-            all.radio.limits["enhancedTap"] = try value.number(in: limitRange)
-        },
+        "enabled": .bool(\.radio.isEnabled),
+        "backend": .word(\.radio.backend),
+        "replay": .path(\.radio.replay),
+        "sensitivity": .word(\.radio.sensitivity),
+        "code_encoding": .word(\.radio.codeEncoding),
+        "silence": .number(\.radio.silence, in: 5...3600),
+        "may_disconnect": .bool(\.radio.mayDisconnect),
+        "limit_proximity": .number(\.radio.limits["proximity"], in: limitRange),
+        "limit_motion": .number(\.radio.limits["motion"], in: limitRange),
+        "limit_seamless": .number(\.radio.limits["seamless"], in: limitRange),
+        "limit_application": .number(\.radio.limits["applicationSpecific"], in: limitRange),
+        "limit_enhanced_tap": .number(\.radio.limits["enhancedTap"], in: limitRange),
     ]
 }

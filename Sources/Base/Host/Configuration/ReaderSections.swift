@@ -3,22 +3,18 @@
 /// `[virtual]`, `[pcsc]` and `[nfc]`
 extension Configuration {
     static let virtualKeys: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.isVirtualEnabled = try value.bool() },
-        "readers": { all, value throws(StartError) in all.virtualReaders = try value.number(in: 1...64) },
-        "cvca": { all, value throws(StartError) in
-            all.virtualTrustPoint = try value.optional(ConfigurationValue.absolutePath)
-        },
+        "enabled": .bool(\.isVirtualEnabled),
+        "readers": .number(\.virtualReaders, in: 1...64),
+        "cvca": .path(\.virtualTrustPoint),
     ]
 
     static let pcscKeys: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.isPCSCEnabled = try value.bool() }
+        "enabled": .bool(\.isPCSCEnabled)
     ]
 
     static let nfcKeys: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.isNFCEnabled = try value.bool() },
-        "devices": { all, value throws(StartError) in
-            all.nfcDevices = try value.optional(ConfigurationValue.connectionStrings) ?? []
-        },
+        "enabled": .bool(\.isNFCEnabled),
+        "devices": .list(\.nfcDevices, ConfigurationValue.connectionStrings),
     ]
 }
 
@@ -47,11 +43,11 @@ package struct RemoteConfiguration: Sendable, Equatable {
     package var name: String?
 
     static let table: Configuration.KeyTable = [
-        "enabled": { all, value throws(StartError) in all.remote.isEnabled = try value.bool() },
-        "share": { all, value throws(StartError) in all.remote.isShared = try value.bool() },
-        "readers": { all, value throws(StartError) in all.remote.readers = try value.list() },
-        "interfaces": { all, value throws(StartError) in all.remote.interfaces = try value.interfaces() },
-        "name": { all, value in all.remote.name = value.text.isEmpty ? nil : value.text },
+        "enabled": .bool(\.remote.isEnabled),
+        "share": .bool(\.remote.isShared),
+        "readers": .form(\.remote.readers, ConfigurationValue.list),
+        "interfaces": .form(\.remote.interfaces, ConfigurationValue.interfaces),
+        "name": .init { all, value in all.remote.name = value.text.isEmpty ? nil : value.text },
     ]
 }
 

@@ -4,22 +4,17 @@ import Text
 /// `[wallet]` and `[mpin]`
 extension Configuration {
     static let walletKeys: Configuration.KeyTable = [
-        "card_authorities": { all, value throws(StartError) in all.cardAuthorities = try value.cardAuthorities() },
-        "cards": { all, value throws(StartError) in
-            all.pinnedCards = try value.optional(ConfigurationValue.compressedKeys) ?? []
-        },
-        "node": { all, value throws(StartError) in all.node.address = try value.optional(ConfigurationValue.webAddress)
-        },
-        "chain_id": { all, value throws(StartError) in all.node.chainID = try value.chainID() },
-        "node_ca": { all, value throws(StartError) in
-            all.node.authorityFile = try value.optional(ConfigurationValue.absolutePath)
-        },
-        "http_callbacks": { all, value throws(StartError) in all.node.allowsHTTPCallbacks = try value.bool() },
+        "card_authorities": .form(\.cardAuthorities, ConfigurationValue.cardAuthorities),
+        "cards": .list(\.pinnedCards, ConfigurationValue.compressedKeys),
+        "node": .optional(\.node.address, ConfigurationValue.webAddress),
+        "chain_id": .form(\.node.chainID, ConfigurationValue.chainID),
+        "node_ca": .path(\.node.authorityFile),
+        "http_callbacks": .bool(\.node.allowsHTTPCallbacks),
     ]
 
     static let mpinKeys: Configuration.KeyTable = [
-        "private_servers": { all, value throws(StartError) in all.allowsPrivateMPinServers = try value.bool() },
-        "trusted_domains": { all, value throws(StartError) in all.trustedDomains = try value.list() },
+        "private_servers": .bool(\.allowsPrivateMPinServers),
+        "trusted_domains": .form(\.trustedDomains, ConfigurationValue.list),
     ]
 }
 
