@@ -40,13 +40,15 @@ struct Floor {
     func program(_ name: String, _ dependencies: [Target.Dependency], isSmall: Bool = false, linking: [String] = [])
         -> Target
     {
+        // What the targets of a program could use but this program does not is not loaded.
+        let needed = ["-Xlinker", "--as-needed"]
         let small = ["-use-ld=lld", "-Xlinker", "-zpack-relative-relocs", "-Xlinker", "--no-export-dynamic"]
         return .executableTarget(
             name: name,
             dependencies: dependencies,
             path: "Sources/\(self.name)/\(name)",
             swiftSettings: strict,
-            linkerSettings: [.unsafeFlags((isSmall ? small : []) + linking)]
+            linkerSettings: [.unsafeFlags(needed + (isSmall ? small : []) + linking)]
         )
     }
 }
