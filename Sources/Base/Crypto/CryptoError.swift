@@ -58,7 +58,7 @@ extension Failure {
 
 /// Runs cryptography whose failure no client can cause.
 package func cryptography<Value: ~Copyable>(
-    _ body: () throws(CryptoError) -> Value
+    _ value: @autoclosure () throws(CryptoError) -> Value
 ) throws(Failure) -> Value {
-    try translating(Failure.crypto, body)
+    try translating(Failure.crypto, value())
 }

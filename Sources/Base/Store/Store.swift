@@ -257,7 +257,7 @@ package struct StoreTransaction: ~Copyable {
         guard value.count <= Store.maximumValueCount, (1...Store.maximumNameCount).contains(name.utf8.count),
             !name.utf8.contains(0)
         else { throw .storeTooLong }
-        let sealed = try cryptography { () throws(CryptoError) in
+        let sealed = try translating(Failure.crypto) { () throws(CryptoError) in
             let nonce = try Random.bytes(Self.nonceCount)
             let plain = Secret([Self.format]).appending(value)
             let header = Self.header(space, name)

@@ -80,7 +80,7 @@ package struct StoreKeyPlaces {
 
     /// Draws a key and writes it to a file: sealed if the TPM takes new keys, otherwise unencrypted.
     func create() throws(Failure) -> StoreKey {
-        let key = try cryptography { () throws(CryptoError) in try Random.secret(StoreKey.count) }
+        let key = try cryptography(Random.secret(StoreKey.count))
         guard let sealed = try seal(key) else {
             try PrivateFile.create(file, key)
             return try StoreKey(key, file, .file)

@@ -86,13 +86,25 @@ package func translating<Value: ~Copyable, Cause: Error, Reported: Error>(
     }
 }
 
-/// Awaits `body`, and throws its error as what the caller reports.
+/// The same for one expression, whose closure and error need not be spelled.
+package func translating<Value: ~Copyable, Cause: Error, Reported: Error>(
+    _ report: (Cause) -> Reported,
+    _ value: @autoclosure () throws(Cause) -> Value
+) throws(Reported) -> Value {
+    do throws(Cause) {
+        return try value()
+    } catch {
+        throw report(error)
+    }
+}
+
+/// Awaits `value`, and throws its error as what the caller reports.
 package func awaiting<Value: ~Copyable, Cause: Error, Reported: Error>(
     orThrow report: (Cause) -> Reported,
-    _ body: () async throws(Cause) -> Value
+    _ value: @autoclosure () async throws(Cause) -> Value
 ) async throws(Reported) -> Value {
     do throws(Cause) {
-        return try await body()
+        return try await value()
     } catch {
         throw report(error)
     }
@@ -135,5 +147,12 @@ package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         _ read: () throws(Malformed) -> Value
     ) throws(Malformed) -> Value {
         try translating({ (error: Malformed) in error.at(place()) }, read)
+    }
+
+    package static func at<Value: ~Copyable>(
+        _ place: @autoclosure () -> String,
+        _ value: @autoclosure () throws(Malformed) -> Value
+    ) throws(Malformed) -> Value {
+        try translating({ (error: Malformed) in error.at(place()) }, value())
     }
 }

@@ -58,20 +58,24 @@ extension ChipError {
 }
 
 /// Runs a cryptographic step.
+package func cryptoStep<T: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> T) throws(ChipError) -> T {
+    try translating(ChipError.init, value())
+}
+
 package func cryptoStep<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(ChipError) -> T {
     try translating(ChipError.init, body)
 }
 
 /// Runs an exchange with the card.
 /// - Throws: `.card` when no answer came.
-package func answered<T>(_ body: () async throws(CardError) -> T) async throws(ChipError) -> T {
-    try await awaiting(orThrow: ChipError.card, body)
+package func answered<T>(_ answer: @autoclosure () async throws(CardError) -> T) async throws(ChipError) -> T {
+    try await awaiting(orThrow: ChipError.card, await answer())
 }
 
 extension CardChannel {
     /// Sends one command and returns its answer.
     /// - Throws: `.card` when no answer came.
     package func exchange(_ command: CommandAPDU) async throws(ChipError) -> ResponseAPDU {
-        try await answered { () async throws(CardError) in try await transmit(command) }
+        try await answered(await transmit(command))
     }
 }

@@ -128,7 +128,7 @@ package enum PACE {
         in domain: KeyAgreementDomain
     ) throws(ChipError) -> AgreementPublicKey {
         let encoding = try only(tag, in: bytes)
-        let key = try cryptoStep { () throws(CryptoError) in try AgreementPublicKey(encoding, in: domain) }
+        let key = try cryptoStep(AgreementPublicKey(encoding, in: domain))
         guard key != own else { throw .equalKeys }
         return key
     }

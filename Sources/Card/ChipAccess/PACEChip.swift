@@ -166,12 +166,12 @@ extension PACE {
         private mutating func authenticate(_ data: [UInt8]) throws(ChipError) -> [UInt8] {
             let given = try only(0x85, in: data)
             guard let terminalKey, let ownKey, let keys = keys.take() else { throw .outOfOrder }
-            let (expected, answer) = try cryptoStep { () throws(CryptoError) in
+            let (expected, answer) = try cryptoStep(
                 (
                     try token(for: ownKey, parameters: parameters, keys: keys),
                     try token(for: terminalKey, parameters: parameters, keys: keys)
                 )
-            }
+            )
             guard ConstantTime.equal(expected, given) else { throw .wrongToken }
             var objects = [BERTLV(0x86, answer)]
             if let proof = proof.take() {

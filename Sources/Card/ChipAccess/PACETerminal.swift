@@ -61,7 +61,7 @@ extension PACE {
                 guard encrypted.count == IntegratedMapping.nonceLength(parameters.cipher) else {
                     throw .pace("nonce of a wrong length")
                 }
-                let own = try cryptoStep { () throws(CryptoError) in try makeNonce() }
+                let own = try cryptoStep(makeNonce())
                 let answer = own.withBytes { wrap(BERTLV(0x81, Array($0))) }
                 mappingNonce = consume own
                 step = .mapping
@@ -88,9 +88,7 @@ extension PACE {
                 let peer = try point(0x82, in: data, differentFrom: ownKey, in: parameters.domain)
                 guard let own = mappingKey.take(), let nonce = nonce.take() else { throw .outOfOrder }
                 chipMappingKey = peer
-                return try cryptoStep { () throws(CryptoError) in
-                    try own.group.mapped(nonce: nonce, key: own, peer: peer)
-                }
+                return try cryptoStep(own.group.mapped(nonce: nonce, key: own, peer: peer))
             case .integrated:
                 let objects = try unwrap(data)
                 guard objects.isEmpty || objects == [BERTLV(0x82, [UInt8]())] else { throw .pace("unexpected object") }
@@ -154,13 +152,9 @@ extension PACE {
                 }
             }
             guard let keys = keys.take(), let chipKey, let ownKey else { throw .outOfOrder }
-            let expected = try cryptoStep { () throws(CryptoError) in
-                try token(for: ownKey, parameters: parameters, keys: keys)
-            }
+            let expected = try cryptoStep(token(for: ownKey, parameters: parameters, keys: keys))
             guard ConstantTime.equal(expected, first.value) else { throw .wrongToken }
-            let (idPICC, idPCD) = try cryptoStep { () throws(CryptoError) in
-                (try chipKey.compressed, try ownKey.compressed)
-            }
+            let (idPICC, idPCD) = try cryptoStep((try chipKey.compressed, try ownKey.compressed))
             let mappingProof = mappingProof(proof, keys)
             return Outcome(
                 keys: keys,

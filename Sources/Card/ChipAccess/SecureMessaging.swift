@@ -182,9 +182,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
             guard encrypted.popFirst() == 0x01 else { throw .malformedMessage }
         }
         guard !encrypted.isEmpty, encrypted.count % cipher.blockSize == 0 else { throw .malformedMessage }
-        let padded = try cryptoStep { () throws(CryptoError) in
-            try cipher.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector())
-        }
+        let padded = try cryptoStep(cipher.decrypt(Array(encrypted), key: keys.encryption, initialVector: try vector()))
         guard let plain = Padding.remove(from: padded, blockSize: cipher.blockSize) else { throw .malformedMessage }
         return plain.withBytes { Array($0) }
     }
@@ -200,9 +198,7 @@ package struct SecureMessaging: ~Copyable, Sendable {
         let size = cipher.blockSize
         if let header { message += Padding.added(to: header, blockSize: size) }
         if !objects.isEmpty { message += Padding.added(to: objects.flatMap(\.encoded), blockSize: size) }
-        return try cryptoStep { () throws(CryptoError) in
-            try cipher.messageTag(message, key: keys.authentication)
-        }
+        return try cryptoStep(cipher.messageTag(message, key: keys.authentication))
     }
 
     /// Encodes Le in one byte up to 256, else in two; 0 is the largest value. ISO 7816-4, 10.4.

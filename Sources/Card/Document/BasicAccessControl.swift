@@ -92,12 +92,12 @@ package enum BasicAccessControl {
         _ encrypted: [UInt8],
         _ keys: borrowing SessionKeys
     ) throws(ChipError) -> ([UInt8], SecretBox) {
-        try cryptoStep { () throws(CryptoError) in
+        try cryptoStep(
             (
                 try BlockCipher.tripleDES.tag(encrypted, key: keys.authentication),
                 SecretBox(try TripleDES.decrypt(encrypted, key: keys.encryption))
             )
-        }
+        )
     }
 
     /// Makes the channel from both parts of the key. ICAO 9303-11 4.3.3, 9.8.6.3.

@@ -39,7 +39,7 @@ extension DocumentChip {
         _ choice: ChipAuthenticationV1,
         file: [UInt8]
     ) async throws(DocumentError) -> ChipResult {
-        let own = try Self.step { () throws(CryptoError) in try AgreementPrivateKey(on: choice.domain.group) }
+        let own = try Self.step(AgreementPrivateKey(on: choice.domain.group))
         let publicKey = own.publicKey.encoded
         let keyID = choice.keyID.map { BERTLV(0x84, Self.number($0)).encoded } ?? []
         do throws(ChipError) {
@@ -59,9 +59,7 @@ extension DocumentChip {
         } catch {
             return try Self.result(of: error)
         }
-        let keys = try Self.step { () throws(CryptoError) in
-            try ChipAuthenticationV1.agree(own, with: choice.key, cipher: choice.cipher)
-        }
+        let keys = try Self.step(ChipAuthenticationV1.agree(own, with: choice.key, cipher: choice.cipher))
         replaceChannel(keys, cipher: choice.cipher)
         do throws(ChipError) {
             if abilities.selectsFiles { _ = try await protected(Self.selection(of: .group(14))) }
@@ -93,9 +91,7 @@ extension DocumentChip {
     /// - Throws: `.refused` with DG15 if the chip refused the command.
     package func signChallenge(length: Int) async throws(DocumentError) -> (challenge: [UInt8], answer: [UInt8]) {
         try await reopen()
-        let challenge = try Self.step { () throws(CryptoError) in
-            try Random.bytes(ActiveAuthentication.challengeLength)
-        }
+        let challenge = try Self.step(Random.bytes(ActiveAuthentication.challengeLength))
         while true {
             // A protected answer of this length does not fit into 256 bytes on the wire.
             let isLong = length > 223 && abilities.isExtended

@@ -195,12 +195,12 @@ package actor DocumentChip {
     private func establishPACE(_ parameters: PACEParameters) async throws(DocumentError) {
         let id: PasswordID = key.kind == .mrz ? .mrz : .can
         let secret = key.copy()
-        var terminal = try Self.step { () throws(CryptoError) in
+        var terminal = try Self.step(
             PACE.Terminal(
                 parameters,
                 passwordKey: try PACE.passwordKey(secret, id: id, cipher: parameters.cipher)
             )
-        }
+        )
         let chosen = try await plain(.setPACE(parameters, id), on: base)
         // 63Cx tells the tries that are left; the chip goes on.
         guard chosen.status == .ok || chosen.status.value & 0xFFF0 == 0x63C0 else {
@@ -270,13 +270,13 @@ package actor DocumentChip {
     /// - Returns: the status word with which the chip has refused; nil: the channel is open.
     private func answerChallenge(_ challenge: [UInt8], le: Int) async throws(DocumentError) -> StatusWord? {
         let information = key.copy()
-        let terminal = try Self.step { () throws(CryptoError) in
-            try BasicAccessControl.Terminal(
+        let terminal = try Self.step(
+            BasicAccessControl.Terminal(
                 keys: try BasicAccessControl.keys(information: information),
                 chipRandom: challenge
             )
-        }
-        let data = try Self.step { () throws(CryptoError) in try terminal.command() }
+        )
+        let data = try Self.step(terminal.command())
         let answer = try await plain(CommandAPDU(0x00, 0x82, 0x00, 0x00, data: data, le: le), on: base)
         guard answer.status == .ok else { return answer.status }
         do throws(ChipError) {
@@ -313,7 +313,7 @@ package actor DocumentChip {
     }
 
     private static func inChannel<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
-        try await awaiting(orThrow: DocumentError.init, body)
+        try await awaiting(orThrow: DocumentError.init, await body())
     }
 
     /// Sends a command through the channel, if the chip has access control.
@@ -358,7 +358,7 @@ package actor DocumentChip {
     /// Closes the channel after a failed chip authentication: the chip has other keys.
     func dropChannel() { channel = nil }
 
-    static func step<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(DocumentError) -> T {
-        try translating({ DocumentError(ChipError($0)) }, body)
+    static func step<T: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> T) throws(DocumentError) -> T {
+        try translating({ DocumentError(ChipError($0)) }, value())
     }
 }

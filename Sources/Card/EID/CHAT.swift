@@ -57,9 +57,7 @@ package struct CHAT: Sendable, Hashable {
     /// - Throws: `Malformed`.
     package init(_ object: BERTLV) throws(Malformed) {
         guard object.tag == 0x7F4C else { throw Malformed("authorization template with a wrong tag") }
-        let parts = try Malformed.at("authorization template") { () throws(Malformed) in
-            try object.children
-        }
+        let parts = try Malformed.at("authorization template", object.children)
         guard parts.count == 2, parts[0].tag == 0x06, parts[1].tag == 0x53,
             parts[0].value.dropLast() == OID.roles[...],
             let type = parts[0].value.last.flatMap(TerminalType.init(rawValue:))

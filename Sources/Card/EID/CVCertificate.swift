@@ -46,17 +46,13 @@ package struct CVCertificate: Sendable, Equatable {
     /// Reads body and signature without the object 7F21, as in PSO:VERIFY CERTIFICATE. TR-03110-3 B.11.4.
     package init(commandData bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw Malformed("certificate too long") }
-        let parts = try Malformed.at("certificate") { () throws(Malformed) in
-            try BERTLV.sequence(bytes)
-        }
+        let parts = try Malformed.at("certificate", BERTLV.sequence(bytes))
         try self.init(parts: parts)
     }
 
     private init(parts: [BERTLV]) throws(Malformed) {
         guard parts.map(\.tag) == [0x7F4E, 0x5F37] else { throw Malformed("certificate without body and signature") }
-        let fields = try Malformed.at("certificate body") { () throws(Malformed) in
-            try parts[0].children
-        }
+        let fields = try Malformed.at("certificate body", parts[0].children)
         let tags = fields.map(\.tag)
         guard tags == Self.tags || tags == Self.tags + [0x65] else {
             throw Malformed("certificate body with unexpected objects")
@@ -65,7 +61,7 @@ package struct CVCertificate: Sendable, Equatable {
         guard (7...16).contains(fields[1].value.count), (7...16).contains(fields[3].value.count) else {
             throw Malformed("reference of a wrong length")
         }
-        let keyObjects = try Malformed.at("public key") { () throws(Malformed) in try fields[2].children }
+        let keyObjects = try Malformed.at("public key", fields[2].children)
         guard let effective = CVDate(bytes: fields[5].value), let expiration = CVDate(bytes: fields[6].value) else {
             throw Malformed("date that does not exist")
         }
@@ -83,13 +79,14 @@ package struct CVCertificate: Sendable, Equatable {
     private static let tags: [UInt32] = [0x5F29, 0x42, 0x7F49, 0x5F20, 0x7F4C, 0x5F25, 0x5F24]
 
     private static func extensions(in object: BERTLV) throws(Malformed) -> [Extension] {
-        try Malformed.at("extensions") { () throws(Malformed) in
-            try object.children.map { entry throws(Malformed) in
+        try Malformed.at(
+            "extensions",
+            object.children.map { entry throws(Malformed) in
                 let objects = try entry.children
                 guard entry.tag == 0x73, let first = objects.first, first.tag == 0x06 else { throw .invalidTag }
                 return Extension(identifier: first.value, objects: Array(objects.dropFirst()))
             }
-        }
+        )
     }
 
     /// The object 7F21.

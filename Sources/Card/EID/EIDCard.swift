@@ -161,9 +161,7 @@ package struct PACEResult: Sendable, Equatable {
 extension PACE.Terminal {
     /// Derives the key from the password, which is wiped.
     fileprivate init(_ parameters: PACEParameters, password: consuming Secret, id: PasswordID) throws(ChipError) {
-        let key = try cryptoStep { () throws(CryptoError) in
-            try PACE.passwordKey(password, id: id, cipher: parameters.cipher)
-        }
+        let key = try cryptoStep(PACE.passwordKey(password, id: id, cipher: parameters.cipher))
         self.init(parameters, passwordKey: key)
     }
 }

@@ -69,8 +69,9 @@ package enum DialogueStop<Problem: Error>: Error {
     }
 
     /// Runs a step that sends nothing.
-    package static func check<Value: ~Copyable>(_ step: () throws(Problem) -> Value) throws(Self) -> Value {
-        try translating(Self.problem, step)
+    package static func check<Value: ~Copyable>(_ value: @autoclosure () throws(Problem) -> Value) throws(Self) -> Value
+    {
+        try translating(Self.problem, value())
     }
 }
 
@@ -80,9 +81,7 @@ extension CompletingChannel {
         to command: CommandAPDU,
         orElse refusal: Problem
     ) async throws(DialogueStop<Problem>) -> [UInt8] {
-        let answer = try await awaiting(orThrow: DialogueStop<Problem>.card) { () async throws(CardError) in
-            try await transmit(command)
-        }
+        let answer = try await awaiting(orThrow: DialogueStop<Problem>.card, await transmit(command))
         guard answer.status == .ok else { throw .problem(refusal) }
         return answer.data
     }

@@ -78,9 +78,7 @@ package final class CBCChannel: KeycardChannel {
 
     /// Encrypts, and makes the MAC over header and ciphertext. The result is the MAC followed by the ciphertext.
     private func encrypt(_ data: borrowing Secret, _ header: (UInt8) -> [UInt8]) throws(KeycardError) -> [UInt8] {
-        let encrypted = try crypto { () throws(CryptoError) in
-            try AES.encrypt(Padding.add(to: data), key: encryptionKey, initialVector: vector)
-        }
+        let encrypted = try crypto(AES.encrypt(Padding.add(to: data), key: encryptionKey, initialVector: vector))
         let mac = try authenticate(header, encrypted)
         lastVector = vector
         vector = mac
@@ -105,15 +103,11 @@ package final class CBCChannel: KeycardChannel {
     private func authenticate(_ header: (UInt8) -> [UInt8], _ encrypted: [UInt8]) throws(KeycardError) -> [UInt8] {
         let start = header(UInt8(truncatingIfNeeded: AES.blockSize + encrypted.count))
         let message = start + [UInt8](repeating: 0, count: AES.blockSize - start.count) + encrypted
-        return try crypto { () throws(CryptoError) in
-            Array(try AES.encrypt(message, key: macKey).suffix(AES.blockSize))
-        }
+        return try crypto(Array(try AES.encrypt(message, key: macKey).suffix(AES.blockSize)))
     }
 
     private func decrypt(_ encrypted: [UInt8], _ vector: [UInt8]) throws(KeycardError) -> Secret? {
-        let padded = try crypto { () throws(CryptoError) in
-            try AES.decrypt(encrypted, key: encryptionKey, initialVector: vector)
-        }
+        let padded = try crypto(AES.decrypt(encrypted, key: encryptionKey, initialVector: vector))
         return Padding.remove(from: padded)
     }
 }

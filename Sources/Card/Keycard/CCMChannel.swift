@@ -38,17 +38,13 @@ package final class CCMChannel: KeycardChannel {
         guard data.count <= Self.maximumCount else { throw .wrongForm }
         let start = [header.cla, header.ins, header.p1, header.p2, UInt8(truncatingIfNeeded: data.count)]
         let plain = Secret(start).appending(data)
-        let body = try crypto { () throws(CryptoError) in
-            try Self.cipher.seal(plain, key: commandKey, nonce: nonce)
-        }
+        let body = try crypto(Self.cipher.seal(plain, key: commandKey, nonce: nonce))
         return CommandAPDU(KeycardParameters.commandClass, KeycardInstruction.securedCommand, 0, 0, data: body)
     }
 
     package func unwrap(_ answer: ResponseAPDU) throws(KeycardError) -> KeycardAnswer {
         guard answer.status == .ok else { throw .channelLost(answer.status) }
-        let plain = try crypto { () throws(CryptoError) in
-            try Self.cipher.open(answer.data, key: answerKey, nonce: nonce)
-        }
+        let plain = try crypto(Self.cipher.open(answer.data, key: answerKey, nonce: nonce))
         counter += 1
         guard let plain else { throw .malformed("the tag of an answer in the channel is wrong") }
         guard let result = KeycardAnswer(plain) else { throw .malformed("an answer in the channel has no status word") }
@@ -67,9 +63,7 @@ package final class CCMChannel: KeycardChannel {
 
     /// Protects an answer.
     package func wrap(_ answer: borrowing KeycardAnswer) throws(KeycardError) -> [UInt8] {
-        let body = try crypto { () throws(CryptoError) in
-            try Self.cipher.seal(answer.plain, key: answerKey, nonce: nonce)
-        }
+        let body = try crypto(Self.cipher.seal(answer.plain, key: answerKey, nonce: nonce))
         counter += 1
         return body
     }

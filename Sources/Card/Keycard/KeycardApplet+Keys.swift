@@ -34,7 +34,7 @@ extension KeycardApplet {
     /// - Throws: `.wrongWallet` if the card derives other keys. Then the keys are removed from the card. If the answer
     ///   is lost, the key UID after `select` shows whether the keys are loaded.
     package func loadWallet(_ mnemonic: borrowing Mnemonic) async throws(KeycardError) -> [UInt8] {
-        let seed = try crypto { () throws(CryptoError) in try mnemonic.seed() }
+        let seed = try crypto(mnemonic.seed())
         return try await loadWallet(seed: seed)
     }
 
@@ -93,7 +93,7 @@ extension KeycardApplet {
             let found = try? Signature(der: fields[1].encoded), let signature = try? found.normalized
         else { throw .malformed("SIGN: no key or signature") }
         guard expected == nil || expected == key else { throw .malformed("SIGN: another key has signed") }
-        let id = try crypto { () throws(CryptoError) in try signature.recoveryID(for: hash, by: key) }
+        let id = try crypto(signature.recoveryID(for: hash, by: key))
         guard let id else { throw .malformed("SIGN: the signature is wrong") }
         return KeycardSignature(signature: signature, publicKey: key, recoveryID: id)
     }
@@ -175,6 +175,6 @@ package struct KeycardWallet: Sendable, Equatable {
 
     /// Derives the keys of words.
     package init(_ mnemonic: borrowing Mnemonic) throws(KeycardError) {
-        try self.init(seed: try crypto { () throws(CryptoError) in try mnemonic.seed() })
+        try self.init(seed: try crypto(mnemonic.seed()))
     }
 }

@@ -57,8 +57,7 @@ package actor KeycardApplet {
         _ command: CommandAPDU,
         _ base: CompletingChannel
     ) async throws(KeycardError) -> ResponseAPDU {
-        try await awaiting(orThrow: KeycardError.card) { () async throws(CardError) in try await base.transmit(command)
-        }
+        try await awaiting(orThrow: KeycardError.card, await base.transmit(command))
     }
 
     // MARK: INIT
@@ -124,7 +123,7 @@ package actor KeycardApplet {
     ) throws(KeycardError) -> Secret {
         guard let start = puk.part(0..<KeycardParameters.pinCount) else { throw .wrongForm }
         while true {
-            let drawn = try crypto { () throws(CryptoError) in try random.digits(KeycardParameters.pinCount) }
+            let drawn = try crypto(random.digits(KeycardParameters.pinCount))
             if !ConstantTime.equal(drawn, pin), !ConstantTime.equal(drawn, start) { return drawn }
         }
     }
@@ -163,24 +162,22 @@ package actor KeycardApplet {
         let count = KeycardParameters.secretCount
         guard secret.count == count else { throw .wrongForm }
         let secret = secret.clone()
-        let challenge = try crypto { () throws(CryptoError) in try random.bytes(count) }
+        let challenge = try crypto(random.bytes(count))
         let first = try await transmit(command(KeycardInstruction.pair, p1: 0, data: challenge))
         if first.status == StatusWord(0x6A84) { throw .noFreeSlot }
         guard first.status == .ok else { throw .status(first.status) }
         guard first.data.count == 2 * count else { throw .malformed("PAIR: the first answer has a wrong length") }
-        let proof = try crypto { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(secret, suffix: challenge) }
+        let proof = try crypto(DigestAlgorithm.sha256.hash(secret, suffix: challenge))
         guard ConstantTime.equal(proof, Secret(first.data.prefix(count))) else { throw .wrongPairingPassword }
 
         let cardChallenge = Array(first.data.dropFirst(count))
-        let answer = try crypto { () throws(CryptoError) in
-            try DigestAlgorithm.sha256.hash(secret, suffix: cardChallenge).withBytes { Array($0) }
-        }
+        let answer = try crypto(DigestAlgorithm.sha256.hash(secret, suffix: cardChallenge).withBytes { Array($0) })
         let second = try await transmit(command(KeycardInstruction.pair, p1: 1, data: answer))
         if second.status == StatusWord(0x6982) { throw .wrongPairingPassword }
         guard second.status == .ok else { throw .status(second.status) }
         guard second.data.count == 1 + count else { throw .malformed("PAIR: the second answer has a wrong length") }
         let salt = Array(second.data.dropFirst())
-        let key = try crypto { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(secret, suffix: salt) }
+        let key = try crypto(DigestAlgorithm.sha256.hash(secret, suffix: salt))
         return KeycardPairing(slot: second.data[0], key: key)
     }
 
@@ -232,25 +229,25 @@ package actor KeycardApplet {
         channel = nil
         let slot = pairing.slot
         let pairingKey = pairing.key.clone()
-        let ephemeral = try crypto { () throws(CryptoError) in try random.key() }
+        let ephemeral = try crypto(random.key())
         let point = ephemeral.publicKey.uncompressed
         let answer = try await transmit(command(KeycardInstruction.openSecureChannel, p1: slot, data: point))
         if answer.status == StatusWord(0x6A86) { throw .pairingLost }
         guard answer.status == .ok else { throw .status(answer.status) }
         guard answer.data.count == 48 else { throw .malformed("OPEN SECURE CHANNEL: a wrong length") }
-        channel = try crypto { () throws(CryptoError) in
-            try CBCChannel(
+        channel = try crypto(
+            CBCChannel(
                 shared: try ephemeral.sharedX(with: cardKey),
                 pairingKey: pairingKey,
                 salt: Array(answer.data.prefix(32)),
                 vector: Array(answer.data.dropFirst(32))
             )
-        }
+        )
         try await authenticateMutually()
     }
 
     private func authenticateMutually() async throws(KeycardError) {
-        let challenge = try crypto { () throws(CryptoError) in try random.secret(KeycardParameters.secretCount) }
+        let challenge = try crypto(random.secret(KeycardParameters.secretCount))
         let answer: KeycardAnswer
         do throws(KeycardError) {
             answer = try await exchange(KeycardInstruction.mutuallyAuthenticate, challenge)
@@ -269,8 +266,8 @@ package actor KeycardApplet {
         guard info.generation == .certificate, let certificate = info.certificate else { throw .unsupported }
         guard trust.accepts(certificate) else { throw .foreignCard(certificate) }
         channel = nil
-        let salt = try crypto { () throws(CryptoError) in try random.bytes(32) }
-        let ephemeral = try crypto { () throws(CryptoError) in try random.key() }
+        let salt = try crypto(random.bytes(32))
+        let ephemeral = try crypto(random.key())
         let point = ephemeral.publicKey.uncompressed
         let answer = try await transmit(command(KeycardInstruction.openSecureChannel, data: salt + point))
         guard answer.status == .ok else { throw .status(answer.status) }
@@ -292,16 +289,14 @@ package actor KeycardApplet {
     package func identify() async throws(KeycardError) -> KeycardCertificate? {
         guard info.generation == .pairing else { throw .unsupported }
         guard info.version != KeycardVersion.v3_0.rawValue else { return nil }
-        let challenge = try crypto { () throws(CryptoError) in try random.bytes(KeycardParameters.secretCount) }
+        let challenge = try crypto(random.bytes(KeycardParameters.secretCount))
         guard let bytes = try await answerToIdentify(challenge) else { return nil }
         guard let template = try? BERTLV(bytes), template.tag == 0xA0, let fields = try? template.children,
             let field = fields.first(where: { $0.tag == 0x8A }), let proof = fields.first(where: { $0.tag == 0x30 }),
             let signature = try? Signature(der: proof.encoded)
         else { throw .malformed("IDENTIFY CARD: no certificate or signature") }
         let certificate = try KeycardCertificate(field.value)
-        let isValid = try crypto { () throws(CryptoError) in
-            try signature.isValid(for: challenge, by: certificate.identity)
-        }
+        let isValid = try crypto(signature.isValid(for: challenge, by: certificate.identity))
         guard isValid else { throw .malformed("IDENTIFY CARD: the signature of the card is wrong") }
         guard trust.accepts(certificate) else { throw .foreignCard(certificate) }
         return certificate

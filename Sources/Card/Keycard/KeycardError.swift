@@ -38,6 +38,10 @@ package enum KeycardError: Error, Sendable, Equatable {
 }
 
 /// Runs a cryptographic step.
+func crypto<T: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> T) throws(KeycardError) -> T {
+    try translating(KeycardError.crypto, value())
+}
+
 func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(KeycardError) -> T {
     try translating(KeycardError.crypto, body)
 }

@@ -34,13 +34,13 @@ package enum KeycardPairingSecret {
 
     /// Makes the secret of 32 bytes from a password: ASCII, or text in the form NFKD.
     package static func derive(_ password: borrowing Secret) throws(KeycardError) -> Secret {
-        try crypto { () throws(CryptoError) in
-            try DigestAlgorithm.sha256.pbkdf2(
+        try crypto(
+            DigestAlgorithm.sha256.pbkdf2(
                 password,
                 salt: Array(KeycardParameters.pairingSalt.utf8),
                 iterations: KeycardParameters.pairingIterations,
                 count: KeycardParameters.secretCount
             )
-        }
+        )
     }
 }

@@ -12,9 +12,9 @@ extension ReaderFeature {
         }
         let (reader, backend) = try virtualReader(call)
         let description = try await description(call.arguments, backend)
-        let isInserted = try await Self.valid { () async throws(Malformed) in
-            try await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-        }
+        let isInserted = try await Self.valid(
+            await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
+        )
         guard isInserted else {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
@@ -50,14 +50,12 @@ extension ReaderFeature {
         let simulator = try arguments.sdk("simulator", .simulator) { $0.members == nil ? nil : $0 }
         let card = try arguments.sdk("card", .card) { $0.members == nil ? nil : $0 }
         guard simulator != nil || card != nil else { return nil }
-        return try await Self.valid { () throws(Malformed) in
-            try backend.describe(simulator: simulator, card: card)
-        }
+        return try await Self.valid(backend.describe(simulator: simulator, card: card))
     }
 
-    private static func valid<T>(_ body: () async throws(Malformed) -> T) async throws(Failure) -> T {
+    private static func valid<T>(_ value: @autoclosure () async throws(Malformed) -> T) async throws(Failure) -> T {
         do throws(Malformed) {
-            return try await body()
+            return try await value()
         } catch {
             // The text names the wrong entry of `card` or of `simulator`.
             let name = error.text.hasPrefix("card") ? "card" : "simulator"

@@ -107,7 +107,7 @@ import Text
         _ request: KeypadPACERequest,
         on keypad: any KeypadConnection
     ) async throws(ChipError) -> PasswordResult {
-        let result = try await answered { () async throws(CardError) in try await keypad.establishPACE(request) }
+        let result = try await answered(await keypad.establishPACE(request))
         switch result.outcome {
         case .established: return .established(PACEResult(result))
         case .wrongPassword: return .wrong
@@ -122,7 +122,7 @@ import Text
 
     /// Sends RESET RETRY COUNTER with the new PIN. The status is that of the card or, with a keypad, of the reader.
     func changePIN(to pin: SecretBox?) async throws(ChipError) -> StatusWord {
-        if let keypad { return try await answered { () async throws(CardError) in try await keypad.modifyPIN() } }
+        if let keypad { return try await answered(await keypad.modifyPIN()) }
         guard let pin = pin?.take() else { throw .protocolViolation("the new PIN was used already") }
         return try await card.changePIN(to: pin)
     }

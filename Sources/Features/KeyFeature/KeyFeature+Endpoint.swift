@@ -125,7 +125,7 @@ extension KeyFeature {
         guard let publicKey = key.publicKey else { throw Failure(.keyUnfit, "the key cannot sign") }
         guard let endpoint = try await vault.endpoint(of: uid) else { throw .notSetUp }
         let signer = try await vault.signingKey(key.id, of: uid)
-        let random = try cryptography { () throws(CryptoError) in try Random.bytes(16) }
+        let random = try cryptography(Random.bytes(16))
         let numbers = CredentialNumber.views(of: publicKey).map { number in
             JSON.object([
                 .init("bits", .number(String(number.bits))), .init("hex", .string(number.hex)),

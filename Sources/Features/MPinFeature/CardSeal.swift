@@ -95,9 +95,7 @@ extension MPinFeature {
         guard let stored else { throw Failure(.storageError, Self.lost(purpose)) }
         guard let seal else { return stored }
         guard let sealed = stored.take() else { throw Failure(.storageError, Self.lost(purpose)) }
-        let opened = try serverValues { () throws(CryptoError) in
-            try seal.open(sealed, of: Self.owner(dialogue, purpose))
-        }
+        let opened = try serverValues(seal.open(sealed, of: Self.owner(dialogue, purpose)))
         guard let opened else {
             let reason = "its duress PIN was used, or the token is damaged"
             throw Failure(.storageError, "the card does not open the token: \(reason)")
@@ -116,9 +114,7 @@ extension MPinFeature {
         var kept = token
         if let seal {
             guard let plain = token.take() else { throw Failure.ofServer(.invalidKey) }
-            kept = try serverValues { () throws(CryptoError) in
-                SecretBox(try seal.seal(plain, of: Self.owner(dialogue, purpose)))
-            }
+            kept = try serverValues(SecretBox(try seal.seal(plain, of: Self.owner(dialogue, purpose))))
         }
         let box = kept
         try await users.keep(user, dialogue.name, token: box, for: purpose)

@@ -83,9 +83,7 @@ extension MPinFeature {
         _ = try client(of: call.session)
         let document = try call.arguments.text("document", 0...LineBuffer.maximumLine)
         let hash = try call.arguments.hash("hash")
-        let own = try cryptography { () throws(CryptoError) in
-            try DigestAlgorithm.sha256.hash(Array(document.utf8))
-        }
+        let own = try cryptography(DigestAlgorithm.sha256.hash(Array(document.utf8)))
         return done(call, .verified(own == hash))
     }
 

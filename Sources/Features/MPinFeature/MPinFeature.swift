@@ -185,8 +185,6 @@ package import Text
         _ backend: Backend,
         customer: String?
     ) throws(Failure) -> String {
-        return try serverValues { () throws(CryptoError) in
-            try StoredUser.name(uid, identity, backend, customer: customer)
-        }
+        return try serverValues(StoredUser.name(uid, identity, backend, customer: customer))
     }
 }

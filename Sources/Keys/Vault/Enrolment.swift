@@ -138,9 +138,7 @@ package enum SignedText {
         key: any CredentialKey
     ) async throws(Failure) -> String {
         let text = unsigned(type: type, payload, publicKey: key.publicKey)
-        let digest = try cryptography { () throws(CryptoError) in
-            try DigestAlgorithm.sha256.hash(Array(text.utf8))
-        }
+        let digest = try cryptography(DigestAlgorithm.sha256.hash(Array(text.utf8)))
         return text + "." + Base64.url.encode(try await key.sign(digest: digest))
     }
 }

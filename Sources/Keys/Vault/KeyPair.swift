@@ -18,7 +18,7 @@ struct KeyPair: Sendable {
     }
 
     static func software() throws(Failure) -> KeyPair {
-        return try cryptography { () throws(CryptoError) in
+        return try translating(Failure.crypto) { () throws(CryptoError) in
             while true {
                 let scalar = try Random.secret(Curve.secp256r1.scalarLength)
                 // A number that is not below the order of the curve is drawn again.
@@ -44,7 +44,7 @@ final class SoftwareKey: CredentialKey {
     }
 
     @concurrent func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
-        try cryptography { () throws(CryptoError) in
+        try translating(Failure.crypto) { () throws(CryptoError) in
             guard digest.count == DigestAlgorithm.sha256.count else { throw .invalidLength }
             let key = try ECPrivateKey(scalar, on: Curve.secp256r1.group)
             // If the stored private part belongs to another key, the key must not sign.

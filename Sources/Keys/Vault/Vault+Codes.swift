@@ -29,9 +29,7 @@ extension Vault {
             return (codes, counter, secret)
         }
         guard let key = secret.take() else { throw Failure(.internalError, "the secret was used before") }
-        return try cryptography { () throws(CryptoError) in
-            Code(text: try codes.code(key, counter: counter), codes: codes, counter: counter)
-        }
+        return try cryptography(Code(text: try codes.code(key, counter: counter), codes: codes, counter: counter))
     }
 
     /// Returns the counter of the next code, or the step of the time now. Changes nothing.

@@ -93,7 +93,7 @@ package struct Vault: Sendable {
     }
 
     static func makeID() throws(Failure) -> String {
-        return try cryptography { () throws(CryptoError) in Hex.encode(try Random.bytes(16)) }
+        return try cryptography(Hex.encode(try Random.bytes(16)))
     }
 }
 

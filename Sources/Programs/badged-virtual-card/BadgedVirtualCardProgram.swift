@@ -64,7 +64,7 @@ import VirtualTaps
 
     private static func document(in path: String) throws(Malformed) -> JSON {
         guard let content = Self.content(of: path) else { throw Malformed("\(path) cannot be read") }
-        return try Malformed.at("\(path) is not JSON") { () throws(Malformed) in try JSON(content) }
+        return try Malformed.at("\(path) is not JSON", JSON(content))
     }
 
     /// Reads a file of at most 16 MiB.

@@ -45,23 +45,23 @@ extension ConfiguredParts {
             (anchors, "[eid] trust_anchors"), (anchors + "/test", "[eid] trust_anchors"),
             (configuration.documentAnchors, "[documents] anchors"), (state, nil),
         ] {
-            attempt(&errors, setting) { () throws(StartError) in try PlainFile.checkFolder(folder) }
+            attempt(&errors, setting, PlainFile.checkFolder(folder))
         }
         for (file, name) in [
             (configuration.node.authorityFile, "[wallet] node_ca"),
             (configuration.keys.authorityFile, "[keys] issuer_ca"),
         ] {
             guard let file else { continue }
-            attempt(&errors) { () throws(StartError) in try PlainFile.check(file, of: name) }
+            attempt(&errors, PlainFile.check(file, of: name))
         }
-        let trustPoint = attempt(&errors) { () throws(StartError) in try configuration.readVirtualTrustPoint() }
-        let network = attempt(&errors) { () throws(StartError) in try Network.read(configuration) } ?? Network()
-        let antelope = attempt(&errors) { () throws(StartError) in try AntelopeServices.read(configuration, network) }
-        let mpin = attempt(&errors) { () throws(StartError) in try MPinConfiguration.read(configuration, network) }
-        let site = attempt(&errors) { () throws(StartError) in try PKOCSite.read(configuration) }
-        let aliro = attempt(&errors) { () throws(StartError) in try AliroSite.read(configuration) }
-        let issuer = attempt(&errors) { () throws(StartError) in try IssuerSettings.read(configuration, network) }
-        let siteKey = attempt(&errors) { () throws(StartError) in try SiteKey.read(configuration) }
+        let trustPoint = attempt(&errors, configuration.readVirtualTrustPoint())
+        let network = attempt(&errors, Network.read(configuration)) ?? Network()
+        let antelope = attempt(&errors, AntelopeServices.read(configuration, network))
+        let mpin = attempt(&errors, MPinConfiguration.read(configuration, network))
+        let site = attempt(&errors, PKOCSite.read(configuration))
+        let aliro = attempt(&errors, AliroSite.read(configuration))
+        let issuer = attempt(&errors, IssuerSettings.read(configuration, network))
+        let siteKey = attempt(&errors, SiteKey.read(configuration))
         guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey
         else {
             return nil
@@ -83,10 +83,10 @@ extension ConfiguredParts {
     private static func attempt<Part>(
         _ errors: inout [StartError],
         _ setting: String? = nil,
-        _ body: () throws(StartError) -> Part
+        _ part: @autoclosure () throws(StartError) -> Part
     ) -> Part? {
         do throws(StartError) {
-            return try body()
+            return try part()
         } catch {
             var error = error
             error.setting = error.setting ?? setting

@@ -144,7 +144,7 @@ final class Board: Sendable {
         switch connection.search {
         case .byChip:
             do throws(NFCCode) {
-                return try abortable { () throws(NFCCode) in try device.poll() }
+                return try abortable(device.poll())
             } catch {
                 guard error.meaning == .aborted || error.meaning == .radio else { throw error }
                 return nil
@@ -176,7 +176,7 @@ final class Board: Sendable {
     }
 
     /// Runs a search that `stop` may have to abort.
-    private func abortable(_ body: () throws(NFCCode) -> Target?) throws(NFCCode) -> Target? {
+    private func abortable(_ search: @autoclosure () throws(NFCCode) -> Target?) throws(NFCCode) -> Target? {
         guard
             state.withLock({ state in
                 state.isPolling = !state.isStopped
@@ -185,7 +185,7 @@ final class Board: Sendable {
             })
         else { return nil }
         defer { state.withLock { $0.isPolling = false } }
-        return try body()
+        return try search()
     }
 
     /// Serves a card until it leaves.

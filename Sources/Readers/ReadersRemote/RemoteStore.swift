@@ -65,7 +65,7 @@ package actor RemoteStore {
             return known
         }
         let new = try await RemoteIdentity.generate()
-        let encodedKey = SecretBox(try cryptography { () throws(CryptoError) in try new.encodedKey() })
+        let encodedKey = SecretBox(try cryptography(new.encodedKey()))
         try await save(encodedKey, SecretBox(Secret(new.encodedCertificate)), store)
         return new
     }

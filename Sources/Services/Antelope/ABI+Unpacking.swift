@@ -53,7 +53,7 @@ private struct Unpacker {
     private mutating func read(_ count: UInt32, _ type: String, _ depth: Int) throws(Malformed) -> [JSON] {
         var items: [JSON] = []
         for index in 0..<count {
-            items.append(try Malformed.at("[\(index)]") { () throws(Malformed) in try read(type, depth: depth + 1) })
+            items.append(try Malformed.at("[\(index)]", read(type, depth: depth + 1)))
         }
         return items
     }

@@ -142,7 +142,7 @@ package struct AntelopeNode: Sendable {
         orElse failure: (String) -> NodeFailure = NodeFailure.malformed,
         _ body: (Answer) throws(Malformed) -> Value
     ) throws(NodeFailure) -> Value {
-        try translating({ failure($0.text) }) { () throws(Malformed) in try body(answer) }
+        try translating({ failure($0.text) }, body(answer))
     }
 
     /// Sends a question and returns the body of the answer.

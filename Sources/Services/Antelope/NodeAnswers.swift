@@ -8,7 +8,7 @@ package enum NodeAnswer {
     package static let maximumCount = 1024 * 1024
 
     static func json(_ bytes: [UInt8]) throws(Malformed) -> JSON {
-        try Malformed.at("the answer is not JSON") { () throws(Malformed) in try JSON(bytes) }
+        try Malformed.at("the answer is not JSON", JSON(bytes))
     }
 
     fileprivate static func text(_ json: JSON, _ name: String) throws(Malformed) -> String {

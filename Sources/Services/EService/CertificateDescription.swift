@@ -54,7 +54,7 @@ package struct CertificateDescription: Sendable, Equatable {
         else { throw Malformed("certificate description with unexpected fields") }
         func content(_ number: UInt32) throws(Malformed) -> BERTLV? {
             guard let field = tagged.first(where: { $0.tag == 0xA0 | number }) else { return nil }
-            return try Malformed.at(Self.name) { () throws(Malformed) in try BERTLV(field.value) }
+            return try Malformed.at(Self.name, BERTLV(field.value))
         }
         func text(_ number: UInt32, _ tag: UInt32) throws(Malformed) -> String? {
             guard let object = try content(number) else { return nil }
@@ -101,7 +101,7 @@ package struct CertificateDescription: Sendable, Equatable {
 
     private static func hashes(_ set: BERTLV?) throws(Malformed) -> [[UInt8]] {
         guard let set else { return [] }
-        let members = try Malformed.at(name) { () throws(Malformed) in try set.children }
+        let members = try Malformed.at(name, set.children)
         guard set.tag == 0x31, members.allSatisfy({ $0.tag == 0x04 }) else {
             throw Malformed("communication certificates that are not a set of hashes")
         }

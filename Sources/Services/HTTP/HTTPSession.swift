@@ -56,7 +56,7 @@ import Text
         by deadline: ContinuousClock.Instant? = nil,
         orThrow report: (HTTPFault) -> Reported
     ) async throws(Reported) -> HTTPResponse {
-        try await awaiting(orThrow: report) { () async throws(HTTPFault) in try await run(request, by: deadline) }
+        try await awaiting(orThrow: report, await run(request, by: deadline))
     }
 
     /// Sends one request, at most once, and returns the answer. The transfer ends at `deadline`, or earlier by its own

@@ -31,7 +31,7 @@ extension ClientKeys {
     @concurrent
     package static func clientSecret(_ first: SecretBox, _ second: SecretBox) async throws(Failure) -> SecretBox {
         guard let first = first.take(), let second = second.take() else { throw Failure.ofServer(.invalidKey) }
-        return try serverValues { () throws(CryptoError) in SecretBox(try sum(first, second)) }
+        return try serverValues(SecretBox(try sum(first, second)))
     }
 
     /// Subtracts the PIN from the client secret on the pool, so that the loop is not blocked. The secret is taken once.
@@ -42,7 +42,7 @@ extension ClientKeys {
         _ id: MPinID
     ) async throws(Failure) -> SecretBox {
         guard let secret = clientSecret.take() else { throw Failure.ofServer(.invalidKey) }
-        return try serverValues { () throws(CryptoError) in SecretBox(try token(from: secret, try factors.pin(), id)) }
+        return try serverValues(SecretBox(try token(from: secret, try factors.pin(), id)))
     }
 }
 

@@ -50,7 +50,7 @@ package struct IdentityKeys: Sendable {
     /// Makes a pair on the pool, so that the loop is not blocked.
     @concurrent
     package static func make() async throws(Failure) -> IdentityKeys {
-        return try serverValues { () throws(CryptoError) in try IdentityKeys(try Scalar.random()) }
+        return try serverValues(IdentityKeys(try Scalar.random()))
     }
 
     /// The public key is the generator multiplied by the inverse of the private key.
@@ -65,7 +65,7 @@ package struct IdentityKeys: Sendable {
         guard let first = first.take(), let second = second.take(), let key = privateKey.take() else {
             throw Failure.ofServer(.invalidKey)
         }
-        return try serverValues { () throws(CryptoError) in
+        return try translating(Failure.ofServer) { () throws(CryptoError) in
             let sum = try Point(try ClientKeys.sum(first, second))
             return SecretBox(try sum.multiplied(by: try Scalar(key)).secret())
         }
@@ -93,7 +93,7 @@ package struct DocumentSignature: Sendable, Equatable {
         _ factors: Factors
     ) async throws(Failure) -> DocumentSignature {
         guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
-        return try serverValues { () throws(CryptoError) in
+        return try translating(Failure.ofServer) { () throws(CryptoError) in
             let proof = try LoginProof(identity.signingID, day: nil)
             let v = try proof.sign(hash, at: epochTime, token: token, try factors.pin())
             return DocumentSignature(identity: identity, hash: hash, epochTime: epochTime, u: proof.u, v: v)

@@ -83,7 +83,7 @@ extension MPinConnection {
         case .doubtful: break
         }
         let second = try await secondPermit(first, settings)
-        return try serverValues { () throws(CryptoError) in try TimePermit(first, second) }
+        return try serverValues(TimePermit(first, second))
     }
 
     /// Proves token and PIN: pass 1, pass 2, and the request to the relying party for the result. The token is taken
@@ -97,13 +97,11 @@ extension MPinConnection {
         _ settings: ClientSettings
     ) async throws(Failure) -> LoginResult {
         guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
-        let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
+        let pin = try serverValues(factors.pin())
         let sum = permit?.sum.take()
-        let proof = try serverValues { () throws(CryptoError) in try LoginProof(id, day: permit?.day) }
+        let proof = try serverValues(LoginProof(id, day: permit?.day))
         let y = try await passOne(id, proof, settings)
-        let v = try serverValues { () throws(CryptoError) in
-            try proof.answer(to: y, token: token, pin, permit: sum)
-        }
+        let v = try serverValues(proof.answer(to: y, token: token, pin, permit: sum))
         let second = try await passTwo(id, mode, v, settings)
         return try await askRelyingParty(mode, second, settings)
     }

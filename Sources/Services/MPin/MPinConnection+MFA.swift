@@ -167,8 +167,8 @@ extension MPinConnection {
         _ settings: ClientSettings
     ) async throws(Failure) -> ProofResult {
         guard let token = token.take() else { throw Failure.ofServer(.invalidKey) }
-        let pin = try serverValues { () throws(CryptoError) in try factors.pin() }
-        let proof = try serverValues { () throws(CryptoError) in try LoginProof(identity.signingID, day: nil) }
+        let pin = try serverValues(factors.pin())
+        let proof = try serverValues(LoginProof(identity.signingID, day: nil))
         let lines = authorization.isEmpty ? [] : ["Authorization: \(authorization)"]
 
         let first = try await send(
@@ -179,9 +179,7 @@ extension MPinConnection {
         )
         let y = try ServerReply.challenge(first.body)
         let none: Secret? = nil
-        let v = try serverValues { () throws(CryptoError) in
-            try proof.answer(to: y, token: token, pin, permit: none)
-        }
+        let v = try serverValues(proof.answer(to: y, token: token, pin, permit: none))
         let body = JSONWriter.bytes { object in
             object.member("mpin_id", identity.id.text)
             object.member("WID", accessCode.isEmpty ? "0" : accessCode)

@@ -112,7 +112,7 @@ extension Failure {
 
 /// Runs cryptography with values of a server.
 package func serverValues<Value: ~Copyable>(
-    _ body: () throws(CryptoError) -> Value
+    _ value: @autoclosure () throws(CryptoError) -> Value
 ) throws(Failure) -> Value {
-    try translating(Failure.ofServer, body)
+    try translating(Failure.ofServer, value())
 }

@@ -204,17 +204,17 @@ package struct MQTTConfiguration: Sendable, Equatable {
             notes.append("\(path) is a credential of the service: it is tried when the service starts or is reloaded")
             return false
         }
-        func attempt(_ body: () throws(StartError) -> Void) {
-            do throws(StartError) { try body() } catch { errors.append(error) }
+        func attempt<Value: ~Copyable>(_ value: @autoclosure () throws(StartError) -> Value) {
+            do throws(StartError) { _ = try value() } catch { errors.append(error) }
         }
         var part = self
         if !isHere(keyFile) || !isHere(certificateFile) {
             part.certificateFile = nil
             part.keyFile = nil
         }
-        if usesTLS { attempt { () throws(StartError) in try TLSSettings(part).check() } }
-        if isHere(passwordFile) { attempt { () throws(StartError) in _ = try BrokerConnection.password(self) } }
-        if isHere(siteKeyFile) { attempt { () throws(StartError) in _ = try siteKey() } }
+        if usesTLS { attempt(TLSSettings(part).check()) }
+        if isHere(passwordFile) { attempt(try BrokerConnection.password(self)) }
+        if isHere(siteKeyFile) { attempt(try siteKey()) }
         if folder == Self.standardFolder, access(folder, F_OK) != 0 {
             notes.append("\(folder) is made when the service starts")
         } else if access(folder + "/", W_OK | X_OK) != 0 {

@@ -89,8 +89,11 @@ package struct VirtualTapKind<Description: VirtualTapDescription>: VirtualCardKi
 
 /// Runs a cryptographic step; the card answers 6F00 when libcrypto fails.
 package func crypto<T: ~Copyable>(_ body: () throws(CryptoError) -> T) throws(RefusedCommand) -> T {
-    guard let value = try? body() else { throw .failure }
-    return value
+    try translating({ (_: CryptoError) in RefusedCommand.failure }, body)
+}
+
+package func crypto<T: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> T) throws(RefusedCommand) -> T {
+    try translating({ (_: CryptoError) in RefusedCommand.failure }, value())
 }
 
 /// The answers of a virtual card, in parts that GET RESPONSE fetches. ISO/IEC 7816-4

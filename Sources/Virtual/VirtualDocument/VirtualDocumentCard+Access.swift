@@ -16,7 +16,7 @@ extension VirtualDocumentCard {
         guard description.hasAccessControl else { throw .wrongInstruction }
         guard description.hasBAC, isApplicationSelected else { throw .wrongState }
         guard command.le == BasicAccessControl.randomLength else { throw .wrongLength }
-        let random = try crypto { () throws(CryptoError) in try Random.bytes(BasicAccessControl.randomLength) }
+        let random = try crypto(Random.bytes(BasicAccessControl.randomLength))
         challenge = random
         return ResponseAPDU(data: random, .ok)
     }
@@ -28,8 +28,8 @@ extension VirtualDocumentCard {
             throw .wrongLength
         }
         let information = Secret(description.information)
-        let keys = try crypto { () throws(CryptoError) in try BasicAccessControl.keys(information: information) }
-        let ownKey = try crypto { () throws(CryptoError) in try Random.secret(BasicAccessControl.keyLength) }
+        let keys = try crypto(BasicAccessControl.keys(information: information))
+        let ownKey = try crypto(Random.secret(BasicAccessControl.keyLength))
         do throws(ChipError) {
             guard let message = try BasicAccessControl.open(command.data, keys),
                 let terminalKey = message.part(16..<32)
@@ -37,9 +37,9 @@ extension VirtualDocumentCard {
             let plain = message.withBytes { Array($0.prefix(16)) }
             guard Array(plain.suffix(8)) == chipRandom else { throw .protocolViolation("another challenge") }
             let terminalRandom = Array(plain.prefix(8))
-            let answer = try cryptoStep { () throws(CryptoError) in
-                try BasicAccessControl.seal(Secret(chipRandom + terminalRandom).appending(ownKey), keys)
-            }
+            let answer = try cryptoStep(
+                BasicAccessControl.seal(Secret(chipRandom + terminalRandom).appending(ownKey), keys)
+            )
             open(
                 try BasicAccessControl.session(
                     terminalKey,
@@ -85,9 +85,7 @@ extension VirtualDocumentCard {
             }
         guard !characters.isEmpty else { throw RefusedCommand(0x6A88) }
         let secret = Secret(characters)
-        let key = try crypto { () throws(CryptoError) in
-            try PACE.passwordKey(secret, id: id, cipher: parameters.cipher)
-        }
+        let key = try crypto(PACE.passwordKey(secret, id: id, cipher: parameters.cipher))
         pace = PACE.Chip(parameters, passwordKey: key, staticKey: try staticKey(for: parameters))
         return ResponseAPDU(.ok)
     }
@@ -96,7 +94,7 @@ extension VirtualDocumentCard {
     private func staticKey(for parameters: PACEParameters) throws(RefusedCommand) -> ECPrivateKey? {
         guard parameters.mapping == .chipAuthentication, let key = keys["cam"] else { return nil }
         switch key.content {
-        case .elliptic(let key): return try crypto { () throws(CryptoError) in try key.copy() }
+        case .elliptic(let key): return try crypto(key.copy())
         case .rsa: return nil
         }
     }
@@ -178,9 +176,7 @@ extension VirtualDocumentCard {
         let challenge = command.data
         switch key.content {
         case .elliptic(let key):
-            let signature = try crypto { () throws(CryptoError) in
-                try ECDSA.sign(challenge, with: key, digest: digest)
-            }
+            let signature = try crypto(ECDSA.sign(challenge, with: key, digest: digest))
             return ResponseAPDU(data: signature, .ok)
         case .rsa(let key):
             return ResponseAPDU(data: try sign(challenge, key, digest), .ok)

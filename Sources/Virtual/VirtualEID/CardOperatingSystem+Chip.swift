@@ -50,10 +50,10 @@ extension CardOperatingSystem {
         let point = try objects.value(0x80)
         guard let ephemeral = try? ECPublicKey(point, on: own.key.group.curve) else { throw RefusedCommand(0x6A80) }
         guard ephemeral.compressed == session.terminal?.ephemeralKey else { throw RefusedCommand(0x6300) }
-        let nonce = try crypto { () throws(CryptoError) in try random.bytes(ChipAuthentication.nonceLength) }
-        let outcome = try crypto { () throws(CryptoError) in
-            try ChipAuthentication.agree(own.key, with: ephemeral, ephemeral: ephemeral, nonce: nonce, cipher: cipher)
-        }
+        let nonce = try crypto(random.bytes(ChipAuthentication.nonceLength))
+        let outcome = try crypto(
+            ChipAuthentication.agree(own.key, with: ephemeral, ephemeral: ephemeral, nonce: nonce, cipher: cipher)
+        )
         session.isChipAuthenticated = true
         let answer = BERTLV(0x7C, [BERTLV(0x81, nonce), BERTLV(0x82, outcome.token)])
         open(SecureMessaging(outcome.keys.clone()))
@@ -81,9 +81,7 @@ extension CardOperatingSystem {
         }
         // The certificate names the sectors of the terminal.
         guard hash == (isFirst ? hashes.first : hashes.second) else { throw RefusedCommand(0x6300) }
-        let identifier = try crypto { () throws(CryptoError) in
-            try RestrictedIdentification.identifier(own.key, sector: sector, digest: digest)
-        }
+        let identifier = try crypto(RestrictedIdentification.identifier(own.key, sector: sector, digest: digest))
         return ResponseAPDU(data: BERTLV(0x7C, [BERTLV(isFirst ? 0x81 : 0x83, identifier)]).encoded, .ok)
     }
 

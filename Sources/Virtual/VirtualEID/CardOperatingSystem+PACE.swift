@@ -36,13 +36,11 @@ extension CardOperatingSystem {
             let parameters = known.first(where: { parameterID == nil || $0.parameterID == parameterID })
         else { throw RefusedCommand(0x6A88) }
         let chat = try objects[0x7F4C].map { object throws(RefusedCommand) in try template(object) }
-        let key = try crypto { () throws(CryptoError) in
-            try PACE.passwordKey(passwords.secret(password), id: password, cipher: parameters.cipher)
-        }
+        let key = try crypto(PACE.passwordKey(passwords.secret(password), id: password, cipher: parameters.cipher))
         let newest = trustPoints.first?.certificate.holderReference
         let previous = trustPoints.dropFirst().first?.certificate.holderReference
         let authorities = PACE.CertificationAuthorities(current: newest, previous: previous)
-        let nonce = try crypto { () throws(CryptoError) in try random.secret(AES.blockSize) }
+        let nonce = try crypto(random.secret(AES.blockSize))
         let chip = PACE.Chip(
             parameters,
             passwordKey: key,

@@ -70,7 +70,7 @@ extension CardOperatingSystem {
         guard command.p1 == 0, command.p2 == 0 else { throw RefusedCommand(0x6A86) }
         let length = TerminalAuthentication.challengeLength
         guard command.data.isEmpty, let le = command.le, le >= length else { throw RefusedCommand(0x6700) }
-        let challenge = try crypto { () throws(CryptoError) in try random.bytes(length) }
+        let challenge = try crypto(random.bytes(length))
         session.challenge = challenge
         return ResponseAPDU(data: challenge, .ok)
     }
@@ -114,9 +114,7 @@ extension CardOperatingSystem {
             auxiliaryData: announced.auxiliaryData?.encoded ?? []
         )
         let terminal = announced.terminal
-        let isGenuine = try crypto { () throws(CryptoError) in
-            try ECDSA.verify(command.data, of: message, with: terminal.key, digest: terminal.digest)
-        }
+        let isGenuine = try crypto(ECDSA.verify(command.data, of: message, with: terminal.key, digest: terminal.digest))
         guard isGenuine, chat.terminalType == terminal.certificate.chat.terminalType else {
             throw RefusedCommand(0x6300)
         }

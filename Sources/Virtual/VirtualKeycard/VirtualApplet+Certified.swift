@@ -23,14 +23,14 @@ extension VirtualApplet {
         let salt = Array(command.data.prefix(32))
         let point = Array(command.data.dropFirst(32))
         guard point[0] == 0x04 else { throw RefusedCommand(0x6A80) }
-        let key = try crypto { () throws(CryptoError) in try sources.agreementKey() }
+        let key = try crypto(sources.agreementKey())
         guard let peer = try? PublicKey(point) else { throw RefusedCommand(0x6A80) }
         let own = key.publicKey.uncompressed
         let signature = try crypto { () throws(CryptoError) in
             let transcript = CCMChannel.transcript(salt: salt, terminal: point, card: own)
             return try sources.sign(try DigestAlgorithm.sha256.hash(transcript), identity.key)
         }
-        ccm = try crypto { () throws(CryptoError) in try CCMChannel(shared: try key.sharedX(with: peer), salt: salt) }
+        ccm = try crypto(CCMChannel(shared: try key.sharedX(with: peer), salt: salt))
         return own + signature
     }
 

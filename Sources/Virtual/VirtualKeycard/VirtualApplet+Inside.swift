@@ -102,13 +102,13 @@ extension VirtualApplet {
         guard p1 == 3 else { throw RefusedCommand(0x6A86) }
         let counts = version == .v4_0 ? ExtendedPrivateKey.seedCounts : 64...64
         guard counts.contains(data.count) else { throw RefusedCommand(0x6A80) }
-        wallet.load(try crypto { () throws(CryptoError) in try CardWallet(seed: data) })
+        wallet.load(try crypto(CardWallet(seed: data)))
         return Secret(wallet.keyUID ?? [])
     }
 
     private func generateMnemonic(_ checksumBits: UInt8) throws(RefusedCommand) -> Secret {
         guard (4...8).contains(checksumBits) else { throw RefusedCommand(0x6A86) }
-        let entropy = try crypto { () throws(CryptoError) in try sources.random.secret(Int(checksumBits) * 4) }
+        let entropy = try crypto(sources.random.secret(Int(checksumBits) * 4))
         guard let mnemonic = try? Mnemonic(entropy: entropy) else { throw RefusedCommand(0x6F00) }
         return mnemonic.indexes.clone()
     }
@@ -142,9 +142,7 @@ extension VirtualApplet {
         guard let hash = data.part(0..<32), let rest = data.part(32..<data.count) else { throw RefusedCommand(0x6A80) }
         try requirePINAndKey()
         let derived = try derive(try path(rest))
-        let signature = try crypto { () throws(CryptoError) in
-            try sources.sign(hash.withBytes { Array($0) }, derived.key)
-        }
+        let signature = try crypto(sources.sign(hash.withBytes { Array($0) }, derived.key))
         let content = BERTLV(0x80, derived.key.publicKey.uncompressed).encoded + signature
         return Secret([0xA0, 0x81, UInt8(truncatingIfNeeded: content.count)] + content)
     }

@@ -23,7 +23,7 @@ extension VirtualApplet {
         guard let agreementKey, body.count > start + AES.blockSize, Int(body[0]) == PublicKey.uncompressedCount,
             let peer = try? PublicKey(Array(body[1..<start]))
         else { throw RefusedCommand(0x6A80) }
-        let plain = try crypto { () throws(CryptoError) in
+        let plain = try crypto(
             Padding.remove(
                 from: try AES.decrypt(
                     Array(body[(start + AES.blockSize)...]),
@@ -31,11 +31,11 @@ extension VirtualApplet {
                     initialVector: Array(body[start..<start + AES.blockSize])
                 )
             )
-        }
+        )
         guard let plain else { throw RefusedCommand(0x6F00) }
         try setSecrets(plain, extra: KeycardParameters.secretCount)
         if let secret = plain.part(18..<18 + KeycardParameters.secretCount) { pairingKeys.setSecret(secret) }
-        self.agreementKey = try crypto { () throws(CryptoError) in try sources.agreementKey() }
+        self.agreementKey = try crypto(sources.agreementKey())
         return []
     }
 
@@ -86,9 +86,7 @@ extension VirtualApplet {
         case (0, _):
             guard pairingKeys.firstFree != nil else { throw RefusedCommand(0x6A84) }
             let proof = try hash(pairingSecretAnd: command.data)
-            let challenge = try crypto { () throws(CryptoError) in
-                try sources.random.bytes(KeycardParameters.secretCount)
-            }
+            let challenge = try crypto(sources.random.bytes(KeycardParameters.secretCount))
             pairingChallenge = challenge
             return proof.withBytes { Array($0) } + challenge
         case (1, .some(let challenge)):
@@ -97,7 +95,7 @@ extension VirtualApplet {
                 throw RefusedCommand(0x6982)
             }
             guard let slot = pairingKeys.firstFree else { throw RefusedCommand(0x6A84) }
-            let salt = try crypto { () throws(CryptoError) in try sources.random.bytes(KeycardParameters.secretCount) }
+            let salt = try crypto(sources.random.bytes(KeycardParameters.secretCount))
             pairingKeys.set(slot, try hash(pairingSecretAnd: salt))
             return [UInt8(slot)] + salt
         default: throw RefusedCommand(0x6A86)
@@ -105,7 +103,7 @@ extension VirtualApplet {
     }
 
     private func hash(pairingSecretAnd bytes: [UInt8]) throws(RefusedCommand) -> Secret {
-        try crypto { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(pairingKeys.secret, suffix: bytes) }
+        try crypto(DigestAlgorithm.sha256.hash(pairingKeys.secret, suffix: bytes))
     }
 
     // MARK: Channel
@@ -119,15 +117,15 @@ extension VirtualApplet {
         guard let agreementKey, command.data.count == PublicKey.uncompressedCount,
             let peer = try? PublicKey(command.data)
         else { throw RefusedCommand(0x6A80) }
-        let drawn = try crypto { () throws(CryptoError) in try sources.random.bytes(32 + AES.blockSize) }
-        cbc = try crypto { () throws(CryptoError) in
-            try CBCChannel(
+        let drawn = try crypto(sources.random.bytes(32 + AES.blockSize))
+        cbc = try crypto(
+            CBCChannel(
                 shared: try agreementKey.sharedX(with: peer),
                 pairingKey: key,
                 salt: Array(drawn.prefix(32)),
                 vector: Array(drawn.dropFirst(32))
             )
-        }
+        )
         return drawn
     }
 
@@ -141,14 +139,14 @@ extension VirtualApplet {
             closeChannel()
             throw RefusedCommand(0x6982)
         }
-        return try crypto { () throws(CryptoError) in try sources.random.secret(KeycardParameters.secretCount) }
+        return try crypto(sources.random.secret(KeycardParameters.secretCount))
     }
 
     /// IDENTIFY CARD: certificate and signature over the challenge.
     private func identify(_ challenge: [UInt8]) throws(RefusedCommand) -> [UInt8] {
         guard let identity else { throw RefusedCommand(0x6985) }
         guard challenge.count == 32 else { throw RefusedCommand(0x6A80) }
-        let signature = try crypto { () throws(CryptoError) in try sources.sign(challenge, identity.key) }
+        let signature = try crypto(sources.sign(challenge, identity.key))
         let content = BERTLV(0x8A, identity.certificate).encoded + signature
         return [0xA0, 0x81, UInt8(truncatingIfNeeded: content.count)] + content
     }

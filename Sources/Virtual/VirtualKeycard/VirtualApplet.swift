@@ -247,8 +247,8 @@ package final class VirtualApplet: VirtualCardSoftware {
         if version.generation == .pairing {
             pairingKeys = PairingSlots()
             pairingChallenge = nil
-            instanceUID = try crypto { () throws(CryptoError) in try sources.random.bytes(16) }
-            agreementKey = try crypto { () throws(CryptoError) in try sources.agreementKey() }
+            instanceUID = try crypto(sources.random.bytes(16))
+            agreementKey = try crypto(sources.agreementKey())
         }
         return []
     }

@@ -91,9 +91,7 @@ package struct VirtualKeycardDescription: VirtualCardDescription {
         var mnemonic: Mnemonic?
         if let words {
             let text = try secret(words, "", "words")
-            mnemonic = try Malformed.at("card.words are not BIP-39 words") { () throws(Malformed) in
-                try Mnemonic(words: text)
-            }
+            mnemonic = try Malformed.at("card.words are not BIP-39 words", Mnemonic(words: text))
         }
         do {
             var wallet: CardWallet?

@@ -78,9 +78,10 @@ package struct AliroReader: Sendable {
     private typealias Stop = DialogueStop<AliroProblem>
 
     /// Runs a step of cryptography.
-    private static func compute<Value: ~Copyable>(_ step: () throws(CryptoError) -> Value) throws(Stop) -> Value {
-        guard let value = try? step() else { throw .problem(.internalError) }
-        return value
+    private static func compute<Value: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> Value) throws(Stop)
+        -> Value
+    {
+        try translating({ (_: CryptoError) in Stop.problem(.internalError) }, value())
     }
 
     private func readCredential(
@@ -90,7 +91,7 @@ package struct AliroReader: Sendable {
         _ makeTap: @Sendable () throws(CryptoError) -> AliroTap
     ) async throws(Stop) -> AliroCredential {
         guard let version = application.version else { throw .problem(.unsupported) }
-        let tap = try Self.compute { () throws(CryptoError) in try makeTap() }
+        let tap = try Self.compute(makeTap())
         let opening = AliroOpening(
             version: version,
             ephemeral: tap.key.publicKey,
@@ -102,7 +103,7 @@ package struct AliroReader: Sendable {
         let transcript: AliroTranscript
         let cryptogram: [UInt8]?
         do throws(Stop) {
-            let answer = try Stop.check { () throws(AliroProblem) in try AliroOpeningAnswer(opened) }
+            let answer = try Stop.check(AliroOpeningAnswer(opened))
             guard let card = try? ECPublicKey(answer.point, on: .secp256r1) else { throw .problem(.malformed) }
             transcript = AliroTranscript(
                 opening,
@@ -117,9 +118,7 @@ package struct AliroReader: Sendable {
             throw error
         }
         if let cryptogram, let bond = try Self.bond(of: bonds, proving: cryptogram, transcript) {
-            let session = try Self.compute { () throws(CryptoError) in
-                try transcript.fastChannel(bond.persistent, credential: bond.key)
-            }
+            let session = try Self.compute(transcript.fastChannel(bond.persistent, credential: bond.key))
             guard await Self.isAccepted(bond.key, site, isListed) else {
                 await end(session, .failed)
                 throw .problem(.unknownKey)
@@ -146,18 +145,14 @@ package struct AliroReader: Sendable {
         _ isListed: @Sendable (ECPublicKey) async -> Bool,
         _ tap: borrowing AliroTap
     ) async throws(Stop) -> AliroCredential {
-        let signature = try Self.compute { () throws(CryptoError) in
-            try ECDSA.sign(transcript.signed(by: .reader), with: site.key, digest: .sha256)
-        }
-        let agreed = try Self.compute { () throws(CryptoError) in
-            try transcript.agree(tap.key, with: transcript.cardEphemeral)
-        }
-        let session = try Self.compute { () throws(CryptoError) in try transcript.standardChannel(agreed) }
+        let signature = try Self.compute(ECDSA.sign(transcript.signed(by: .reader), with: site.key, digest: .sha256))
+        let agreed = try Self.compute(transcript.agree(tap.key, with: transcript.cardEphemeral))
+        let session = try Self.compute(transcript.standardChannel(agreed))
         let sealed = try await channel.answer(
             to: AliroCommand.auth1(signature: signature),
             orElse: AliroProblem.refused
         )
-        let opened = try Self.compute { () throws(CryptoError) in try session.open(sealed, from: .card) }
+        let opened = try Self.compute(session.open(sealed, from: .card))
         guard let plain = opened else {
             await endWithoutChannel()
             throw .problem(.wrongEncryption)
@@ -165,9 +160,7 @@ package struct AliroReader: Sendable {
         do throws(Stop) {
             let key = try Self.provenKey(plain, transcript)
             guard await Self.isAccepted(key, site, isListed) else { throw .problem(.unknownKey) }
-            let persistent = try Self.compute { () throws(CryptoError) in
-                try transcript.persistentKey(agreed, credential: key)
-            }
+            let persistent = try Self.compute(transcript.persistentKey(agreed, credential: key))
             await end(session, .stateUnknown)
             return AliroCredential(
                 phase: .standard,
@@ -186,12 +179,12 @@ package struct AliroReader: Sendable {
         _ plain: borrowing Secret,
         _ transcript: AliroTranscript
     ) throws(Stop) -> ECPublicKey {
-        let proof = try Stop.check { () throws(AliroProblem) in try AliroProof(plain) }
+        let proof = try Stop.check(AliroProof(plain))
         guard let point = proof.point else { throw .problem(.unsupported) }
         guard let key = try? ECPublicKey(point, on: .secp256r1) else { throw .problem(.malformed) }
-        let isRight = try Self.compute { () throws(CryptoError) in
-            try ECDSA.verify(proof.signature, of: transcript.signed(by: .card), with: key, digest: .sha256)
-        }
+        let isRight = try Self.compute(
+            ECDSA.verify(proof.signature, of: transcript.signed(by: .card), with: key, digest: .sha256)
+        )
         guard isRight else { throw .problem(.wrongSignature) }
         return key
     }
@@ -203,11 +196,8 @@ package struct AliroReader: Sendable {
         _ transcript: AliroTranscript
     ) throws(Stop) -> AliroBond? {
         for bond in bonds {
-            let isProven = try Self.compute { () throws(CryptoError) in
-                let key = try transcript.cryptogramKey(bond.persistent, credential: bond.key)
-                return try AliroCryptogram.proves(cryptogram, key: key)
-            }
-            if isProven { return bond }
+            let key = try Self.compute(transcript.cryptogramKey(bond.persistent, credential: bond.key))
+            if try Self.compute(AliroCryptogram.proves(cryptogram, key: key)) { return bond }
         }
         return nil
     }

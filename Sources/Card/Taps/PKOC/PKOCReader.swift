@@ -99,7 +99,7 @@ package struct PKOCReader: Sendable {
             readerIdentifier: site.readerIdentifier
         )
         let answer = try await channel.answer(to: command, orElse: PKOCProblem.refused)
-        let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: true) }
+        let proof = try Stop.check(PKOCProof(answer, hasKey: true))
         guard let key = try? ECPublicKey(proof.point ?? [], on: .secp256r1) else { throw .problem(.malformed) }
         try Self.verify(proof, of: transaction, with: key)
         return PKOCCredential(
@@ -118,13 +118,13 @@ package struct PKOCReader: Sendable {
         _ random: RandomBytes
     ) async throws(Stop) -> PKOCCredential {
         let bytes = try await channel.answer(to: PKOCCommand.getCertificate, orElse: PKOCProblem.refused)
-        let certificate = try Stop.check { () throws(PKOCProblem) in try PKOCCertificate(bytes) }
+        let certificate = try Stop.check(PKOCCertificate(bytes))
         let challenge = try Self.draw(PKOCCommand.challengeLength, random)
         let answer = try await channel.answer(
             to: PKOCCommand.internalAuthenticate(challenge),
             orElse: PKOCProblem.refused
         )
-        let proof = try Stop.check { () throws(PKOCProblem) in try PKOCProof(answer, hasKey: false) }
+        let proof = try Stop.check(PKOCProof(answer, hasKey: false))
         try Self.verify(proof, of: challenge, with: certificate.key)
         let problem = certificate.problem(at: site, on: day)
         if site.isValidated, let problem { throw .problem(problem) }

@@ -23,7 +23,7 @@ public struct Event: Sendable {
     public var tellsSecret: Bool { MessageTable.type(name) is any SecretMessage.Type }
 
     package init(_ line: UnsafeRawBufferPointer) throws(ClientError) {
-        json = try translating({ ClientError.malformed($0.text) }) { () throws(Malformed) in try JSON(line) }
+        json = try translating({ (error: Malformed) in ClientError.malformed(error.text) }, JSON(line))
         guard json.members != nil else { throw .malformed("a line is not an object") }
         text = String(decoding: line, as: UTF8.self)
         message = MessageTable.read(json)

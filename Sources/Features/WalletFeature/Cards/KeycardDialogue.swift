@@ -102,6 +102,14 @@ struct KeycardServices: Sendable {
 
     // MARK: Steps
 
+    func step<T: ~Copyable>(
+        _ name: StaticString,
+        _ card: HeldKeycard,
+        _ result: @autoclosure () async throws(KeycardError) -> T
+    ) async throws(Failure) -> T {
+        try await step(name, card) { () async throws(KeycardError) in try await result() }
+    }
+
     /// Runs one step with the card. A lost card ends the dialogue with this card.
     func step<T: ~Copyable>(
         _ name: StaticString,
@@ -159,9 +167,7 @@ struct KeycardServices: Sendable {
         guard card.info.isInitialized else { throw .notInitialised }
         switch card.info.generation {
         case .certificate:
-            try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
-                try await card.applet.openWithCertificate()
-            }
+            try await step("OPEN SECURE CHANNEL", card, await card.applet.openWithCertificate())
         case .pairing:
             if try await !openWithKnownPairing(card) { try await pair(card) }
         }
@@ -170,7 +176,7 @@ struct KeycardServices: Sendable {
 
     /// Reads the counters. They show whether a card has taken the new PIN of UNBLOCK PIN whose answer was lost.
     func readStatus(_ card: HeldKeycard) async throws(Failure) {
-        try await step("GET STATUS", card) { () throws(KeycardError) in try await card.refresh() }
+        try await step("GET STATUS", card, await card.refresh())
         guard case .unblocking(let identity) = change, identity == card.identity, let tries = card.status?.pinTries
         else {
             return
@@ -228,7 +234,7 @@ struct KeycardServices: Sendable {
         guard let pairing else { return }
         try await services.pairings.keep(pairing, with: uid)
         card.profile.isPaired = true
-        try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in try await card.applet.open(pairing) }
+        try await step("OPEN SECURE CHANNEL", card, await card.applet.open(pairing))
     }
 
     /// Pairs; nil if the card does not know the password.
@@ -367,9 +373,7 @@ struct KeycardServices: Sendable {
     func checkWallet(_ card: HeldKeycard) async throws(Failure) {
         guard let uid = card.info.keyUID else { return }
         guard let expected = try await services.wallets.firstKey(of: uid) else { return }
-        let found = try await step("EXPORT KEY", card) { () throws(KeycardError) in
-            try await card.applet.exportPublicKey(.firstEthereumAddress)
-        }
+        let found = try await step("EXPORT KEY", card, await card.applet.exportPublicKey(.firstEthereumAddress))
         guard found == expected else { throw Failure(.wrongWallet, at: "EXPORT KEY") }
     }
 
@@ -409,6 +413,6 @@ enum CardChange: Equatable {
 }
 
 /// Runs a cryptographic step that needs no card.
-func compute<T>(_ name: StaticString, _ body: () throws(CryptoError) -> T) throws(Failure) -> T {
-    try translating({ (error: CryptoError) in Failure(.crypto(error), at: name) }, body)
+func compute<T>(_ name: StaticString, _ value: @autoclosure () throws(CryptoError) -> T) throws(Failure) -> T {
+    try translating({ (error: CryptoError) in Failure(.crypto(error), at: name) }, value())
 }

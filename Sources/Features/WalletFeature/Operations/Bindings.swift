@@ -23,9 +23,7 @@ struct Bindings: Sendable {
 
         init(uid: UInt32?, appKey: String, uuid: String) throws(Failure) {
             func hash(_ text: String) throws(Failure) -> String {
-                try cryptography { () throws(CryptoError) in
-                    Hex.encode(try DigestAlgorithm.sha256.hash(Array(text.utf8)))
-                }
+                try cryptography(Hex.encode(try DigestAlgorithm.sha256.hash(Array(text.utf8))))
             }
             prefix = "\(uid.map { "\($0)" } ?? "-").\(try hash(appKey))."
             name = prefix + (try hash(uuid))

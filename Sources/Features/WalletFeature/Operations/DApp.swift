@@ -45,7 +45,7 @@ extension Arguments {
     /// The name of an account or a permission.
     func name(_ name: StaticString) throws(Failure) -> AccountName {
         let text = try text(name, 1...13)
-        return try valid(name) { () throws(Malformed) in try AccountName(text) }
+        return try valid(name, AccountName(text))
     }
 
     func optionalName(_ name: StaticString) throws(Failure) -> AccountName? {
@@ -54,6 +54,6 @@ extension Arguments {
 }
 
 /// Names the member whose value is wrong.
-func valid<T>(_ name: StaticString, _ body: () throws(Malformed) -> T) throws(Failure) -> T {
-    try translating({ (error: Malformed) in Failure(operation: .badField, "\(name): \(error.text)") }, body)
+func valid<T>(_ name: StaticString, _ value: @autoclosure () throws(Malformed) -> T) throws(Failure) -> T {
+    try translating({ (error: Malformed) in Failure(operation: .badField, "\(name): \(error.text)") }, value())
 }

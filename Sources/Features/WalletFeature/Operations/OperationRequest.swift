@@ -178,14 +178,12 @@ struct OperationRequest: Sendable {
         let transfer = Transfer(
             to: try members.name("to"),
             amount: try amount(members),
-            code: try valid("symbol") { () throws(Malformed) in try SymbolCode(symbol) },
+            code: try valid("symbol", SymbolCode(symbol)),
             contract: try members.name(contract),
             decimals: decimals,
             memo: try members.optionalText(memo, 0...maximumMemo) ?? ""
         )
-        let asset = try valid("amount") { () throws(Malformed) in
-            try Asset(decimal: transfer.amount, code: transfer.code, precision: decimals)
-        }
+        let asset = try valid("amount", Asset(decimal: transfer.amount, code: transfer.code, precision: decimals))
         guard asset.amount > 0 else { throw Failure(operation: .badField, "amount must be more than 0") }
         return transfer
     }

@@ -102,9 +102,7 @@ extension WalletOperation {
     ) async throws(Failure) {
         guard let path = Self.path else { return }
         let key = KeyText(
-            try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
-                try await card.applet.exportPublicKey(path)
-            }
+            try await dialogue.step("EXPORT KEY", card, await card.applet.exportPublicKey(path))
         )
         publicKey = key
         if let binding, request.body.kind != .authorize, binding.publicKey != key.description {
@@ -159,9 +157,11 @@ extension WalletOperation {
         workflow.workBegins()
         for _ in 0..<Self.maximumSignatures {
             if workflow.isCancelled { throw .cancelled }
-            let made = try await dialogue.step("SIGN", card) { () throws(KeycardError) in
-                try await card.applet.sign(shown.digest, with: path, expecting: expected)
-            }
+            let made = try await dialogue.step(
+                "SIGN",
+                card,
+                await card.applet.sign(shown.digest, with: path, expecting: expected)
+            )
             let signature = CompactSignature(made.signature, recoveryID: made.recoveryID)
             if signature.isCanonical { return signature }
         }

@@ -69,7 +69,7 @@ extension WalletOperation {
         chain: ChainID?,
         permission: AccountName?
     ) throws(Failure) -> ShownRequest {
-        let digest = try cryptography { () throws(CryptoError) in try DigestAlgorithm.sha256.hash(Array(text.utf8)) }
+        let digest = try cryptography(DigestAlgorithm.sha256.hash(Array(text.utf8)))
         return shown(text: text, chain: chain, permission: permission, digest: digest)
     }
 }

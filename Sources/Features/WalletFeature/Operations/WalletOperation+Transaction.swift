@@ -18,7 +18,7 @@ extension WalletOperation {
         try check(permission, of: known)
         let plan = try await plan(account, permission, node.node)
         let signed = try await sign(plan, permission, known, node.node)
-        let id = try cryptography { () throws(CryptoError) in try Transaction.id(of: signed.packed) }
+        let id = try cryptography(Transaction.id(of: signed.packed))
         guard !workflow.isCancelled else { throw .cancelled }
         transactionID = id
         workflow.progress(80)
@@ -78,11 +78,11 @@ extension WalletOperation {
                 throw Failure(operation: .badField, "\(place): \(wanted.account) has no action \(wanted.name)")
             }
             // The packed data are compared with the wanted ones.
-            let data = try valid("data") { () throws(Malformed) in try abi.pack(wanted.data, as: type) }
+            let data = try valid("data", abi.pack(wanted.data, as: type))
             let level = PermissionLevel(actor: account, permission: permission)
             let action = AntelopeAction(account: wanted.account, name: wanted.name, authorization: [level], data: data)
             // The user sees what is in the bytes, not what the dapp has sent.
-            let decoded = try valid("data") { () throws(Malformed) in try abi.unpack(data, as: type) }
+            let decoded = try valid("data", abi.unpack(data, as: type))
             try await check(decoded, of: action, account, node)
             actions.append(ShownRequest.ShownAction(action: action, data: decoded, info: wanted.info))
         }
@@ -97,7 +97,7 @@ extension WalletOperation {
     ) async throws(Failure) -> Plan {
         let begin = services.now()
         let info = try await asking(node) { node throws(NodeFailure) in try await node.info() }
-        let seconds = try valid("head_block_time") { () throws(Malformed) in try info.time.seconds }
+        let seconds = try valid("head_block_time", info.time.seconds)
         let (expiration, isTooLate) = seconds.addingReportingOverflow(Self.life)
         guard !isTooLate else { throw Failure(operation: .failed, "The node has a time after 2106") }
         let transaction = Transaction(
@@ -106,13 +106,11 @@ extension WalletOperation {
             actions: actions.map(\.action)
         )
         let packed = transaction.packed
-        let read = try valid("transaction") { () throws(Malformed) in try Transaction(packed: packed) }
+        let read = try valid("transaction", Transaction(packed: packed))
         guard read == transaction, packed.count <= Transaction.maximumCount else {
             throw Failure(operation: .badField, "The transaction is too large")
         }
-        let digest = try cryptography { () throws(CryptoError) in
-            try Transaction.digest(of: packed, on: antelope.chain)
-        }
+        let digest = try cryptography(Transaction.digest(of: packed, on: antelope.chain))
         let shown = shown(
             chain: antelope.chain,
             permission: permission,
@@ -132,14 +130,15 @@ extension WalletOperation {
         case .authorize, .sign: return []
         case .contract(let actions): return actions
         case .transfer(let transfer):
-            let quantity = try valid("amount") { () throws(Malformed) in
-                try Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
-            }
+            let quantity = try valid(
+                "amount",
+                Asset(decimal: transfer.amount, code: transfer.code, precision: transfer.decimals)
+            )
             let data = JSON.object([
                 JSON.Member("from", .string("\(account)")), JSON.Member("to", .string("\(transfer.to)")),
                 JSON.Member("quantity", .string("\(quantity)")), JSON.Member("memo", .string(transfer.memo)),
             ])
-            let name = try valid("transfer") { () throws(Malformed) in try AccountName("transfer") }
+            let name = try valid("transfer", AccountName("transfer"))
             return [OperationRequest.RequestedAction(account: transfer.contract, name: name, data: data)]
         }
     }

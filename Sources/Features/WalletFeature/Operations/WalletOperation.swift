@@ -75,7 +75,7 @@ import Text
     var permission: AccountName {
         get throws(Failure) {
             if let permission = request.permission ?? binding?.permission { return permission }
-            return try valid("permission") { () throws(Malformed) in try AccountName("active") }
+            return try valid("permission", AccountName("active"))
         }
     }
 

@@ -108,9 +108,7 @@ struct Unpair: WalletWorkflow {
             if let slot, try await dialogue.openWithKnownPairing(card) {
                 try await dialogue.readStatus(card)
                 try await dialogue.unlock(card)
-                try await dialogue.step("UNPAIR", card) { () throws(KeycardError) in
-                    try await card.applet.unpair(slot: slot)
-                }
+                try await dialogue.step("UNPAIR", card, await card.applet.unpair(slot: slot))
             }
             try await pairings.remove(uid)
             card.profile.isPaired = false

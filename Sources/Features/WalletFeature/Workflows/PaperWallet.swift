@@ -16,9 +16,7 @@ final class PaperWallet: Sendable {
 
     /// Derives the keys of words that a user has typed.
     @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(Failure) -> PaperWallet {
-        try translating({ Failure($0, at: "BIP-32") }) { () throws(KeycardError) in
-            try PaperWallet(typed.mnemonic.clone())
-        }
+        try translating({ Failure($0, at: "BIP-32") }, PaperWallet(typed.mnemonic.clone()))
     }
 
     private init(_ mnemonic: consuming Mnemonic) throws(KeycardError) {

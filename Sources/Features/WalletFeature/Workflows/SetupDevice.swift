@@ -52,9 +52,11 @@ struct SetupDevice: WalletWorkflow {
     }
 
     @Loop private func drawWords(_ setup: CardSetup, _ card: HeldKeycard) async throws(Failure) -> PaperWallet {
-        try await setup.dialogue.step("GENERATE MNEMONIC", card) { () throws(KeycardError) in
-            try await PaperWallet.derived(from: try await card.applet.generateMnemonic(words: wordCount))
-        }
+        try await setup.dialogue.step(
+            "GENERATE MNEMONIC",
+            card,
+            await PaperWallet.derived(from: try await card.applet.generateMnemonic(words: wordCount))
+        )
     }
 
     /// Has the app register the device.
@@ -188,9 +190,7 @@ struct AuthorizeDevice: WalletWorkflow {
         switch card.info.generation {
         case .certificate:
             // A foreign card is refused before the user types a PIN for it.
-            try await dialogue.step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
-                try await card.applet.openWithCertificate()
-            }
+            try await dialogue.step("OPEN SECURE CHANNEL", card, await card.applet.openWithCertificate())
         case .pairing:
             // This also shows the version, which decides the form of INIT.
             try await dialogue.checkCertificate(card)
@@ -223,9 +223,7 @@ struct AuthorizeDevice: WalletWorkflow {
     /// Asks for the PUK of a new card, or generates and shows it.
     private func newPUK(_ card: HeldKeycard) async throws(Failure) -> Secret {
         guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
-        let drawn = try compute("new PUK") { () throws(CryptoError) in
-            PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount))
-        }
+        let drawn = try compute("new PUK", PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount)))
         _ = try await dialogue.ask(PUKPrompt(puk: drawn, lease: card.lease, userID: flow.request.userID))
         return drawn.digits.clone()
     }
@@ -237,9 +235,7 @@ struct AuthorizeDevice: WalletWorkflow {
         try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
         dialogue.workflow.workBegins()
         hasLoaded = true
-        let uid = try await dialogue.step("LOAD KEY", card) { () throws(KeycardError) in
-            try await card.applet.loadWallet(words.mnemonic)
-        }
+        let uid = try await dialogue.step("LOAD KEY", card, await card.applet.loadWallet(words.mnemonic))
         card.profile.info.keyUID = uid
     }
 
@@ -251,9 +247,7 @@ struct AuthorizeDevice: WalletWorkflow {
         let isOwn = hasLoaded && words?.wallet.keyUID == uid
         if let expected = words?.wallet.keyUID == uid ? words?.wallet.firstKey : known, key != expected {
             if isOwn {
-                try await dialogue.step("REMOVE KEY", card) { () throws(KeycardError) in
-                    try await card.applet.removeKey()
-                }
+                try await dialogue.step("REMOVE KEY", card, await card.applet.removeKey())
                 card.profile.info.keyUID = nil
             }
             throw Failure(.wrongWallet, at: "EXPORT KEY")
@@ -271,8 +265,6 @@ struct AuthorizeDevice: WalletWorkflow {
     }
 
     private func exportKey(_ path: DerivationPath, _ card: HeldKeycard) async throws(Failure) -> PublicKey {
-        try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
-            try await card.applet.exportPublicKey(path)
-        }
+        try await dialogue.step("EXPORT KEY", card, await card.applet.exportPublicKey(path))
     }
 }

@@ -56,9 +56,10 @@ struct Signing: Sendable, Equatable {
             return Signing(content: .preimage(bytes))
         }
         let json = try arguments.required("typedData", "an object") { $0.members == nil ? nil : $0 }
-        return try translating({ Failure(.invalidDataDefinition, "typedData cannot be signed: \($0.text)") }) {
-            () throws(Malformed) in Signing(content: .typedData(try TypedData(json)))
-        }
+        return try translating(
+            { Failure(.invalidDataDefinition, "typedData cannot be signed: \($0.text)") },
+            Signing(content: .typedData(try TypedData(json)))
+        )
     }
 
     /// The names of the members of a payload that are signed.
@@ -94,14 +95,14 @@ struct Signing: Sendable, Equatable {
     @Loop func sign(_ dialogue: KeycardDialogue, _ card: HeldKeycard) async throws(Failure) -> [JSON.Member] {
         let path = DerivationPath.firstEthereumAddress
         let digest = digest
-        let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
-            try await card.applet.exportPublicKey(path)
-        }
+        let key = try await dialogue.step("EXPORT KEY", card, await card.applet.exportPublicKey(path))
         let signature: KeycardSignature
         do throws(Failure) {
-            signature = try await dialogue.step("SIGN", card) { () throws(KeycardError) in
-                try await card.applet.sign(digest, with: path, expecting: key)
-            }
+            signature = try await dialogue.step(
+                "SIGN",
+                card,
+                await card.applet.sign(digest, with: path, expecting: key)
+            )
         } catch {
             guard error.code != .cardLost, error.code != .cancelled else { throw error }
             var failure = error

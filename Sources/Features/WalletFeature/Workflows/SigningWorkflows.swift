@@ -34,13 +34,15 @@ struct AddSession: WalletWorkflow {
     let expirationTime: Int
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
-        let key = try compute("SESSION KEY") { () throws(CryptoError) in SessionKey(try PrivateKey.generate()) }
+        let key = try compute("SESSION KEY", SessionKey(try PrivateKey.generate()))
         let dialogue = flow.dialogue()
         let session = try await dialogue.run { card throws(Failure) in
             try await dialogue.openWallet(card)
-            let device = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
-                try await card.applet.exportPublicKey(.firstEthereumAddress)
-            }
+            let device = try await dialogue.step(
+                "EXPORT KEY",
+                card,
+                await card.applet.exportPublicKey(.firstEthereumAddress)
+            )
             let entity = entity(flow, key.address, EthereumAddress(device))
             let line = line(key.address, EthereumAddress(device))
             let signing = Signing(content: .message(line))

@@ -28,9 +28,11 @@ extension WalletFeature: SealingKeySource {
                 // At a registration; later the token itself shows that another wallet is open.
                 if keyUID == nil { try await dialogue.checkWallet(card) }
                 guard let cardUID = card.info.keyUID else { throw .noKeys }
-                let key = try await dialogue.step("EXPORT KEY", card) { () throws(KeycardError) in
+                let key = try await dialogue.step(
+                    "EXPORT KEY",
+                    card,
                     SecretBox(try await card.applet.exportPrivateKey(.mpinTokens).scalar.clone())
-                }
+                )
                 return SealingKey(keyUID: cardUID, key: key)
             }
         } catch {

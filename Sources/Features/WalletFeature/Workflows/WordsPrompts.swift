@@ -81,9 +81,10 @@ struct WordsPrompt: Prompt {
         guard Mnemonic.count(of: typed) == count else {
             throw Failure(.wrongArgument, "You must provide \(count) words")
         }
-        return try translating({ Failure(.wrongArgument, $0.text.prefix(1).uppercased() + $0.text.dropFirst()) }) {
-            () throws(Malformed) in Typed(try Mnemonic(words: typed))
-        }
+        return try translating(
+            { Failure(.wrongArgument, $0.text.prefix(1).uppercased() + $0.text.dropFirst()) },
+            Typed(try Mnemonic(words: typed))
+        )
     }
 }
 

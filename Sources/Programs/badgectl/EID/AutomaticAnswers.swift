@@ -86,9 +86,12 @@ final class AutomaticAnswers: Sendable {
 
     /// Reads the PIN, which stays in no memory between two questions.
     private func pin() throws -> SecretBox {
-        let content = try translating({ (error: StartError) in
-            CommandFailure(error.message, hint: error.hint)
-        }) { () throws(StartError) in try SecretFile.read(path, limit: 7, setting: "--pin-file") }
+        let content = try translating(
+            { (error: StartError) in
+                CommandFailure(error.message, hint: error.hint)
+            },
+            SecretFile.read(path, limit: 7, setting: "--pin-file")
+        )
         // An editor ends the line.
         let hasEnd = content.withBytes { $0.last == UInt8(ascii: "\n") }
         let form = TypedSecretForm(name: "PIN", digits: 6...6)

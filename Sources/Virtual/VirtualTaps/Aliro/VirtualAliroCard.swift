@@ -110,7 +110,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         guard description.tap.has(version: opening.version),
             description.group.map({ opening.readerIdentifier.starts(with: $0) }) ?? true
         else { throw .wrongState }
-        return try crypto { () throws(CryptoError) in try open(opening) }
+        return try crypto(open(opening))
     }
 
     private func open(_ opening: AliroOpening) throws(CryptoError) -> [UInt8] {
@@ -153,7 +153,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
             return try ECDSA.verify(signature, of: transcript.signed(by: .reader), with: reader, digest: .sha256)
         }
         guard isKnown else { throw .wrongSignature }
-        return try crypto { () throws(CryptoError) in try authenticate(transcript, agreed) }
+        return try crypto(authenticate(transcript, agreed))
     }
 
     private func authenticate(
@@ -187,7 +187,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         case .idle, .selected, .selectedPKOC, .opened: throw .wrongState
         }
         state = .idle
-        let opened = try crypto { () throws(CryptoError) in try channel.open(data, from: .reader) }
+        let opened = try crypto(channel.open(data, from: .reader))
         guard let plain = opened else { throw .wrongSignature }
         let read = plain.withBytes { try? BERTLV.sequence($0) }
         guard let objects = read, objects.map(\.tag) == [AliroTag.readerStatus], objects[0].value.count == 2 else {
@@ -195,7 +195,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
         }
         status = UInt16(objects[0].value[0]) << 8 | UInt16(objects[0].value[1])
         state = .authenticated(channel)
-        return try crypto { () throws(CryptoError) in try channel.seal(Secret([0, 2, 0, 0]), from: .card) }
+        return try crypto(channel.seal(Secret([0, 2, 0, 0]), from: .card))
     }
 
     /// PKOC, SE V1.

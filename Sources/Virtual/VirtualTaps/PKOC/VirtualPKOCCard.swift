@@ -103,9 +103,7 @@ final class VirtualPKOCCard: VirtualCardSoftware {
         case .replayed: signed = first ?? message
         }
         first = first ?? message
-        let signature = try crypto { () throws(CryptoError) in
-            try ECDSA.sign(signed, with: key, digest: .sha256)
-        }
+        let signature = try crypto(ECDSA.sign(signed, with: key, digest: .sha256))
         return BERTLV(PKOCTag.signature, signature).encoded
     }
 }
