@@ -38,7 +38,7 @@ extension DigestAlgorithm {
     /// Derives a key of `count` bytes from a password with PBKDF2. RFC 8018 5.2.
     package func pbkdf2(
         _ password: borrowing Secret,
-        salt: [UInt8],
+        salt: borrowing Secret,
         iterations: Int,
         count wanted: Int
     ) throws(CryptoError) -> Secret {
@@ -46,17 +46,19 @@ extension DigestAlgorithm {
             let passwordCount = Int32(exactly: password.count), let saltCount = Int32(exactly: salt.count)
         else { throw .invalidLength }
         return try Secret(count: wanted) { out throws(CryptoError) in
-            let result = password.withBytes {
-                PKCS5_PBKDF2_HMAC(
-                    $0.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    passwordCount,
-                    salt,
-                    saltCount,
-                    rounds,
-                    method,
-                    length,
-                    out.octets
-                )
+            let result = password.withBytes { password in
+                salt.withBytes { salt in
+                    PKCS5_PBKDF2_HMAC(
+                        password.baseAddress?.assumingMemoryBound(to: CChar.self),
+                        passwordCount,
+                        salt.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                        saltCount,
+                        rounds,
+                        method,
+                        length,
+                        out.octets
+                    )
+                }
             }
             try check(result)
         }

@@ -64,18 +64,21 @@ package actor KeycardApplet {
 
     /// Gives a new card its PIN and PUK, and checks that the card is initialised afterwards.
     ///
-    /// From 3.1 on, the card gets a random duress PIN. Otherwise it would use the first digits of the PUK (3.1) or the
-    /// PIN itself (4.0). The duress PIN opens another wallet than the one that the words restore.
+    /// From 3.1 on, the card has a duress PIN, which opens another wallet than the one that the words restore. It is
+    /// random if the user chooses none. Otherwise it would be the start of the PUK (3.1) or the PIN itself (4.0).
     ///
     /// - Parameters:
     ///   - pin: 6 digits.
     ///   - puk: 12 digits.
+    ///   - duressPIN: 6 digits, not those of the PIN; only from 3.1 on.
     ///   - pairingSecret: 32 bytes; only for 3.x.
     /// - Throws: `.card` if the answer is lost. Then `select` shows whether the card is initialised. `.status` if the
-    ///   card is as new as before. `.unsupported` for a version that badged does not support; then nothing was sent.
+    ///   card is as new as before. `.unsupported` for a version that badged does not support, or that has no duress PIN; then
+    ///   nothing was sent.
     package func initialize(
         pin: consuming Secret,
         puk: consuming Secret,
+        duressPIN: SecretBox? = nil,
         pairingSecret: consuming Secret
     ) async throws(KeycardError) {
         guard !info.isInitialized else { throw .wrongState }
@@ -86,7 +89,9 @@ package actor KeycardApplet {
         var end = Secret([])
         if version != .v3_0 {
             let limits = [UInt8(KeycardParameters.pinTries), UInt8(KeycardParameters.pukTries)]
-            end = Secret(limits).appending(try duressPIN(pin, puk))
+            end = Secret(limits).appending(try digits(of: duressPIN, pin, puk))
+        } else if duressPIN != nil {
+            throw .unsupported
         }
         let secrets = pin.appending(puk)
         let status: StatusWord
@@ -117,10 +122,18 @@ package actor KeycardApplet {
         return version
     }
 
-    private func duressPIN(
+    /// The digits of the duress PIN: those that the user has chosen, or random ones.
+    private func digits(
+        of duressPIN: SecretBox?,
         _ pin: borrowing Secret,
         _ puk: borrowing Secret
     ) throws(KeycardError) -> Secret {
+        if let duressPIN {
+            guard let digits = duressPIN.take() else { throw .wrongForm }
+            let isPIN = ConstantTime.equal(digits, pin)
+            guard Self.areDigits(digits, KeycardParameters.pinCount), !isPIN else { throw .wrongForm }
+            return digits
+        }
         guard let start = puk.part(0..<KeycardParameters.pinCount) else { throw .wrongForm }
         while true {
             let drawn = try crypto(random.digits(KeycardParameters.pinCount))
@@ -191,9 +204,15 @@ package actor KeycardApplet {
         try await pair(secret: Secret(try KeycardPairingSecret.standard.get()))
     }
 
-    /// Gives a new card its PIN and PUK, as `initialize(pin:puk:pairingSecret:)` does, and the usual pairing password.
-    package func initialize(pin: consuming Secret, puk: consuming Secret) async throws(KeycardError) {
-        try await initialize(pin: pin, puk: puk, pairingSecret: Secret(try KeycardPairingSecret.standard.get()))
+    /// Gives a new card its PIN and PUK, as `initialize(pin:puk:duressPIN:pairingSecret:)` does, and the usual pairing
+    /// password.
+    package func initialize(
+        pin: consuming Secret,
+        puk: consuming Secret,
+        duressPIN: SecretBox?
+    ) async throws(KeycardError) {
+        let secret = Secret(try KeycardPairingSecret.standard.get())
+        try await initialize(pin: pin, puk: puk, duressPIN: duressPIN, pairingSecret: secret)
     }
 
     /// Frees a pairing slot. Needs the PIN.

@@ -37,7 +37,7 @@ package enum KeycardPairingSecret {
         try crypto(
             DigestAlgorithm.sha256.pbkdf2(
                 password,
-                salt: Array(KeycardParameters.pairingSalt.utf8),
+                salt: Secret(KeycardParameters.pairingSalt.utf8),
                 iterations: KeycardParameters.pairingIterations,
                 count: KeycardParameters.secretCount
             )

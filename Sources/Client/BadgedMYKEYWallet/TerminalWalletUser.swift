@@ -34,7 +34,7 @@ public final class TerminalWalletUser: WalletUser {
         }
         let prompt = "\(name(question.kind)): "
         guard let first = await ask((lines + [prompt]).joined(separator: "\n"), echoes: false) else { return nil }
-        guard question.kind == .newPIN || question.kind == .newPUK else { return first }
+        guard [.newPIN, .newPUK, .duressPIN].contains(question.kind) else { return first }
         // The user types the secret twice, because a typing error would be hard to undo.
         guard let second = await ask("Repeat the \(prompt)", echoes: false)?.take(), let typed = first.take() else {
             return nil
@@ -56,6 +56,7 @@ public final class TerminalWalletUser: WalletUser {
         case .newPIN: "new PIN"
         case .puk: "PUK"
         case .newPUK: "new PUK"
+        case .duressPIN: "duress PIN"
         case .can: "CAN"
         case .pairingPassword: "pairing password"
         }

@@ -165,7 +165,7 @@ final class DelegateUser: WalletUser {
                 return nil
             }
             return await ask { _, card, answer in card?.getPairingPassword(userID, delegate: answer) }
-        case .newPUK, .can:
+        case .newPUK, .duressPIN, .can:
             end(.unexpectedState, "badged asks for the \(question.kind.rawValue)")
             return nil
         }

@@ -56,8 +56,8 @@ package import Text
             isForIdle: true,
             runWallet
         )
-        return [run] + KeycardPrompt.commands + WordsPrompt.commands + RegisterDevicePrompt.commands
-            + VerifyDataPrompt.commands + operationCommands
+        return [run] + KeycardPrompt.commands + WordsPrompt.commands + PassphrasePrompt.commands
+            + RegisterDevicePrompt.commands + VerifyDataPrompt.commands + operationCommands
     }
 
     package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {

@@ -10,6 +10,8 @@ package struct Mnemonic: ~Copyable, Sendable {
     package let indexes: Secret
 
     package static let counts = [12, 15, 18, 21, 24]
+    /// The lengths of a passphrase, in bytes.
+    package static let passphraseCounts = 1...256
 
     private static let wrongCount = Malformed("there are not 12, 15, 18, 21 or 24 words")
 
@@ -126,12 +128,12 @@ package struct Mnemonic: ~Copyable, Sendable {
 
     /// Makes the seed of 64 bytes: PBKDF2 with HMAC-SHA512 and 2048 rounds. BIP-39, From mnemonic to seed.
     ///
-    /// The passphrase is ASCII, and empty for a wallet without one.
-    package func seed(passphrase: [UInt8] = []) throws(CryptoError) -> Secret {
-        guard passphrase.allSatisfy({ $0 < 0x80 }) else { throw .unsupported }
+    /// The passphrase is empty for a wallet without one. It is ASCII, for which the form NFKD changes nothing.
+    package func seed(passphrase: borrowing Secret = Secret([])) throws(CryptoError) -> Secret {
+        guard passphrase.withBytes({ $0.allSatisfy { $0 < 0x80 } }) else { throw .unsupported }
         return try DigestAlgorithm.sha512.pbkdf2(
             words,
-            salt: Array("mnemonic".utf8) + passphrase,
+            salt: Secret("mnemonic".utf8).appending(passphrase),
             iterations: 2048,
             count: 64
         )

@@ -113,6 +113,18 @@ struct TypedSecretTests {
             runsWallet((Played.enter("NEW_PUK", 1), "SET_NEW_PUK"))
         ),
         Place(
+            "wallet setup, the duress PIN",
+            ["wallet", "setup", "--duress-pin"],
+            [("Duress PIN: ", "740931"), ("Repeat the duress PIN: ", "740931")],
+            runsWallet((Played.enter("DURESS_PIN", 1), "SET_DURESS_PIN"))
+        ),
+        Place(
+            "wallet setup, the passphrase",
+            ["wallet", "setup", "--passphrase"],
+            [("Passphrase: ", "kept in no memory"), ("Repeat the passphrase: ", "kept in no memory")],
+            runsWallet((#"{"msg":"ENTER_PASSPHRASE","userId":"u","question":1}"#, "SET_PASSPHRASE"))
+        ),
+        Place(
             "wallet setup, three of the words",
             ["wallet", "setup"],
             [("Words 3, 7 and 11: ", "Zebra zone zoo")],

@@ -93,6 +93,8 @@ import Text
             "words",
             "--key-uid",
             Played.keyUID.uppercased(),
+            "--duress-pin",
+            "--passphrase",
             hasTerminal: true
         )
         let words = Played.words.joined(separator: " ")
@@ -105,6 +107,7 @@ import Text
         #expect(!program.everything.contains("abandon"))
         let start = try JSON(Array(try #require(await peer.received().first).utf8))
         #expect(start["keyUID"] == .string(Played.keyUID) && start["generatePUK"] == .bool(true))
+        #expect(start["duressPin"] == .bool(true) && start["passphrase"] == .bool(true))
     }
 
     @Test("pin shows the tries that are left, and goes on with the PUK when the PIN is blocked")

@@ -94,7 +94,7 @@ struct AuthenticatedEncryptionTests {
     func pbkdf2() throws {
         let key = try DigestAlgorithm.sha256.pbkdf2(
             Secret("passwd".utf8),
-            salt: Array("salt".utf8),
+            salt: Secret("salt".utf8),
             iterations: 1,
             count: 64
         )

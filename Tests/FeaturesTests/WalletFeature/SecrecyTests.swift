@@ -9,12 +9,16 @@ import VirtualKeycard
 
 @Suite("The secrets of wallets", .timeLimit(.minutes(5)), .serialized)
 @Loop struct SecrecyTests {
-    @Test("words, PUK and session key are in no log and in no message of another client", arguments: generations)
+    @Test(
+        "words, passphrase, PUK, PINs and session key are in no log and in no message of another client",
+        arguments: generations
+    )
     func others(version: String) async throws {
         let bench = try await WalletBench()
         let other = try bench.server.connect()
         let user = try await bench.user(with: #"{"kind":"keycard","version":"\#(version)","initialised":false}"#)
-        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","generatePUK":true}"#)
+        let choices = #""generatePUK":true,"passphrase":true\#(version == "3.0" ? "" : #","duressPin":true"#)"#
+        _ = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE",\#(choices)}"#)
         let puk = try #require(user.last("SHOW_PUK")?["puk"]?.string)
         try await bench.insertAgain()
         user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"\#(WalletUser.newPIN)"}"#]
@@ -30,7 +34,7 @@ import VirtualKeycard
         let pairs = zip(user.words, user.words.dropFirst())
         let words = pairs.flatMap { ["\($0) \($1)", "\"\($0)\",\"\($1)\""] }
         #expect(words.count == 22 && user.client.hasReceived(words[1]))
-        let secrets = words + [puk, key, WalletUser.newPIN]
+        let secrets = words + [puk, key, WalletUser.newPIN, WalletUser.duressPIN, WalletUser.passphrase]
         for secret in secrets {
             #expect(!other.hasReceived(secret), "another client")
             #expect(!bench.server.logged.contains { $0.contains(secret) }, "the log")
@@ -41,7 +45,7 @@ import VirtualKeycard
     }
 
     @Test(
-        "after a workflow the memory of the daemon has neither words nor PUK nor session key",
+        "after a workflow the memory of the daemon has neither words, passphrase, PUK and duress PIN nor session key",
         .enabled(if: DaemonProcess.canReadMemory)
     )
     func memory() async throws {
@@ -55,7 +59,13 @@ import VirtualKeycard
         user.answers["INSERT_CARD"] = [
             #"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"keycard","version":"4.0","initialised":false}}"#
         ]
-        let setup = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","generatePUK":true}"#)
+        let duressPIN = "740931"
+        let passphrase = "kept in no memory \(duressPIN)"
+        user.answers["ENTER_DURESS_PIN"] = [#"{"cmd":"SET_DURESS_PIN","value":"\#(duressPIN)"}"#]
+        user.answers["ENTER_PASSPHRASE"] = [#"{"cmd":"SET_PASSPHRASE","value":"\#(passphrase)"}"#]
+        let setup = try await user.run(
+            #"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","generatePUK":true,"duressPin":true,"passphrase":true}"#
+        )
         #expect(setup["msg"] == .string("FLOW_COMPLETE"), "\(setup)")
         let puk = try #require(user.last("SHOW_PUK")?["puk"]?.string)
         user.answers["INSERT_CARD"] = [#"{"cmd":"SET_CARD","name":"Simulator"}"#]
@@ -69,7 +79,7 @@ import VirtualKeycard
         _ = await witness.exchange(#"{"cmd":"GET_STATUS"}"#)
 
         let shown = user.words.prefix(3).map { "\"\($0)\"" }.joined(separator: ",")
-        for secret in [shown, typed, key, #""puk":"\#(puk)""#] {
+        for secret in [shown, typed, key, #""puk":"\#(puk)""#, #""value":"\#(duressPIN)""#, passphrase] {
             #expect(try daemon.occurrences(of: Array(secret.utf8)) == 0, "\(secret)")
         }
         // The search itself works.

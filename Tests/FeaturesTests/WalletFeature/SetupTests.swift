@@ -199,6 +199,135 @@ import Text
         #expect(try await user.run(Self.setup).code == "WRONG_WALLET")
     }
 
+    // MARK: A duress PIN and a passphrase
+
+    @Test("the user chooses the duress PIN, which opens another wallet", arguments: ["3.1", "4.0"])
+    func duressPIN(version: String) async throws {
+        let user = try await bench.user(with: newCard(version))
+        user.answers["ENTER_DURESS_PIN"] = [WalletUser.newPIN, "12345", "1234567", "22222x", WalletUser.duressPIN].map {
+            #"{"cmd":"SET_DURESS_PIN","value":"\#($0)"}"#
+        }
+        let command = #"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","duressPin":true}"#
+        let device = try await user.run(command)
+        #expect(device["msg"] == .string("FLOW_COMPLETE"))
+        #expect(user.names.prefix(2) == ["FLOW_STARTED", "ENTER_NEW_PIN"] && user.names[7] == "ENTER_NEW_PUK")
+        let questions = user.heard.filter { $0["msg"] == .string("ENTER_DURESS_PIN") }
+        let form = "You must provide 6 digits"
+        #expect(
+            questions.map { $0["error"]?.string } == [nil, "The duress PIN must differ from the PIN", form, form, form]
+        )
+        #expect(questions.allSatisfy { $0["reader"] != nil && $0["retryCounter"] == nil })
+        #expect(try await bench.secrets().hasChosenDuressPIN)
+
+        // Both PINs open a wallet; badged knows that the one of the duress PIN is another one.
+        for (pin, code) in [(WalletUser.duressPIN, "WRONG_WALLET"), (WalletUser.newPIN, nil)] {
+            try await bench.insertAgain()
+            user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"\#(pin)"}"#]
+            let end = try await user.run(Self.setup)
+            #expect(end.code == code, "\(pin)")
+            #expect(user.names.contains("PIN_VALIDATED") && !user.names.contains("INVALID_PIN"))
+        }
+    }
+
+    @Test("without the member the duress PIN is random", arguments: ["3.1", "4.0"])
+    func randomDuressPIN(version: String) async throws {
+        let user = try await bench.user(with: newCard(version))
+        _ = try await user.run(Self.setup)
+        #expect(!user.names.contains("ENTER_DURESS_PIN"))
+        #expect(try await !bench.secrets().hasChosenDuressPIN)
+    }
+
+    @Test(
+        "a card that can take no duress PIN is refused before any question",
+        arguments: [
+            ("3.0", #","initialised":false"#, "UNSUPPORTED_CARD"), ("3.1", "", "DEVICE_ALREADY_SET"),
+            ("4.0", "", "DEVICE_ALREADY_SET"),
+        ],
+        ["SETUP_DEVICE", "AUTHORIZE_DEVICE_WITH_MNEMONICS"]
+    )
+    func noDuressPIN(card: (version: String, more: String, code: String), workflow: String) async throws {
+        let user = try await bench.user(with: emptyCard(card.version, card.more))
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.abandon)"}"#]
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"\#(workflow)","duressPin":true}"#)
+        #expect(end.code == card.code, "\(end)")
+        #expect(user.names.filter { $0 != "ENTER_WORDS" } == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
+        #expect(try await bench.secrets().checks == 0)
+    }
+
+    @Test("the keys are those of the words with the passphrase", arguments: generations)
+    func passphrase(version: String) async throws {
+        let user = try await bench.user(with: newCard(version))
+        let device = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","passphrase":true}"#)
+        #expect(
+            user.names == [
+                "FLOW_STARTED", "ENTER_NEW_PIN", "ENTER_NEW_PUK", "PIN_VALIDATED", "SHOW_PAPER_WALLET", "ENTER_WORDS",
+                "ENTER_PASSPHRASE", "REGISTER_DEVICE", "REQUEST_ACKNOWLEDGED", "FLOW_COMPLETE",
+            ]
+        )
+        let words = user.words.joined(separator: " ")
+        let mnemonic = try Mnemonic(words: Secret(words.utf8))
+        let wallet = try KeycardWallet(seed: try mnemonic.seed(passphrase: Secret(WalletUser.passphrase.utf8)))
+        #expect(device.entity?["keyUID"] == .string(Hex.encode(wallet.keyUID)))
+        #expect(device.entity?["address"] == .string(EthereumAddress(wallet.firstKey).description))
+        #expect(try await bench.info().keyUID == wallet.keyUID)
+
+        // The same words without the passphrase are another wallet; with it they are the one of the card.
+        let restore = #"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS""#
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(words)"}"#]
+        user.answers["ENTER_PIN"] = [#"{"cmd":"SET_PIN","value":"\#(WalletUser.newPIN)"}"#]
+        try await bench.insertAgain()
+        #expect(try await user.run(restore + "}").code == "DIFFERENT_OWNER_DEVICE")
+        try await bench.insertAgain()
+        let again = try await user.run(restore + #","passphrase":true}"#)
+        #expect(again.entity?["address"] == device.entity?["address"])
+        #expect(again.entity?["created"] == .bool(false))
+    }
+
+    /// The first published vector of BIP-39 with the passphrase TREZOR, and the key UID that BIP-32 derives from its seed.
+    @Test("a published vector of BIP-39 restores the wallet of its seed", arguments: generations)
+    func publishedSeed(version: String) async throws {
+        let seed =
+            "c55257c360c07c72029aebc1b53c05ed0362ada38ead3e3e9efa3708e53495531f09a6987599d18264c1e1c92f2cf141"
+            + "630c7a3c4ab7c81b2f001698e7463b04"
+        let wallet = try KeycardWallet(seed: Secret(try #require(Hex.decode(seed))))
+        let user = try await bench.user(with: newCard(version))
+        user.answers["ENTER_WORDS"] = [#"{"cmd":"SET_WORDS","value":"\#(Self.abandon)"}"#]
+        let passphrases = ["", "Z\u{FC}rich", "a\\tb", String(repeating: "x", count: 257), "trezor", "TREZOR"]
+        user.answers["ENTER_PASSPHRASE"] = passphrases.map { #"{"cmd":"SET_PASSPHRASE","value":"\#($0)"}"# }
+        let command =
+            #"{"cmd":"RUN_WALLET","workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS","passphrase":true,"keyUID":""#
+            + #"\#(Hex.encode(wallet.keyUID))"}"#
+        let end = try await user.run(command)
+        let errors = user.heard.filter { $0["msg"] == .string("ENTER_PASSPHRASE") }.map { $0["error"]?.string }
+        let form = "You must provide 1 - 256 ASCII characters"
+        #expect(errors == [nil, form, form, form, form, nil])
+        #expect(
+            user.last("ENTER_WORDS")?["error"] == .string("The words and the passphrase are those of another wallet")
+        )
+        #expect(end.entity?["address"] == .string(EthereumAddress(wallet.firstKey).description))
+        #expect(try await bench.info().keyUID == wallet.keyUID)
+    }
+
+    @Test("a card that has keys gets no passphrase, and keeps its tries", arguments: generations)
+    func lateForPassphrase(version: String) async throws {
+        let user = try await bench.user(with: emptyCard(version, #","words":"\#(Self.abandon)""#))
+        let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","passphrase":true}"#)
+        #expect(end.code == "DEVICE_ALREADY_SET")
+        #expect(user.names == ["FLOW_STARTED", "FLOW_INTERRUPTED"])
+    }
+
+    @Test("the choices are true or false", arguments: ["generatePUK", "duressPin", "passphrase"])
+    func choiceForms(member: String) async throws {
+        let user = try WalletUser(bench)
+        for value in ["1", #""true""#, "{}"] {
+            let end = try await user.run(#"{"cmd":"RUN_WALLET","workflow":"SETUP_DEVICE","\#(member)":\#(value)}"#)
+            #expect(
+                end.code == "INVALID_DATA" && end["error"]?["message"]?.string?.contains(member) == true,
+                "\(value) \(end)"
+            )
+        }
+    }
+
     @Test("without a store nothing is done with the card")
     func noStore() async throws {
         let bench = try await WalletBench(hasStore: false)

@@ -23,6 +23,11 @@ import Text
         /// A workflow that comes first.
         var preparation: String?
         var versions = generations
+        /// Whether `members` has a passphrase.
+        var hasPassphrase = false
+        /// The members of RUN_WALLET of the next client; nil: the same. A card that has a PIN gets no duress PIN, and
+        /// one that has keys no passphrase.
+        var next: String?
     }
 
     private static let dialogues = [
@@ -32,9 +37,23 @@ import Text
             card: #","initialised":false"#
         ),
         Dialogue(
+            name: "SETUP_DEVICE",
+            members: #""workflow":"SETUP_DEVICE","generatePUK":true,"duressPin":true,"passphrase":true"#,
+            card: #","initialised":false"#,
+            versions: ["3.1", "4.0"],
+            hasPassphrase: true,
+            next: #""workflow":"SETUP_DEVICE""#
+        ),
+        Dialogue(
             name: "AUTHORIZE_DEVICE_WITH_MNEMONICS",
             members: #""workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS""#,
             card: ""
+        ),
+        Dialogue(
+            name: "AUTHORIZE_DEVICE_WITH_MNEMONICS",
+            members: #""workflow":"AUTHORIZE_DEVICE_WITH_MNEMONICS","passphrase":true"#,
+            card: "",
+            hasPassphrase: true
         ),
         Dialogue(name: "RESET_PIN", members: #""workflow":"RESET_PIN""#, card: #","words":"\#(words)""#),
         Dialogue(
@@ -139,10 +158,10 @@ import Text
         next.answers["ENTER_PIN"] = nil
         next.knowsCard = bench
         next.typedWords = Self.words
-        let again = try await next.run(#"{"cmd":"RUN_WALLET",\#(dialogue.members)}"#)
+        let again = try await next.run(#"{"cmd":"RUN_WALLET",\#(dialogue.next ?? dialogue.members)}"#)
         // A lost answer to UNPAIR leaves a pairing that the card does not know.
         #expect(again["msg"] == .string("FLOW_COMPLETE"), "\(place), then \(again)")
-        for secret in [Self.words, "123456", "654321", WalletUser.puk] {
+        for secret in [Self.words, "123456", "654321", WalletUser.puk, WalletUser.duressPIN, WalletUser.passphrase] {
             #expect(!bench.server.logged.contains { $0.contains(secret) }, place)
         }
         return (count, end)
@@ -171,13 +190,15 @@ import Text
             #expect(after.checks - before.checks <= typed, place)
         } else if after.isInitialized {
             #expect((after.pinTries, after.pukTries) == (3, 5), place)
+            #expect(after.hasChosenDuressPIN == dialogue.members.contains("duressPin"), place)
         }
         let info = try await bench.info()
         switch dialogue.name {
         case "SETUP_DEVICE", "AUTHORIZE_DEVICE_WITH_MNEMONICS":
             guard isComplete else { return }
             let words = dialogue.name == "SETUP_DEVICE" ? user.words.joined(separator: " ") : Self.words
-            let wallet = try KeycardWallet(try Mnemonic(words: Secret(words.utf8)))
+            let passphrase = Secret((dialogue.hasPassphrase ? WalletUser.passphrase : "").utf8)
+            let wallet = try KeycardWallet(seed: try Mnemonic(words: Secret(words.utf8)).seed(passphrase: passphrase))
             #expect(info.keyUID == wallet.keyUID, place)
             #expect(end.entity?["keyUID"] == .string(Hex.encode(wallet.keyUID)), place)
             #expect(end.entity?["address"] == .string(EthereumAddress(wallet.firstKey).description), place)

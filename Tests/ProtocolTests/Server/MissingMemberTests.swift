@@ -219,8 +219,8 @@ import Text
     /// The commands for one state of a workflow. Elsewhere they are BAD_STATE, whatever their members are.
     nonisolated private static let answers: Set<String> = [
         "ACCEPT", "CONTINUE", "DATA_VERIFIED", "DEVICE_REGISTERED", "GET_ACCESS_RIGHTS", "GET_CERTIFICATE",
-        "SET_ACCESS_RIGHTS", "SET_CAN", "SET_CARD", "SET_MRZ", "SET_NEW_PIN", "SET_NEW_PUK", "SET_PAIRING_CODE",
-        "SET_PAIRING_PASSWORD", "SET_PIN", "SET_PUK", "SET_WORDS",
+        "SET_ACCESS_RIGHTS", "SET_CAN", "SET_CARD", "SET_DURESS_PIN", "SET_MRZ", "SET_NEW_PIN", "SET_NEW_PUK",
+        "SET_PAIRING_CODE", "SET_PAIRING_PASSWORD", "SET_PASSPHRASE", "SET_PIN", "SET_PUK", "SET_WORDS",
     ]
 
     /// A server with all features, and a backend of M-Pin.

@@ -10,6 +10,8 @@ public enum SecretKind: String, Sendable, CaseIterable {
     case puk = "PUK"
     /// Of wallet cards that are new.
     case newPUK = "NEW_PUK"
+    /// Of wallet cards that are new: the PIN that opens another wallet.
+    case duressPIN = "DURESS_PIN"
     /// Of wallet cards: the password with which a computer is paired.
     case pairingPassword = "PAIRING_PASSWORD"
 
@@ -19,7 +21,7 @@ public enum SecretKind: String, Sendable, CaseIterable {
     public var command: String { "SET_\(rawValue)" }
 }
 
-/// A question for a secret of a card: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK,
+/// A question for a secret of a card: ENTER_PIN, ENTER_CAN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK, ENTER_DURESS_PIN,
 /// ENTER_PAIRING_PASSWORD.
 public struct SecretQuestion: ServerMessage, NamedMessage {
     static let names = SecretKind.allCases.map(\.question)
@@ -75,8 +77,8 @@ public struct LastAnswer: Sendable, Equatable {
 }
 
 extension DaemonConnection {
-    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK, SET_NEW_PUK, SET_PAIRING_PASSWORD. nil is for a
-    /// reader with keypad, where the user types the value on the reader.
+    /// Answers a question: SET_PIN, SET_CAN, SET_NEW_PIN, SET_PUK, SET_NEW_PUK, SET_DURESS_PIN, SET_PAIRING_PASSWORD.
+    /// nil is for a reader with keypad, where the user types the value on the reader.
     ///
     /// The value is in one buffer, which is wiped when the system has taken it. It answers this question alone: if
     /// another one is open by then, badged answers BAD_STATE.
@@ -122,7 +124,7 @@ extension SecretQuestion: Question {
         case _ where previous.cardLeft: outcome = .void
         case .pin: outcome = kind == .newPIN ? .accepted : .void
         case .can, .puk: outcome = kind == before.kind ? .wrong : .accepted
-        case .newPIN, .newPUK, .pairingPassword: outcome = .void
+        case .newPIN, .newPUK, .duressPIN, .pairingPassword: outcome = .void
         }
         return LastAnswer(kind: before.kind, outcome: outcome)
     }

@@ -16,9 +16,16 @@ public struct WalletFlow: Sendable, Equatable {
     /// - Parameters:
     ///   - words: how many words name the keys: 12, 15, 18, 21 or 24.
     ///   - generatesPUK: whether badged draws the PUK; otherwise the user is asked for one.
+    ///   - hasDuressPIN: whether the user is asked for the duress PIN; otherwise badged draws one that nobody knows.
+    ///   - hasPassphrase: whether the user is asked for a passphrase, without which the words restore another wallet.
     /// - Returns: the workflow, for `runWallet`.
-    public static func setupDevice(words: Int = 12, generatesPUK: Bool = false) -> WalletFlow {
-        WalletFlow("SETUP_DEVICE", count(words) + generation(generatesPUK))
+    public static func setupDevice(
+        words: Int = 12,
+        generatesPUK: Bool = false,
+        hasDuressPIN: Bool = false,
+        hasPassphrase: Bool = false
+    ) -> WalletFlow {
+        WalletFlow("SETUP_DEVICE", count(words) + choices(generatesPUK, hasDuressPIN, hasPassphrase))
     }
 
     /// AUTHORIZE_DEVICE_WITH_MNEMONICS: loads the keys of words that the user types.
@@ -27,14 +34,21 @@ public struct WalletFlow: Sendable, Equatable {
     ///   - words: how many words the user has: 12, 15, 18, 21 or 24.
     ///   - keyUID: the keys to which the words must belong; nil: any.
     ///   - generatesPUK: whether badged draws the PUK of a new card; otherwise the user is asked for one.
+    ///   - hasDuressPIN: whether the user is asked for the duress PIN of a new card.
+    ///   - hasPassphrase: whether a passphrase belongs to the words, for which the user is asked.
     /// - Returns: the workflow, for `runWallet`.
     public static func authorizeDeviceWithMnemonics(
         words: Int = 12,
         keyUID: String? = nil,
-        generatesPUK: Bool = false
+        generatesPUK: Bool = false,
+        hasDuressPIN: Bool = false,
+        hasPassphrase: Bool = false
     ) -> WalletFlow {
         let key = keyUID.map { [JSON.Member("keyUID", .string($0))] } ?? []
-        return WalletFlow("AUTHORIZE_DEVICE_WITH_MNEMONICS", count(words) + key + generation(generatesPUK))
+        return WalletFlow(
+            "AUTHORIZE_DEVICE_WITH_MNEMONICS",
+            count(words) + key + choices(generatesPUK, hasDuressPIN, hasPassphrase)
+        )
     }
 
     /// RESET_PIN: changes the PIN. `withPUK`: the PIN is blocked, and the PUK sets a new one.
@@ -92,8 +106,9 @@ public struct WalletFlow: Sendable, Equatable {
         words == 12 ? [] : [.init("words", .number(String(words)))]
     }
 
-    private static func generation(_ generatesPUK: Bool) -> [JSON.Member] {
-        generatesPUK ? [.init("generatePUK", .bool(true))] : []
+    private static func choices(_ generatesPUK: Bool, _ hasDuressPIN: Bool, _ hasPassphrase: Bool) -> [JSON.Member] {
+        [("generatePUK", generatesPUK), ("duressPin", hasDuressPIN), ("passphrase", hasPassphrase)]
+            .filter(\.1).map { JSON.Member($0.0, .bool(true)) }
     }
 }
 

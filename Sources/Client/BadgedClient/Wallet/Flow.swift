@@ -147,6 +147,7 @@ extension InvalidValue {
 /// The messages of wallet cards.
 let walletMessages: [any NamedMessage.Type] = [
     FlowMessage.self, PINValidated.self, InvalidValue.self, DeviceRegistration.self, DataToVerify.self,
-    PaperWallet.self, WordsQuestion.self, NewPUK.self, SessionKey.self, RequestAcknowledged.self,
+    PaperWallet.self, WordsQuestion.self, PassphraseQuestion.self, NewPUK.self, SessionKey.self,
+    RequestAcknowledged.self,
     WalletReady.self, WalletUnbound.self, WalletRequest.self, WalletOperationMessage.self,
 ]

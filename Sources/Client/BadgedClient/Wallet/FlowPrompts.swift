@@ -158,6 +158,33 @@ extension WordsQuestion: Question {
     }
 }
 
+/// A question for the passphrase that belongs to the words of a wallet: ENTER_PASSPHRASE.
+public struct PassphraseQuestion: ServerMessage, NamedMessage {
+    static let names = ["ENTER_PASSPHRASE"]
+    static let errorIsRefusal = false
+
+    public var userID: String
+    /// Why badged did not accept the last passphrase.
+    public var error: String?
+    public var number: Int?
+
+    public var refusal: ClientError? { error.map(ClientError.refused) }
+}
+
+extension PassphraseQuestion {
+    init(_ json: JSON) {
+        userID = json["userId"]?.string ?? ""
+        error = json["error"]?.string
+        number = json["question"]?.int
+    }
+}
+
+extension PassphraseQuestion: Question {
+    func answer(by user: any WalletUser, after _: Submission?) async -> Answer? {
+        await user.passphrase(self).map { Answer(command: "SET_PASSPHRASE", value: $0) }
+    }
+}
+
 /// The PUK that badged has drawn for a new card, shown once: SHOW_PUK.
 public struct NewPUK: ServerMessage, WalletPrompt, SecretMessage {
     static let names = ["SHOW_PUK"]

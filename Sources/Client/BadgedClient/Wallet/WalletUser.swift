@@ -22,6 +22,10 @@ public protocol WalletUser: CardUser {
     /// ENTER_WORDS: returns words with spaces between them, or nil to cancel. They are sent once and wiped.
     func words(_ question: WordsQuestion) async -> SecretBox?
 
+    /// ENTER_PASSPHRASE: returns the passphrase that belongs to the words, 1 to 256 printable ASCII characters, or nil to
+    /// cancel. Have the user type it twice: another one makes another wallet.
+    func passphrase(_ question: PassphraseQuestion) async -> SecretBox?
+
     /// SHOW_PUK: shows the PUK that badged has drawn for a new card, once. Returns true when the user has written it
     /// down, false to cancel; then the card stays new.
     func show(_ puk: NewPUK) async -> Bool
@@ -39,6 +43,7 @@ extension WalletUser {
     }
     public func show(_ wallet: PaperWallet) async -> Bool { false }
     public func words(_ question: WordsQuestion) async -> SecretBox? { nil }
+    public func passphrase(_ question: PassphraseQuestion) async -> SecretBox? { nil }
     public func show(_ puk: NewPUK) async -> Bool { false }
     public func keep(_ key: SessionKey) async -> Bool { false }
 }
@@ -51,7 +56,7 @@ public struct WalletClosures: WalletUser {
     private let onInsertCard: @Sendable (_ error: String?, _ reader: String?) async -> Void
 
     /// - Parameters:
-    ///   - secret: returns the PIN, PUK, new PIN, new PUK or pairing password; nil cancels.
+    ///   - secret: returns the PIN, PUK, new PIN, new PUK, duress PIN or pairing password; nil cancels.
     ///   - request: whether the user agrees to what an account signs; the default cancels.
     ///   - data: whether the user agrees to what a workflow signs; the default cancels.
     ///   - insertCard: called when a card is needed.

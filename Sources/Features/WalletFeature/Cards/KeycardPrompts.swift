@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Crypto
 import Keycard
 import Server
 import Text
 
-/// Asks for a secret of the Keycard in a reader: ENTER_PIN, ENTER_NEW_PIN, ENTER_PUK, ENTER_NEW_PUK and
-/// ENTER_PAIRING_PASSWORD. Wallet cards have a channel of their own, so a keypad of the reader is not used.
+/// Asks for a secret of the Keycard in a reader: ENTER_PIN, ENTER_NEW_PIN, ENTER_DURESS_PIN, ENTER_PUK,
+/// ENTER_NEW_PUK and ENTER_PAIRING_PASSWORD. Wallet cards have a channel of their own, so a keypad of the reader is not used.
 struct KeycardPrompt: CardPrompt {
     typealias Answer = SecretBox
 
@@ -14,10 +15,12 @@ struct KeycardPrompt: CardPrompt {
         case pin(tries: Int)
         case puk(tries: Int)
         case newPIN, newPUK, pairingPassword
+        /// The duress PIN of a card that gets this PIN.
+        case duressPIN(besides: KeptDigits)
 
         var form: SecretForm {
             switch self {
-            case .pin, .newPIN: .digits(KeycardParameters.pinCount...KeycardParameters.pinCount)
+            case .pin, .newPIN, .duressPIN: .digits(KeycardParameters.pinCount...KeycardParameters.pinCount)
             case .puk, .newPUK: .digits(KeycardParameters.pukCount...KeycardParameters.pukCount)
             case .pairingPassword: .text(1...128)
             }
@@ -31,13 +34,14 @@ struct KeycardPrompt: CardPrompt {
             case .newPIN: "SET_NEW_PIN"
             case .newPUK: "SET_NEW_PUK"
             case .pairingPassword: "SET_PAIRING_PASSWORD"
+            case .duressPIN: "SET_DURESS_PIN"
             }
         }
 
         var retryCounter: Int? {
             switch self {
             case .pin(let tries), .puk(let tries): tries
-            case .newPIN, .newPUK, .pairingPassword: nil
+            case .newPIN, .newPUK, .pairingPassword, .duressPIN: nil
             }
         }
     }
@@ -52,6 +56,7 @@ struct KeycardPrompt: CardPrompt {
     /// The commands that no other kind of card has.
     static let commands = [
         CommandSpec(answering: "SET_NEW_PUK"), CommandSpec(answering: "SET_PAIRING_PASSWORD"),
+        CommandSpec(answering: "SET_DURESS_PIN"),
     ]
 
     var name: StaticString {
@@ -61,6 +66,7 @@ struct KeycardPrompt: CardPrompt {
         case .newPIN: "ENTER_NEW_PIN"
         case .newPUK: "ENTER_NEW_PUK"
         case .pairingPassword: "ENTER_PAIRING_PASSWORD"
+        case .duressPIN: "ENTER_DURESS_PIN"
         }
     }
 
@@ -79,6 +85,20 @@ struct KeycardPrompt: CardPrompt {
                 "INVALID_PASSPHRASE_PREFIX: a prefix needs the platform of OST; send the PIN without it"
             )
         }
-        return try call.secret(kind.form)
+        let value = try call.secret(kind.form)
+        guard case .duressPIN(let pin) = kind else { return value }
+        guard let digits = value.take() else { throw .badState }
+        // With equal PINs, the card would open the duress wallet alone.
+        guard !ConstantTime.equal(digits, pin.digits) else {
+            throw Failure(.wrongArgument, "The duress PIN must differ from the PIN")
+        }
+        return SecretBox(digits)
     }
+}
+
+/// Digits that more than one step needs. They are wiped with the last reference.
+final class KeptDigits: Sendable {
+    let digits: Secret
+
+    init(_ digits: consuming Secret) { self.digits = digits }
 }

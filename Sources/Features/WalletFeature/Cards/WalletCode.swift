@@ -23,6 +23,7 @@ enum WalletCode: String, Sendable, CaseIterable {
     case mnemonicsNotStored = "MNEMONICS_NOT_STORED"
     case tooManyWorkflows = "TOO_MANY_WORKFLOWS"
     case deviceNotSet = "DEVICE_NOT_SET"
+    case deviceAlreadySet = "DEVICE_ALREADY_SET"
     case differentOwnerDevice = "DIFFERENT_OWNER_DEVICE"
     case wrongDeviceAddress = "WRONG_DEVICE_ADDRESS"
     case wrongWallet = "WRONG_WALLET"

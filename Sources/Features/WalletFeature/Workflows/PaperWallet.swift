@@ -1,26 +1,47 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 import HDWallet
 import Keycard
 import Text
 
-/// The words of a wallet during one workflow. They are wiped with the last reference.
+/// The words of a wallet, and its passphrase, during one workflow. They are wiped with the last reference.
 final class PaperWallet: Sendable {
     let mnemonic: Mnemonic
-    /// What BIP-32 derives from the words.
+    /// The seed of BIP-39: the words, and the passphrase if there is one.
+    let seed: Secret
+    /// What BIP-32 derives from the seed.
     let wallet: KeycardWallet
 
-    /// Derives the keys of the words. Runs off the loop, because the derivation takes milliseconds.
-    @concurrent static func derived(from mnemonic: consuming Mnemonic) async throws(KeycardError) -> PaperWallet {
-        try PaperWallet(mnemonic)
+    /// Derives the keys of words. Runs off the loop, because the derivation takes milliseconds.
+    @concurrent static func derived(
+        from mnemonic: consuming Mnemonic,
+        passphrase: SecretBox? = nil
+    ) async throws(KeycardError) -> PaperWallet {
+        try PaperWallet(mnemonic, passphrase?.take() ?? Secret([]))
     }
 
     /// Derives the keys of words that a user has typed.
-    @concurrent static func derived(from typed: WordsPrompt.Typed) async throws(Failure) -> PaperWallet {
-        try translating({ Failure($0, at: "BIP-32") }, PaperWallet(typed.mnemonic.clone()))
+    @concurrent static func derived(
+        from typed: WordsPrompt.Typed,
+        passphrase: SecretBox?
+    ) async throws(Failure) -> PaperWallet {
+        try await awaiting(orThrow: Self.failure, await derived(from: typed.mnemonic.clone(), passphrase: passphrase))
     }
 
-    private init(_ mnemonic: consuming Mnemonic) throws(KeycardError) {
-        wallet = try KeycardWallet(mnemonic)
+    /// Derives the keys of the same words with a passphrase.
+    @concurrent func adding(passphrase: SecretBox) async throws(Failure) -> PaperWallet {
+        try await awaiting(orThrow: Self.failure, await Self.derived(from: mnemonic.clone(), passphrase: passphrase))
+    }
+
+    private static func failure(_ error: KeycardError) -> Failure { Failure(error, at: "BIP-32") }
+
+    private init(_ mnemonic: consuming Mnemonic, _ passphrase: consuming Secret) throws(KeycardError) {
+        do throws(CryptoError) {
+            seed = try mnemonic.seed(passphrase: passphrase)
+        } catch {
+            throw .crypto(error)
+        }
+        wallet = try KeycardWallet(seed: seed)
         self.mnemonic = mnemonic
     }
 

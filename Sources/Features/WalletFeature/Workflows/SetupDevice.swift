@@ -9,19 +9,30 @@ import Server
 import Store
 import Text
 
+/// What a client chooses for a card that is set up.
+struct SetupChoices: Sendable {
+    /// Whether badged draws the PUK of a new card: `generatePUK`.
+    var drawsPUK = false
+    /// Whether the user chooses the duress PIN of a new card: `duressPin`.
+    var hasDuressPIN = false
+    /// Whether a passphrase belongs to the words: `passphrase`.
+    var hasPassphrase = false
+}
+
 /// SETUP_DEVICE: initialises a new card with PIN, PUK and keys, and registers it.
 struct SetupDevice: WalletWorkflow {
     let wordCount: Int
-    let drawsPUK: Bool
+    let choices: SetupChoices
 
     /// The number of words that are asked back.
     private static let checkedWords = 3
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
-        let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
+        let setup = CardSetup(dialogue, flow, choices)
         try await setup.requireStore()
         let device = try await dialogue.run { card throws(Failure) in
+            if choices.hasPassphrase, card.info.keyUID != nil, !setup.hasLoaded { throw .hasKeys }
             try await setup.unlock(card)
             if card.info.keyUID == nil { try await makeKeys(setup, card) }
             return try await setup.readDevice(card)
@@ -31,7 +42,7 @@ struct SetupDevice: WalletWorkflow {
 
     /// Lets the card draw the words, has the user write them down, and loads their keys.
     @Loop private func makeKeys(_ setup: CardSetup, _ card: HeldKeycard) async throws(Failure) {
-        let words: PaperWallet
+        var words: PaperWallet
         if let known = setup.words, let owner = setup.wordsOwner, owner == card.identity {
             // The user has written them down and typed them for this card already.
             words = known
@@ -45,6 +56,7 @@ struct SetupDevice: WalletWorkflow {
                     userID: setup.flow.request.userID
                 )
             )
+            if choices.hasPassphrase { words = try await words.adding(passphrase: try await setup.askForPassphrase()) }
             setup.words = words
             setup.wordsOwner = card.identity
         }
@@ -93,22 +105,22 @@ struct SetupDevice: WalletWorkflow {
 /// AUTHORIZE_DEVICE_WITH_MNEMONICS: loads the keys of words that the user types.
 struct AuthorizeDevice: WalletWorkflow {
     let wordCount: Int
-    let drawsPUK: Bool
+    let choices: SetupChoices
     /// The keys that the words must belong to; nil: any.
     let keyUID: [UInt8]?
 
     func run(_ flow: WalletFlow) async throws(Failure) -> ContextEntity {
         let dialogue = flow.dialogue()
-        let setup = CardSetup(dialogue, flow, drawsPUK: drawsPUK)
+        let setup = CardSetup(dialogue, flow, choices)
         try await setup.requireStore()
-        let words = try await askForWords(flow)
+        let words = try await askForWords(setup)
         setup.words = words
         let device = try await dialogue.run { card throws(Failure) in
             // The answer to SELECT has the key UID, so a wrong card is refused before its PIN is asked.
             if let uid = card.info.keyUID, uid != words.wallet.keyUID {
                 throw Failure(
                     .differentOwnerDevice,
-                    "The card has other keys than the words: use another card, or destroy the keys of this one"
+                    "The card has other keys than the \(choices.wallet): use another card, or destroy the keys of this one"
                         + " (RESET_CARD, badgectl wallet reset-card)"
                 )
             }
@@ -119,16 +131,18 @@ struct AuthorizeDevice: WalletWorkflow {
         return device.entity(flow, status: "CREATED")
     }
 
-    /// Asks for the words until they fit together and belong to the keys that were named.
-    @Loop private func askForWords(_ flow: WalletFlow) async throws(Failure) -> PaperWallet {
+    /// Asks for the words, and the passphrase, until they fit together and belong to the keys that were named.
+    @Loop private func askForWords(_ setup: CardSetup) async throws(Failure) -> PaperWallet {
+        let flow = setup.flow
         var error: String?
         while true {
             let typed = try await flow.workflow.ask(
                 WordsPrompt(count: wordCount, userID: flow.request.userID, error: error)
             )
-            let words = try await PaperWallet.derived(from: typed)
+            let passphrase = choices.hasPassphrase ? try await setup.askForPassphrase() : nil
+            let words = try await PaperWallet.derived(from: typed, passphrase: passphrase)
             if keyUID == nil || keyUID == words.wallet.keyUID { return words }
-            error = "The words are those of another wallet"
+            error = "The \(choices.wallet) are those of another wallet"
         }
     }
 }
@@ -137,13 +151,15 @@ struct AuthorizeDevice: WalletWorkflow {
 @Loop final class CardSetup {
     let dialogue: KeycardDialogue
     let flow: WalletFlow
-    private let drawsPUK: Bool
+    private let choices: SetupChoices
     /// The words whose keys this workflow loads, once the user has confirmed them.
     var words: PaperWallet?
     /// The card for which the words were drawn.
     var wordsOwner: [UInt8]?
     /// Whether this workflow has sent LOAD KEY.
-    private var hasLoaded = false
+    private(set) var hasLoaded = false
+    /// Whether this workflow has sent INIT.
+    private var hasInitialized = false
 
     /// The device that the card represents.
     struct Device: Sendable {
@@ -165,10 +181,10 @@ struct AuthorizeDevice: WalletWorkflow {
         }
     }
 
-    init(_ dialogue: KeycardDialogue, _ flow: WalletFlow, drawsPUK: Bool) {
+    init(_ dialogue: KeycardDialogue, _ flow: WalletFlow, _ choices: SetupChoices) {
         self.dialogue = dialogue
         self.flow = flow
-        self.drawsPUK = drawsPUK
+        self.choices = choices
     }
 
     /// Fails before any card is used if nothing can be kept.
@@ -179,6 +195,8 @@ struct AuthorizeDevice: WalletWorkflow {
     /// Opens a card with its PIN; a new card gets PIN and PUK first.
     func unlock(_ card: HeldKeycard) async throws(Failure) {
         if card.info.isInitialized {
+            // A user who believes in a duress PIN that the card does not have is in danger.
+            if choices.hasDuressPIN, !hasInitialized { throw .hasPIN }
             try await dialogue.openChannel(card)
             try await dialogue.unlock(card)
         } else {
@@ -196,15 +214,19 @@ struct AuthorizeDevice: WalletWorkflow {
             try await dialogue.checkCertificate(card)
             card.profile.info = await card.applet.info
         }
-        let pin = try await dialogue.ask(.newPIN, card)
+        guard !choices.hasDuressPIN || card.info.version != KeycardVersion.v3_0.rawValue else { throw .noDuressPIN }
+        let pin = KeptDigits(try await dialogue.ask(.newPIN, card))
+        let duressPIN =
+            choices.hasDuressPIN ? SecretBox(try await dialogue.ask(.duressPIN(besides: pin), card)) : nil
         let puk = SecretBox(try await newPUK(card))
-        let newPIN = SecretBox(pin.clone())
+        let newPIN = SecretBox(pin.digits.clone())
         dialogue.workflow.workBegins()
         dialogue.change = .initializing
+        hasInitialized = true
         try await dialogue.step("INIT", card) { () throws(KeycardError) in
             guard let pin = newPIN.take(), let puk = puk.take() else { throw .wrongForm }
             do throws(KeycardError) {
-                try await card.applet.initialize(pin: pin, puk: puk)
+                try await card.applet.initialize(pin: pin, puk: puk, duressPIN: duressPIN)
             } catch {
                 if case .status = error { dialogue.change = nil }
                 throw error
@@ -215,17 +237,22 @@ struct AuthorizeDevice: WalletWorkflow {
         guard card.info.isSupported else { throw .otherVersion(card.info) }
         try await dialogue.openChannel(card)
         // The user has typed this PIN for this card and this insertion, so the card must accept it.
-        guard try await dialogue.verify(pin, card) else {
+        guard try await dialogue.verify(pin.digits.clone(), card) else {
             throw Failure(.malformed("it refuses the PIN that it has taken"), at: "INIT")
         }
     }
 
     /// Asks for the PUK of a new card, or generates and shows it.
     private func newPUK(_ card: HeldKeycard) async throws(Failure) -> Secret {
-        guard drawsPUK else { return try await dialogue.ask(.newPUK, card) }
-        let drawn = try compute("new PUK", PUKPrompt.Drawn(try KeycardRandom.system.digits(KeycardParameters.pukCount)))
+        guard choices.drawsPUK else { return try await dialogue.ask(.newPUK, card) }
+        let drawn = try compute("new PUK", KeptDigits(try KeycardRandom.system.digits(KeycardParameters.pukCount)))
         _ = try await dialogue.ask(PUKPrompt(puk: drawn, lease: card.lease, userID: flow.request.userID))
         return drawn.digits.clone()
+    }
+
+    /// Asks for the passphrase that belongs to the words.
+    func askForPassphrase() async throws(Failure) -> SecretBox {
+        try await dialogue.ask(PassphrasePrompt(userID: flow.request.userID))
     }
 
     /// Loads the keys of words into a card without keys, and compares what the card derives.
@@ -235,7 +262,7 @@ struct AuthorizeDevice: WalletWorkflow {
         try await flow.services.wallets.keep(words.wallet.firstKey, of: words.wallet.keyUID)
         dialogue.workflow.workBegins()
         hasLoaded = true
-        let uid = try await dialogue.step("LOAD KEY", card, await card.applet.loadWallet(words.mnemonic))
+        let uid = try await dialogue.step("LOAD KEY", card, await card.applet.loadWallet(seed: words.seed.clone()))
         card.profile.info.keyUID = uid
     }
 
@@ -267,4 +294,26 @@ struct AuthorizeDevice: WalletWorkflow {
     private func exportKey(_ path: DerivationPath, _ card: HeldKeycard) async throws(Failure) -> PublicKey {
         try await dialogue.step("EXPORT KEY", card, await card.applet.exportPublicKey(path))
     }
+}
+
+extension SetupChoices {
+    /// What a wallet is restored from.
+    fileprivate var wallet: String { hasPassphrase ? "words and the passphrase" : "words" }
+}
+
+extension Failure {
+    fileprivate static let hasPIN = Failure(
+        .deviceAlreadySet,
+        "The card has a PIN, and the duress PIN is set together with the PIN: reset the card first (RESET_CARD, badgectl"
+            + " wallet reset-card), or set it up without a duress PIN"
+    )
+    fileprivate static let hasKeys = Failure(
+        .deviceAlreadySet,
+        "The card has keys, and a passphrase takes part when they are made: reset the card first (RESET_CARD, badgectl"
+            + " wallet reset-card), or set it up without a passphrase"
+    )
+    fileprivate static let noDuressPIN = Failure(
+        .unsupportedCard,
+        "A Keycard of version 3.0 has no duress PIN: set it up without, or use a card of version 3.1 or 4.0"
+    )
 }

@@ -29,11 +29,11 @@ extension WalletRequest {
     ) throws(Failure) -> any WalletWorkflow {
         switch name {
         case "SETUP_DEVICE":
-            return SetupDevice(wordCount: try arguments.wordCount(), drawsPUK: try arguments.isSet("generatePUK"))
+            return SetupDevice(wordCount: try arguments.wordCount(), choices: try SetupChoices(arguments))
         case "AUTHORIZE_DEVICE_WITH_MNEMONICS":
             return AuthorizeDevice(
                 wordCount: try arguments.wordCount(),
-                drawsPUK: try arguments.isSet("generatePUK"),
+                choices: try SetupChoices(arguments),
                 keyUID: try arguments.optionalHash("keyUID")
             )
         case "ACTIVATE_USER": return try SignData.activateUser(arguments, request)
@@ -52,6 +52,14 @@ extension WalletRequest {
         default:
             throw Failure(.invalidWorkflow, "There is no workflow with this name")
         }
+    }
+}
+
+extension SetupChoices {
+    init(_ arguments: Arguments) throws(Failure) {
+        drawsPUK = try arguments.isSet("generatePUK")
+        hasDuressPIN = try arguments.isSet("duressPin")
+        hasPassphrase = try arguments.isSet("passphrase")
     }
 }
 

@@ -95,16 +95,31 @@ extension Call {
     }
 }
 
-/// SHOW_PUK shows the PUK that badged has generated for a new card, once. ACCEPT answers.
-struct PUKPrompt: AcknowledgedPrompt, CardPrompt {
-    /// Twelve digits.
-    final class Drawn: Sendable {
-        let digits: Secret
+/// ENTER_PASSPHRASE asks for the passphrase of BIP-39 that belongs to the words. SET_PASSPHRASE answers.
+///
+/// badged does not normalise text, so that the passphrase is never a `String`: it is ASCII, which NFKD does not change.
+struct PassphrasePrompt: Prompt {
+    typealias Answer = SecretBox
 
-        init(_ digits: consuming Secret) { self.digits = digits }
+    let userID: String
+
+    static let commands = [CommandSpec(answering: "SET_PASSPHRASE")]
+
+    var name: StaticString { "ENTER_PASSPHRASE" }
+
+    func message(_ number: Int, to session: Session, error: String?) -> any Message {
+        question(number, error: error) { $0.member("userId", userID) }
     }
 
-    let puk: Drawn
+    func answer(in call: Call) throws(Failure) -> SecretBox {
+        guard call.name == "SET_PASSPHRASE" else { throw .badState }
+        return try call.secret(.text(Mnemonic.passphraseCounts))
+    }
+}
+
+/// SHOW_PUK shows the PUK that badged has generated for a new card, once. ACCEPT answers.
+struct PUKPrompt: AcknowledgedPrompt, CardPrompt {
+    let puk: KeptDigits
     let lease: CardLease
     let userID: String
 

@@ -33,6 +33,7 @@ extension SecretKind {
         case .newPIN: "new PIN"
         case .puk: "PUK"
         case .newPUK: "new PUK"
+        case .duressPIN: "duress PIN"
         case .pairingPassword: "pairing password"
         }
     }

@@ -39,7 +39,8 @@ enum EIDTexts {
         case .newPIN: form = TypedSecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
         case .puk: form = TypedSecretForm(name: "PUK", digits: 10...10)
         // Only of wallet cards.
-        case .newPUK, .pairingPassword: form = TypedSecretForm(name: question.kind.label, content: .characters(1...128))
+        case .newPUK, .duressPIN, .pairingPassword:
+            form = TypedSecretForm(name: question.kind.label, content: .characters(1...128))
         }
         return SecretTexts(
             form: form,
@@ -54,7 +55,7 @@ enum EIDTexts {
         case .can: "checking the CAN"
         case .puk: "checking the PUK and unblocking the PIN"
         case .newPIN: "changing the PIN"
-        case .newPUK, .pairingPassword: "working"
+        case .newPUK, .duressPIN, .pairingPassword: "working"
         }
     }
 
@@ -66,7 +67,7 @@ enum EIDTexts {
             "One PIN try is left. First enter the CAN: the 6 digits at the bottom right of the card's front."
         case (.can, _): "The service accepts the CAN: the 6 digits at the bottom right of the card's front."
         case (.puk, _): "The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card."
-        case (.pin, _), (.newPIN, _), (.newPUK, _), (.pairingPassword, _): nil
+        case (.pin, _), (.newPIN, _), (.newPUK, _), (.duressPIN, _), (.pairingPassword, _): nil
         }
     }
 }

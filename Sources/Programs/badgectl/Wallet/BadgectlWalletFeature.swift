@@ -116,6 +116,13 @@ enum WalletTexts {
                 work: "setting the PUK",
                 explanation: "Choose the PUK, 12 digits, and write it down: it unblocks the PIN."
             )
+        case .duressPIN:
+            return SecretTexts(
+                form: TypedSecretForm(name: "duress PIN", digits: 6...6, isTypedTwice: true),
+                work: "setting the PINs",
+                explanation: "Choose the duress PIN, 6 digits other than the PIN. It opens another wallet, with other"
+                    + " keys, and nothing shows that it is not the main one."
+            )
         case .pairingPassword:
             return SecretTexts(
                 form: TypedSecretForm(name: "pairing password", content: .characters(1...128)),

@@ -9,13 +9,13 @@ enum WalletCommand {
         CommandAction(
             "setup",
             "give a new card its PIN, PUK and keys, and show the words",
-            options: ["--words", "--own-puk"],
+            options: ["--words", "--own-puk", "--duress-pin", "--passphrase"],
             run: WalletFlows.setUp
         ),
         CommandAction(
             "words",
             "restore a card from its words",
-            options: ["--words", "--own-puk", "--key-uid"],
+            options: ["--words", "--own-puk", "--duress-pin", "--passphrase", "--key-uid"],
             run: WalletFlows.restore
         ),
         CommandAction("pin", "change the PIN", run: WalletFlows.changePIN),
@@ -74,6 +74,8 @@ enum WalletCommand {
         options: [
             OptionSpec("--words", ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),
             OptionSpec("--own-puk", "setup, words: ask for the PUK of a new card, do not draw one"),
+            OptionSpec("--duress-pin", "setup, words: ask for the duress PIN of a new card, do not draw one"),
+            OptionSpec("--passphrase", "setup, words: ask for a passphrase that belongs to the words"),
             OptionSpec("--key-uid", ValueSpec("UID"), "the keys: those of the words, or those to destroy"),
             OptionSpec("--account", ValueSpec("NAME"), "sign, contract: the account that signs"),
             OptionSpec("--permission", ValueSpec("NAME"), "the permission of the account; active"),
@@ -88,6 +90,10 @@ enum WalletCommand {
             setup shows the words of the new keys once, and asks for three of them. Then the card gets its keys. words asks
             for the words of a wallet and loads its keys into a new card. Words, PIN and PUK are on the terminal alone,
             also with --json, and the terminal does not show what you type.
+            """,
+            """
+            The duress PIN opens another wallet of the same card, to give in to force; a card of version 3.0 has none. The
+            passphrase is that of BIP-39, in ASCII: the words restore the keys only together with it.
             """,
             """
             sign, transfer and contract show what the card signs, as badged has decoded it, before they ask for the PIN.

@@ -101,6 +101,19 @@ extension CommandLineUser: WalletUser {
         return Self.plain(words)
     }
 
+    func passphrase(_ question: PassphraseQuestion) async -> SecretBox? {
+        if let error = question.error { say("\(error).") }
+        if endsScript(question.error) { return nil }
+        say(
+            "The passphrase is as important as the words: with another one, or without it, they restore another wallet."
+                + " Write it down, and keep it apart from the words. It has ASCII characters only, also where other"
+                + " programs take more."
+        )
+        var form = TypedSecretForm(name: "passphrase", content: .characters(1...256))
+        form.isTypedTwice = true
+        return await secret(form)
+    }
+
     /// The words in lower case with one space between them.
     private static func plain(_ words: consuming Secret) -> SecretBox {
         let count = words.count

@@ -5,7 +5,12 @@ import Text
 /// The actions that change a wallet card: workflows of RUN_WALLET.
 enum WalletFlows {
     @Sendable static func setUp(_ invocation: Invocation) async throws {
-        let flow = WalletFlow.setupDevice(words: words(invocation), generatesPUK: !invocation.has("--own-puk"))
+        let flow = WalletFlow.setupDevice(
+            words: words(invocation),
+            generatesPUK: !invocation.has("--own-puk"),
+            hasDuressPIN: invocation.has("--duress-pin"),
+            hasPassphrase: invocation.has("--passphrase")
+        )
         try await run(flow, invocation, notDone: "the card was not set up") { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
             user.say(isNew ? "The card is ready." : "The card has keys already, and keeps them.")
@@ -17,7 +22,9 @@ enum WalletFlows {
         let flow = WalletFlow.authorizeDeviceWithMnemonics(
             words: words(invocation),
             keyUID: try keyUID(invocation).flatMap { $0.isEmpty ? nil : $0 },
-            generatesPUK: !invocation.has("--own-puk")
+            generatesPUK: !invocation.has("--own-puk"),
+            hasDuressPIN: invocation.has("--duress-pin"),
+            hasPassphrase: invocation.has("--passphrase")
         )
         try await run(flow, invocation, notDone: "the card was not restored") { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
@@ -162,6 +169,7 @@ enum WalletFlows {
             case "REQUEST_TIMED_OUT": "nothing was typed in time; run badgectl wallet again"
             case _ where error.change != nil: statusHint
             case "DEVICE_NOT_SET": "set the card up: badgectl wallet setup"
+            case "DEVICE_ALREADY_SET": "badgectl wallet status shows the state of the card"
             case "DIFFERENT_OWNER_DEVICE":
                 "use another card, or destroy the keys of this one: badgectl wallet reset-card"
             case "CARD_BLOCKED":

@@ -65,6 +65,14 @@ import Text
             Played.enter("PAIRING_PASSWORD", 9),
             SecretQuestion(kind: .pairingPassword, reader: reader, number: 9, userID: "u")
         ),
+        MessageCase(
+            Played.enter("DURESS_PIN", 9, error: "E"),
+            SecretQuestion(kind: .duressPIN, reader: reader, error: "E", number: 9, userID: "u")
+        ),
+        MessageCase(
+            #"{"msg":"ENTER_PASSPHRASE","userId":"u","question":4,"error":"E"}"#,
+            PassphraseQuestion(userID: "u", error: "E", number: 4)
+        ),
         MessageCase(Played.paperWallet(3), PaperWallet(userID: "u", mnemonics: Played.words, number: 3)),
         MessageCase(
             #"{"msg":"SHOW_PAPER_WALLET","mnemonics":"abandon"}"#,

@@ -102,6 +102,8 @@ import WalletFeature
         var checks = 0
         /// The PIN, if it is one of these tests.
         var pin: String?
+        /// Whether the duress PIN is the one that the user chooses in these tests.
+        var hasChosenDuressPIN = false
     }
 
     func secrets() async throws -> Secrets { try await card().keycardSecrets() }
@@ -140,6 +142,8 @@ import WalletFeature
     nonisolated static let pin = "123456"
     nonisolated static let puk = "987654321098"
     nonisolated static let newPIN = "654321"
+    nonisolated static let duressPIN = "222222"
+    nonisolated static let passphrase = "TREZOR"
 
     /// What a user types at a card with the default secrets.
     static let usual = [
@@ -147,6 +151,8 @@ import WalletFeature
         "ENTER_NEW_PIN": [#"{"cmd":"SET_NEW_PIN","value":"\#(newPIN)"}"#],
         "ENTER_PUK": [#"{"cmd":"SET_PUK","value":"\#(puk)"}"#],
         "ENTER_NEW_PUK": [#"{"cmd":"SET_NEW_PUK","value":"\#(puk)"}"#],
+        "ENTER_DURESS_PIN": [#"{"cmd":"SET_DURESS_PIN","value":"\#(duressPIN)"}"#],
+        "ENTER_PASSPHRASE": [#"{"cmd":"SET_PASSPHRASE","value":"\#(passphrase)"}"#],
         "ENTER_PAIRING_PASSWORD": [
             #"{"cmd":"SET_PAIRING_PASSWORD","value":"\#(KeycardParameters.defaultPairingPassword)"}"#
         ],
@@ -234,7 +240,8 @@ extension VirtualCard {
             pinTries: applet.secrets?.main.tries ?? 0,
             pukTries: applet.secrets?.puk.tries ?? 0,
             checks: (applet.secrets?.main.checks ?? 0) + (applet.secrets?.puk.checks ?? 0),
-            pin: [WalletUser.pin, WalletUser.newPIN].first { applet.secrets?.main.equals(Secret($0.utf8)) == true }
+            pin: [WalletUser.pin, WalletUser.newPIN].first { applet.secrets?.main.equals(Secret($0.utf8)) == true },
+            hasChosenDuressPIN: applet.secrets?.duress.equals(Secret(WalletUser.duressPIN.utf8)) == true
         )
     }
 

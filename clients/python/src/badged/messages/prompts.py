@@ -12,10 +12,12 @@ from .readers import EIDCard, Keycard, Reader
 __all__ = [
     "ConsentPrompt",
     "EnterCan",
+    "EnterDuressPin",
     "EnterNewPin",
     "EnterNewPuk",
     "EnterPairingCode",
     "EnterPairingPassword",
+    "EnterPassphrase",
     "EnterPin",
     "EnterPuk",
     "EnterWords",
@@ -139,6 +141,22 @@ class EnterNewPuk(SecretPrompt, msg="ENTER_NEW_PUK"):
 
     LABEL = "new PUK"
     COMMAND = "SET_NEW_PUK"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnterDuressPin(SecretPrompt, msg="ENTER_DURESS_PIN"):
+    """Asks for the PIN that opens another wallet of a new wallet card. It differs from the PIN."""
+
+    LABEL = "duress PIN"
+    COMMAND = "SET_DURESS_PIN"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnterPassphrase(SecretPrompt, msg="ENTER_PASSPHRASE"):
+    """Asks for the passphrase that belongs to the words of a wallet: 1 to 256 printable ASCII characters."""
+
+    LABEL = "passphrase"
+    COMMAND = "SET_PASSPHRASE"
 
 
 @dataclass(frozen=True, kw_only=True)
