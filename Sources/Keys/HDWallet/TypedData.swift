@@ -13,13 +13,27 @@ package struct TypedData: Sendable, Equatable {
     package let digest: [UInt8]
     /// The hash of the domain.
     package let domainSeparator: [UInt8]
+    /// The members of the message and of the structs in it, in the order in which they are signed.
+    let values: [Value]
+
+    /// A member of a struct in the message.
+    struct Value: Sendable, Equatable {
+        let name: String
+        /// The type without the lengths of arrays.
+        let type: String
+        let json: JSON
+        /// The member of the type: it is the same for each element of an array of structs.
+        let place: Int
+        /// How many arrays are around a single value.
+        let arrays: Int
+    }
 
     /// The limits of what is read.
     private static let maximumTypes = 64
     private static let maximumMembers = 64
     private static let maximumDepth = 16
     private static let maximumValues = 4096
-    private static let maximumBytes = 65_536
+    static let maximumBytes = 65_536
 
     package init(_ json: JSON) throws(Malformed) {
         guard json.members?.map(\.key).sorted() == ["domain", "message", "primaryType", "types"],
@@ -27,6 +41,7 @@ package struct TypedData: Sendable, Equatable {
         else { throw Malformed("the members must be types, primaryType, domain and message") }
         var encoder = try Encoder(json["types"] ?? .null, domain)
         domainSeparator = try encoder.hash(domain, of: Encoder.domainType, 0)
+        encoder.members = []
         var digest: [UInt8] = [0x19, 0x01] + domainSeparator
         if primary == Encoder.domainType {
             // With this type, the hash of the message is not a part of the digest.
@@ -38,63 +53,14 @@ package struct TypedData: Sendable, Equatable {
         }
         try encoder.requireUse(of: json["types"] ?? .null)
         self.digest = Keccak256.hash(digest)
+        values = encoder.members
         self.json = json
     }
-
-    /// Whether a value is in `message`: a text, a number in any notation or as a word of 32 bytes inside of data, or data
-    /// inside of longer data. Of arrays and objects, each value must be there.
-    package func mentions(_ value: JSON) -> Bool {
-        switch value {
-        case .null, .bool: false
-        case .string(let text), .number(let text): mentions(text)
-        case .array(let items): items.allSatisfy(mentions)
-        case .object(let members): members.allSatisfy { mentions($0.value) }
-        }
-    }
-
-    private func mentions(_ text: String) -> Bool {
-        let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        let number = isNumber ? try? Encoder.integer(.string(text)).magnitude : nil
-        let digits =
-            text.hasPrefix("0x") ? text.utf8.dropFirst(2).map(Self.lower) : number.map { Array(Hex.encode($0).utf8) }
-        return Self.values(json["message"] ?? .null).contains { value in
-            switch value {
-            case .string(let found), .number(let found):
-                if found.utf8.elementsEqual(text.utf8) { return true }
-                if let number, (try? Encoder.integer(value).magnitude) == number { return true }
-                return found.hasPrefix("0x") && digits.map { Self.contains(Array(found.utf8), $0) } ?? false
-            case .null, .bool, .array, .object: return false
-            }
-        }
-    }
-
-    /// The values in a value that have no members.
-    private static func values(_ value: JSON) -> [JSON] {
-        switch value {
-        case .array(let items): items.flatMap(values)
-        case .object(let members): members.flatMap { values($0.value) }
-        case .null, .bool, .number, .string: [value]
-        }
-    }
-
-    /// Whether a string in `message` contains the hexadecimal digits of an address, also inside longer data.
-    package func mentions(_ address: EthereumAddress) -> Bool {
-        let digits = Array(Hex.encode(address.bytes).utf8)
-        return Self.values(json["message"] ?? .null).contains { Self.contains(Array(($0.string ?? "").utf8), digits) }
-    }
-
-    private static func contains(_ text: [UInt8], _ digits: [UInt8]) -> Bool {
-        guard text.count >= digits.count else { return false }
-        let lower = text.map(Self.lower)
-        return (0...lower.count - digits.count).contains { lower[$0..<$0 + digits.count].elementsEqual(digits) }
-    }
-
-    private static func lower(_ digit: UInt8) -> UInt8 { (0x41...0x46).contains(digit) ? digit | 0x20 : digit }
 }
 
 extension TypedData {
     /// Hashes values by their types.
-    private struct Encoder {
+    struct Encoder {
         static let domainType = "EIP712Domain"
 
         struct Member {
@@ -107,6 +73,15 @@ extension TypedData {
         /// The types that are a part of the digest.
         private var usedTypes: Set<String> = []
         private var values = 0
+        /// The members of the value that was hashed.
+        var members: [Value] = []
+        /// A number for each member of a type below the member around it.
+        private var places: [Place: Int] = [:]
+
+        private struct Place: Hashable {
+            let parent: Int
+            let name: String
+        }
 
         init(_ json: JSON, _ domain: JSON) throws(Malformed) {
             guard let entries = json.members, entries.count <= TypedData.maximumTypes else {
@@ -144,12 +119,20 @@ extension TypedData {
             return known.filter { domain[$0.0] != nil }.map { Member(name: $0.0, type: $0.1) }
         }
 
-        /// Whether a name is that of a type that each message has, or looks like one, such as `uint7`.
+        /// Types of EIP-712, and types of Solidity and its ABI that EIP-712 lacks. A program that knows such a type hashes
+        /// a struct of this name in another way.
+        private static let builtIns: Set = [
+            "address", "array", "bool", "byte", "bytes", "contract", "enum", "fixed", "function", "hash", "int",
+            "mapping",
+            "real", "string", "struct", "tuple", "ufixed", "uint", "ureal", "var",
+        ]
+
+        /// Whether a name is that of a built-in type, or looks like one, such as `uint7` and `fixed128x18`.
         private static func isBuiltIn(_ name: String) -> Bool {
-            if ["bool", "address", "string"].contains(name) { return true }
             let letters = name.utf8.prefix { !(0x30...0x39).contains($0) }
-            return ["bytes", "uint", "int"].contains(String(Substring(letters)))
-                && name.utf8.dropFirst(letters.count).allSatisfy { (0x30...0x39).contains($0) }
+            return builtIns.contains(String(Substring(letters)))
+                && name.utf8.dropFirst(letters.count)
+                    .allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: "x") }
         }
 
         /// Throws if a type of `types` is not a part of the digest.
@@ -210,9 +193,12 @@ extension TypedData {
             guard let open = type.lastIndex(of: "[") else { throw Malformed("an array type has no [") }
             let digits = type[type.index(after: open)...].dropLast()
             if digits.isEmpty { return (String(type[..<open]), nil) }
+            // The type is hashed as it is written, so a length has one notation.
             guard digits.utf8.count <= 4, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-                let count = Int(digits)
-            else { throw Malformed("the length of an array type is not a number of 1 to 4 digits") }
+                digits.utf8.first != UInt8(ascii: "0"), let count = Int(digits)
+            else {
+                throw Malformed("the length of an array type is not a number of 1 to 4 digits without a zero in front")
+            }
             return (String(type[..<open]), count)
         }
 
@@ -250,7 +236,13 @@ extension TypedData {
         // MARK: Values
 
         /// EIP-712, hashStruct.
-        mutating func hash(_ value: JSON, of type: String, _ depth: Int) throws(Malformed) -> [UInt8] {
+        mutating func hash(
+            _ value: JSON,
+            of type: String,
+            _ depth: Int,
+            below parent: Int = 0,
+            arrays: Int = 0
+        ) throws(Malformed) -> [UInt8] {
             guard depth < TypedData.maximumDepth else { throw Malformed("the message is nested too deeply") }
             guard Self.isName(type), let members = types[type] else { throw Malformed("a type is not defined") }
             guard let found = value.members, found.count == members.count else {
@@ -262,13 +254,36 @@ extension TypedData {
                 guard let value = found.first(where: { $0.key.utf8.elementsEqual(member.name.utf8) })?.value else {
                     throw Malformed("the members of a value do not match its type")
                 }
-                bytes += try word(value, member.type, depth)
+                let place = number(of: Place(parent: parent, name: member.name))
+                try note(member, value, place, arrays)
+                bytes += try word(value, member.type, depth, place: place, arrays: arrays)
             }
             return Keccak256.hash(bytes)
         }
 
+        private mutating func number(of place: Place) -> Int {
+            if let number = places[place] { return number }
+            places[place] = places.count + 1
+            return places.count
+        }
+
+        private mutating func note(_ member: Member, _ json: JSON, _ place: Int, _ arrays: Int) throws(Malformed) {
+            var (type, arrays) = (member.type, arrays)
+            while let (element, _) = try Self.array(type) {
+                type = element
+                arrays += 1
+            }
+            members.append(Value(name: member.name, type: type, json: json, place: place, arrays: arrays))
+        }
+
         /// The 32 bytes of a value. EIP-712, encodeData.
-        private mutating func word(_ value: JSON, _ type: String, _ depth: Int) throws(Malformed) -> [UInt8] {
+        private mutating func word(
+            _ value: JSON,
+            _ type: String,
+            _ depth: Int,
+            place: Int,
+            arrays: Int
+        ) throws(Malformed) -> [UInt8] {
             values += 1
             guard values <= TypedData.maximumValues else { throw Malformed("the message has too many values") }
             if let (element, count) = try Self.array(type) {
@@ -277,10 +292,10 @@ extension TypedData {
                     throw Malformed("the length of an array does not match its type")
                 }
                 var bytes: [UInt8] = []
-                for item in items { bytes += try word(item, element, depth + 1) }
+                for item in items { bytes += try word(item, element, depth + 1, place: place, arrays: arrays + 1) }
                 return Keccak256.hash(bytes)
             }
-            if types[type] != nil { return try hash(value, of: type, depth + 1) }
+            if types[type] != nil { return try hash(value, of: type, depth + 1, below: place, arrays: arrays) }
             switch type {
             case "string":
                 guard let text = value.string else { throw Malformed("a value of type string is not a string") }

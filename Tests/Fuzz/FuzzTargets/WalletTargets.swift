@@ -54,6 +54,13 @@ import WalletFeature
 @Sendable func typedData(_ input: UnsafeRawBufferPointer) {
     guard let json = try? JSON(input), let data = try? TypedData(json) else { return }
     require(data.digest.count == 32, "a digest of a wrong length")
+    let claims = [
+        TypedData.Claim(.address, json["message"]?["to"] ?? .null, names: ["to"]),
+        TypedData.Claim(.number, .array([.string("5"), .string("6")]), names: ["amount", "amounts"]),
+        TypedData.Claim(.other, json["message"]?["contents"] ?? .null, names: ["contents"]),
+    ]
+    require(data.signs(claims).count == claims.count, "a claim without a verdict")
+    _ = data.mentions(claims[0], among: claims)
     guard let again = try? TypedData(try JSON(json.bytes)) else { return require(false, "written data are refused") }
     require(again.digest == data.digest, "the digest changes when data are written and read")
 }

@@ -35,15 +35,6 @@ struct TypedDataTests {
         #expect(Hex.encode(try TypedData(try JSON(short.utf8)).digest) == digest)
     }
 
-    @Test("an address is found in the message, also inside of bytes")
-    func mentions() throws {
-        let data = try TypedData(try JSON(Self.mail.utf8))
-        let bob = try #require(EthereumAddress(bytes: [UInt8](repeating: 0xBB, count: 20)))
-        let contract = try #require(EthereumAddress(bytes: [UInt8](repeating: 0xCC, count: 20)))
-        #expect(data.mentions(bob))
-        #expect(!data.mentions(contract))
-    }
-
     private func message(_ type: String, _ value: String, more: String = "") -> String {
         #"{"types":{"T":[{"name":"v","type":"\#(type)"}]\#(more)},"primaryType":"T","domain":{},"message":{"v":\#(value)}}"#
     }
@@ -55,7 +46,8 @@ struct TypedDataTests {
             ("uint256", #""1e3""#), ("uint256", "1.5"), ("uint7", "1"), ("uint264", "1"), ("bytes33", #""0x""#),
             ("bytes2", #""0x00""#), ("bytes0", #""0x""#), ("address", #""0x00""#), ("bool", "1"), ("string", "5"),
             ("Unknown", "{}"), ("T", #"{"v":1}"#), ("uint8[2]", "[1]"), ("uint8[", "[]"), ("uint8[x]", "[]"),
-            ("bytes", #""abcd""#), ("uint256", "null"), ("uint", "1"),
+            ("bytes", #""abcd""#), ("uint256", "null"), ("uint", "1"), ("uint8[02]", "[1,2]"), ("uint8[0]", "[]"),
+            ("uint8[1][01]", "[[1]]"), ("uint08", "1"),
         ]
     )
     func refused(type: String, value: String) throws {
@@ -122,6 +114,7 @@ struct TypedDataTests {
         ("a type bytes", #""types":{"#, #""types":{"bytes":[{"name":"a","type":"bool"}],"#),
         ("a type uint", #""types":{"#, #""types":{"uint":[{"name":"a","type":"bool"}],"#),
         ("a type int7", #""types":{"#, #""types":{"int7":[{"name":"a","type":"bool"}],"#),
+        ("a type function", #""types":{"#, #""types":{"function":[{"name":"a","type":"bool"}],"#),
         ("a second message", #""message":{"#, #""message":{"a":1},"message":{"#),
         ("a second primaryType", #""primaryType":"Mail""#, #""primaryType":"Other","primaryType":"Mail""#),
         ("a second type of one name", #""types":{"#, #""types":{"Mail":[],"#),
@@ -184,20 +177,21 @@ struct TypedDataTests {
         }
     }
 
-    @Test("a text, an amount and data are found in the message, also as a word of data")
-    func values() throws {
-        let word = String(repeating: "0", count: 62) + "ff"
-        let json = try JSON(Self.order.replacing(#""0x0102""#, with: #""0xa9059cbb\#(word)""#).utf8)
-        let data = try TypedData(json)
-        for value in [.string("5"), .number("5"), .string("255"), .string("0xA9059CBB"), .array([.string("5")])]
-            as [JSON]
-        {
-            #expect(data.mentions(value), "\(value)")
+    @Test(
+        "a struct has no name that another program takes as a type",
+        arguments: [
+            "function", "byte", "fixed", "ufixed", "fixed128x18", "tuple", "tuple2", "mapping", "struct", "enum",
+            "contract",
+            "var", "hash", "array", "real", "address", "bool", "string", "bytes", "uint", "int7", "bytes33", "uint8x8",
+        ]
+    )
+    func namesOfTypes(name: String) throws {
+        func text(_ name: String) -> String {
+            message(name, #"{"a":1}"#, more: #","\#(name)":[{"name":"a","type":"uint8"}]"#)
         }
-        for value in [.string("6"), .string("Shop"), .string("0x9999"), .array([.string("5"), .string("6")])] as [JSON]
-        {
-            #expect(!data.mentions(value), "\(value)")
-        }
+        let refused = try JSON(text(name).utf8)
+        #expect(throws: Malformed.self) { _ = try TypedData(refused) }
+        _ = try TypedData(try JSON(text("x\(name)").utf8))
     }
 
     @Test("members that are not signed, endless types and huge data are refused")

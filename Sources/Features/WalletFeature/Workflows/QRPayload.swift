@@ -66,6 +66,44 @@ package enum QRPayload: Sendable, Equatable {
         }
     }
 
+    /// The name of the member of the entity that has these addresses.
+    var addressesMember: String {
+        switch self {
+        case .authorizeDevice, .revokeDevice, .authorizeSession: "address"
+        case .transaction: "token_holder_addresses"
+        }
+    }
+
+    /// The members of the entity, with their kinds and the names that they may have in typed data: those of the payload,
+    /// and those of the entity.
+    var claims: [(member: String, claim: TypedData.Claim)] {
+        entity([]).members.compactMap { member in
+            guard let (kind, names) = claimForms[member.key] else { return nil }
+            return (member.key, TypedData.Claim(kind, member.value, names: names))
+        }
+    }
+
+    private var claimForms: [String: (TypedData.Claim.Kind, Set<String>)] {
+        let device: Set = ["da", "device", "deviceaddress"]
+        return switch self {
+        case .authorizeDevice, .revokeDevice: ["address": (.address, device.union(["address"]))]
+        case .transaction:
+            [
+                "rule_name": (.other, ["rn", "rule", "rulename"]),
+                "token_holder_addresses": (.address, ["ads", "addresses", "tokenholderaddresses"]),
+                "amounts": (.number, ["ams", "amounts", "amount"]), "token_id": (.other, ["tid", "tokenid"]),
+                "options": (.other, ["o", "options"]), "meta": (.other, ["m", "meta"]),
+            ]
+        case .authorizeSession:
+            [
+                "address": (.address, ["sa", "address", "session", "sessionaddress"]),
+                "device_address": (.address, device), "spending_limit": (.number, ["sl", "limit", "spendinglimit"]),
+                "expiration_time": (.number, ["et", "expiration", "expirationtime"]),
+                "session_signature": (.other, ["sig", "signature", "sessionsignature"]),
+            ]
+        }
+    }
+
     // MARK: Reading
 
     private static func object(_ text: String) -> QRPayload? {

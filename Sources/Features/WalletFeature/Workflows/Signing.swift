@@ -70,9 +70,17 @@ struct Signing: Sendable, Equatable {
         case .message(let text):
             JSON.object(QRPayload(text)?.entity([]).members ?? []).bytes == JSON.object(members).bytes
                 ? members.map(\.key) : []
-        case .typedData(let data): members.filter { data.mentions($0.value) }.map(\.key)
+        case .typedData(let data): Self.signedMembers(of: payload, in: data)
         case .preimage: []
         }
+    }
+
+    private static func signedMembers(of payload: QRPayload, in data: TypedData) -> [String] {
+        let claims = payload.claims
+        var signed = zip(claims, data.signs(claims.map(\.claim))).filter(\.1).map(\.0.member)
+        // An amount belongs to its receiver.
+        if !signed.contains(payload.addressesMember) { signed.removeAll { $0 == "amounts" } }
+        return signed
     }
 
     func write(to object: inout JSONWriter) {

@@ -117,8 +117,16 @@ extension SignData {
         }
         request.type = payload.workflow
         let signing = try Signing.read(arguments)
-        if case .typedData(let data) = signing.content, !payload.addresses.allSatisfy(data.mentions) {
-            throw Failure(.invalidDataDefinition, "typedData does not have the addresses of the payload")
+        if case .typedData(let data) = signing.content {
+            let claims = payload.claims
+            for claim in claims where claim.member == payload.addressesMember {
+                guard data.mentions(claim.claim, among: claims.map(\.claim)) else {
+                    throw Failure(
+                        .invalidDataDefinition,
+                        "typedData does not have the addresses of the payload, each as an address of its own"
+                    )
+                }
+            }
         }
         var user = [JSON.Member("user_id", .string(request.userID))]
         if let token = request.tokenID { user.append(JSON.Member("token_id", .string(token))) }
