@@ -14,6 +14,8 @@ import Text
     let outcome: String
     /// `description` of the result: the words for the minor result.
     let description: String?
+    /// `message` of the result: what happened.
+    let message: String?
     let url: String?
     /// `sent` and `rights` of AUTH.
     let sent: String?
@@ -68,6 +70,7 @@ import Text
         }
         outcome = lastWord("major") == "ok" ? "ok" : "\(lastWord("minor")) \(lastWord("reason"))"
         description = result?["description"]?.string
+        message = result?["message"]?.string
         (self.url, self.unexpected) = (final?["url"]?.string, unexpected)
         sent = final?["sent"]?.string
         rights = final?["rights"]?.array?.compactMap(\.string) ?? []

@@ -44,4 +44,17 @@ struct FaultTests {
         #expect(run.unexpected.isEmpty)
         #expect(!server.isLent())
     }
+
+    @Test(
+        "the words of a server are a quotation, those of badged are not",
+        arguments: [Fault.finalError, .startServerError, .tcToken404]
+    )
+    @Loop func wordsOfServers(_ fault: Fault) async throws {
+        let eidServer = try Self.eidServer.get()
+        let server = try await TestServer.online(eidServer)
+        let run = try await AuthenticationRun(server, try eidServer.tcTokenURL(["fault": fault.rawValue]))
+        let message = try #require(run.message)
+        let isOfServer = message.hasPrefix("The service says: \"") && message.hasSuffix("\"")
+        #expect(isOfServer == (fault != .tcToken404), "\(message)")
+    }
 }

@@ -80,3 +80,34 @@ extension Unicode.Scalar {
         }
     }
 }
+
+extension StringProtocol {
+    /// What a stranger says, as a quotation for a sentence of ours: one line of at most `longest` scalars, without control
+    /// and direction characters, without quotation marks that would end it, and with two marks on a letter at most.
+    package func quoted(longest: Int = 200) -> String {
+        var text = ""
+        var count = 0
+        var marks = 0
+        var isBlank = true
+        for scalar in unicodeScalars {
+            let category = scalar.properties.generalCategory
+            if scalar.properties.isWhitespace || category == .control {
+                if !isBlank { text.unicodeScalars.append(" ") }
+                isBlank = true
+                continue
+            }
+            if scalar.isControl { continue }
+            guard count < longest else { return "\"\(text)...\"" }
+            let isMark = [.nonspacingMark, .enclosingMark, .spacingMark].contains(category)
+            marks = isMark ? marks + 1 : 0
+            if isMark, isBlank || marks > 2 { continue }
+            let isQuotation =
+                [.initialPunctuation, .finalPunctuation].contains(category)
+                || scalar.properties.isQuotationMark
+            text.unicodeScalars.append(isQuotation ? "'" : scalar)
+            isBlank = false
+            count += 1
+        }
+        return "\"" + String(String.UnicodeScalarView(text.unicodeScalars.trimmedEnd { $0 == " " })) + "\""
+    }
+}

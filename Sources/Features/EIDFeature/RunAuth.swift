@@ -135,6 +135,14 @@ extension AuthenticationResult {
     }
 }
 
+extension ECardResult {
+    /// `message` for a person. What a server has written is a quotation, so that nobody takes it for words of badged.
+    var words: String? {
+        guard origin == .server, let message else { return message }
+        return "The service says: \(message.quoted())"
+    }
+}
+
 /// AUTH at the end.
 struct AuthEndedMessage: Message {
     static let name: StaticString = "AUTH"
@@ -145,7 +153,7 @@ struct AuthEndedMessage: Message {
             let minor = end.result.minor
             result.member("major", end.result.major.rawValue)
             if let minor { result.member("minor", minor.uri) }
-            if let message = end.result.message { result.member("message", message) }
+            if let message = end.result.words { result.member("message", message) }
             if let description = minor?.description { result.member("description", description) }
             // The language of `message` and `description`.
             if minor != nil || end.result.message != nil { result.member("language", "en") }

@@ -122,7 +122,7 @@ package struct AntelopeNode: Sendable {
         } catch {
             switch error {
             case .refused(let refusal) where refusal.code != nil: return .refused(refusal)
-            case .refused(let refusal): return .unknown("HTTP \(refusal.status): \(refusal.text)")
+            case .refused(let refusal): return .unknown("HTTP \(refusal.status): \(refusal.text.quoted())")
             case .unreachable(let words): return .notSent(words)
             case .cancelled: return .unknown("the request was cancelled")
             case .noAnswer(let words), .malformed(let words): return .unknown(words)

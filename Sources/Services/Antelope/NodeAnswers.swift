@@ -172,7 +172,7 @@ package struct NodeRefusal: Sendable, Equatable {
     package let status: Int
     /// The code of the exception, such as 3050003; nil if there is none.
     package let code: Int?
-    /// What happened, for people.
+    /// What happened, in the words of the node.
     package let text: String
 
     /// The code of expired_tx_exception.
@@ -189,7 +189,11 @@ package struct NodeRefusal: Sendable, Equatable {
         let error = json["error"]
         let details = (error?["details"]?.array ?? []).prefix(8).compactMap { $0["message"]?.string }
         let words = [details.first, error?["what"]?.string, message].compactMap { $0 }.first { !$0.isEmpty }
-        self.init(status: status, code: error?["code"]?.int, text: String((words ?? "").prefix(512)))
+        self.init(
+            status: status,
+            code: error?["code"]?.int,
+            text: String(String.UnicodeScalarView((words ?? "").unicodeScalars.prefix(512)))
+        )
     }
 
     package var isExpired: Bool { code == Self.expired }
@@ -208,6 +212,6 @@ package enum PushAnswer: Sendable, Equatable {
             throw Malformed("the answer is about another transaction")
         }
         let status = json["processed"]?["receipt"]?["status"]?.string ?? "executed"
-        self = status == "executed" ? .executed : .failed("the chain reports '\(status.prefix(64))'")
+        self = status == "executed" ? .executed : .failed("the chain reports \(status.quoted(longest: 64))")
     }
 }

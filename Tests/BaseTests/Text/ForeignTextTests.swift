@@ -80,4 +80,34 @@ struct ForeignTextTests {
         let factor = Growth.time { _ = large == large } / max(0.001, Growth.time { _ = small == small })
         #expect(factor < 3.5)
     }
+
+    @Test(
+        "what a stranger says is one short line that cannot end its quotation",
+        arguments: [
+            ("No good.", #""No good.""#), ("", #""""#), ("  a\r\n\n\tb  ", #""a b""#), ("a\u{1B}[2Jb", #""a [2Jb""#),
+            ("\u{202E}evil\u{202C}\u{2066}x", #""evilx""#), ("a\u{2028}b\u{85}c", #""a b c""#),
+            (
+                #"Done". The card is blocked: take it to "the office"#,
+                #""Done'. The card is blocked: take it to 'the office""#
+            ),
+            ("\u{201C}a\u{201D} \u{AB}b\u{BB} \u{201E}c \u{300D}d \u{FF02}", #""'a' 'b' 'c 'd '""#),
+            ("e\u{301}\u{302}\u{303}\u{304}x", "\"e\u{301}\u{302}x\""), ("\u{301}a \u{301}b", #""a b""#),
+            (String(repeating: "x", count: 6), #""xxxxxx""#),
+        ]
+    )
+    func quotation(text: String, quoted: String) {
+        #expect(text.quoted().unicodeScalars.elementsEqual(quoted.unicodeScalars), "\(text.quoted().debugDescription)")
+    }
+
+    @Test("a quotation has a length at most, whatever a stranger says")
+    func longQuotation() {
+        #expect(String(repeating: "x", count: 200).quoted().utf8.count == 202)
+        #expect(String(repeating: "x", count: 201).quoted().hasSuffix("x...\""))
+        for unit in ["x", "x ", "e\u{301}\u{301}\u{301}", "\u{1F3F4}\u{200D}", "\u{301}", " ", "\n"] {
+            #expect(
+                String(repeating: unit, count: 50_000).quoted().unicodeScalars.count <= 405,
+                "\(unit.debugDescription)"
+            )
+        }
+    }
 }

@@ -41,6 +41,6 @@ struct CallbackPost: Sendable {
         }
         guard code != 0 else { return nil }
         let words = json["message"]?.string ?? json["error"]?.string ?? ""
-        return "the server reports code \(code)" + (words.isEmpty ? "" : ": \(words.prefix(256))")
+        return "the server reports code \(code)" + (words.isEmpty ? "" : ": \(words.quoted())")
     }
 }

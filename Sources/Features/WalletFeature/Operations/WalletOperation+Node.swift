@@ -50,8 +50,8 @@ extension WalletOperation {
             case .unreachable(let words), .noAnswer(let words):
                 throw Failure(operation: .failed, "No answer from the chain: \(words)")
             case .refused(let refusal):
-                if let subject { throw Failure(operation: .badField, "\(subject): \(refusal.text)") }
-                throw Failure(operation: .failed, "The node refuses a request: \(refusal.text)")
+                if let subject { throw Failure(operation: .badField, "\(subject): \(refusal.text.quoted())") }
+                throw Failure(operation: .failed, "The node refuses a request: \(refusal.text.quoted())")
             case .malformed(let words):
                 throw Failure(
                     operation: senseless,

@@ -25,9 +25,13 @@ extension WalletOperation {
         switch await node.node.push(signed.packed, signed.signature.text) {
         case .executed: break
         case .refused(let refusal):
-            if refusal.isOverdrawn { throw Failure(operation: .balanceTooSmall, "The node reports: \(refusal.text)") }
-            if refusal.isExpired { throw Failure(operation: .outcomeUnknown, "The node reports: \(refusal.text)") }
-            throw Failure(operation: .failed, "The node refuses the transaction: \(refusal.text)")
+            if refusal.isOverdrawn {
+                throw Failure(operation: .balanceTooSmall, "The node reports: \(refusal.text.quoted())")
+            }
+            if refusal.isExpired {
+                throw Failure(operation: .outcomeUnknown, "The node reports: \(refusal.text.quoted())")
+            }
+            throw Failure(operation: .failed, "The node refuses the transaction: \(refusal.text.quoted())")
         case .notSent(let words): throw Failure(operation: .failed, "The transaction was not sent: \(words)")
         case .unknown(let words):
             throw Failure(

@@ -62,7 +62,7 @@ package struct BrokerLimits: Sendable, Equatable {
             notes.append("the broker allows \(receiveMaximum) messages without an answer")
         }
         if let assignedClientID {
-            notes.append("the broker calls this host \(Log.escaped(assignedClientID))")
+            notes.append("the broker calls this host \(assignedClientID.quoted(longest: 64))")
         }
         if let sessionExpiry, sessionExpiry > 0 {
             notes.append("the broker keeps the session for \(sessionExpiry) s, which nobody has asked for")

@@ -8,7 +8,7 @@ extension BrokerPacket.Reason {
         let meaning = configuration.version == .five ? words5(configuration) : words3(configuration)
         let text = meaning ?? "reason \(code)"
         guard let words else { return text }
-        return "\(text) (the broker says: \(Log.escaped(String(decoding: words.utf8.prefix(400), as: UTF8.self))))"
+        return "\(text) (the broker says: \(words.quoted()))"
     }
 
     private func words5(_ configuration: MQTTConfiguration) -> String? {
