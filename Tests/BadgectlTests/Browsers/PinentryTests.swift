@@ -235,6 +235,54 @@ private final class Programs: Sendable {
         #expect(pages.joined(separator: "\n").hasSuffix("line 99 of the terms"))
     }
 
+    @Test("A service cannot fill more windows than a person reads")
+    func pages() throws {
+        func lines(_ count: Int) -> String {
+            (0..<count).map { "line \($0) of the terms of usage" }.joined(separator: "\n")
+        }
+        func pages(_ text: Int, _ appendix: Int) -> [String]? {
+            PinentrySource.pages(
+                Choice(
+                    text: lines(text),
+                    appendix: Choice.Appendix(title: "Terms", text: lines(appendix), elsewhere: "elsewhere"),
+                    yes: "Agree"
+                )
+            )
+        }
+        let short = try #require(pages(20, 20))
+        #expect(short.last?.hasSuffix("line 19 of the terms of usage") == true)
+        let long = try #require(pages(20, 5000))
+        #expect(long.count <= 10 && long.last?.hasSuffix("line 19 of the terms of usage\n\nelsewhere") == true)
+        // Each page of foreign words says whose they are, and nothing of it is cut.
+        let some = try #require(pages(20, 100))
+        let foreign = some.filter { $0.hasPrefix("Terms, in the words of the service:\nline") }
+        #expect(foreign.count > 2 && some.allSatisfy { Pinentry.escaped($0).utf8.count <= 1000 })
+        #expect(foreign.map { $0.split(separator: "\n").count - 1 }.reduce(0, +) == 100)
+        #expect(
+            some.allSatisfy { !Pinentry.escaped($0).hasSuffix("...") && Pinentry.escaped($0).hasSuffix($0.suffix(4)) }
+        )
+        // What must be read is never cut.
+        #expect(pages(5000, 1) == nil)
+    }
+
+    @Test("JSON on a terminal has escapes for what could control it, and means the same")
+    func json() throws {
+        let text = "{\"a\":\"\u{9B}2J\u{202E}x\u{7F}\u{2028}\u{E0001}\u{E9}\\n\"}"
+        let shown = text.printableJSON
+        #expect(shown == #"{"a":"\u009b2J\u202ex\u007f\u2028\udb40\udc01é\n"}"#)
+        #expect(try JSON(shown.utf8) == JSON(text.utf8))
+    }
+
+    @Test("A web page cannot cause notifications without end")
+    func notifications() {
+        var limit = NotificationLimit()
+        let start = ContinuousClock.now
+        let shown = (0..<600).count { limit.admits(start + .milliseconds(100 * $0)) }
+        #expect(shown == 10)
+        let isLaterShown = limit.admits(start + .seconds(61))
+        #expect(isLaterShown)
+    }
+
     @Test(
         "A pinentry that breaks the protocol is one that cannot be used",
         arguments: ["OK\nINQUIRE QUALITY\n", "OK\n# \(String(repeating: "x", count: 1000))\n", "hello\n"]

@@ -42,6 +42,11 @@ struct CommandFailure: Error, Equatable {
         hint: "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
     )
 
+    static let tooLongForWindows = CommandFailure(
+        "what is to be agreed to is too long for windows",
+        hint: "run badgectl in a terminal without --pinentry"
+    )
+
     /// The hint when there is no better one.
     static let seeLog = "see badged's log: journalctl -u badged"
 

@@ -198,7 +198,7 @@ extension Invocation {
         // The words of a wallet are for the terminal alone; a document is what the user has asked for.
         return { event in
             guard events || event.isAnswer, !event.tellsSecret || event.message is DocumentMessage else { return }
-            Output.message(event.text)
+            Output.json(event.text)
         }
     }
 }

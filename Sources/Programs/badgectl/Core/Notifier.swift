@@ -2,10 +2,12 @@
 import Dispatch
 import Glibc
 import Host
+import Synchronization
 
 /// Shows notifications on the desktop, with notify-send of libnotify.
-struct Notifier: Sendable {
+final class Notifier: Sendable {
     private let program: String
+    private let limit = Mutex(NotificationLimit())
 
     /// nil without a desktop, or where notify-send is not installed.
     init?() {
@@ -18,7 +20,7 @@ struct Notifier: Sendable {
 
     /// Shows a text. The user may miss it, so it must not be the only message.
     func show(_ title: String, _ text: String) {
-        guard
+        guard limit.withLock({ $0.admits(ContinuousClock.now) }),
             let process = ChildProcess.start(program, ["--app-name=badged", "--", title.printable, Self.markup(text)])
         else {
             return
@@ -39,5 +41,21 @@ struct Notifier: Sendable {
             default: result.unicodeScalars.append(scalar)
             }
         }
+    }
+}
+
+/// How many notifications are shown: a web page can start one authentication after the other, and each causes some.
+struct NotificationLimit {
+    private static let count = 10
+    private static let time = Duration.seconds(60)
+
+    private var shown: [ContinuousClock.Instant] = []
+
+    /// Whether another one may be shown now.
+    mutating func admits(_ now: ContinuousClock.Instant) -> Bool {
+        shown.removeAll { now - $0 >= Self.time }
+        guard shown.count < Self.count else { return false }
+        shown.append(now)
+        return true
     }
 }

@@ -8,7 +8,10 @@ enum Output {
     /// Writes text for people to standard output, without control characters.
     static func line(_ text: String) { message(text.printableLines) }
 
-    /// Writes a line for programs to standard output, unchanged: a message of badged, a script.
+    /// Writes a message of badged to standard output. A terminal gets no character that could control it.
+    static func json(_ text: String) { message(isatty(STDOUT_FILENO) == 1 ? text.printableJSON : text) }
+
+    /// Writes a line for programs to standard output, unchanged, such as a script.
     static func message(_ text: String) {
         Console.removeStep()
         guard write(text + "\n", to: STDOUT_FILENO) else {
@@ -19,7 +22,7 @@ enum Output {
 
     /// Writes an object of JSON to standard output, in one line.
     static func object(_ body: (inout JSONWriter) -> Void) {
-        message(String(decoding: JSONWriter.bytes(body), as: UTF8.self))
+        json(String(decoding: JSONWriter.bytes(body), as: UTF8.self))
     }
 
     static func error(_ failure: CommandFailure) {

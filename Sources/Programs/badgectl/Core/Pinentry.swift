@@ -164,8 +164,10 @@ final class Pinentry: Sendable {
     /// The longest text of a setting, in bytes after escaping.
     private static let longestText = AssuanReply.longestLine - 20
 
-    /// Splits a text into parts that fit into one window: at its line ends, and inside a line that is too long.
-    static func pages(_ text: String) -> [String] {
+    /// Splits a text into parts that fit into one window: at its line ends, and inside a line that is too long. `title`
+    /// is the first line of each part.
+    static func pages(_ text: String, title: String? = nil) -> [String] {
+        let longestText = longestText - (title.map { escaped($0).utf8.count + 3 } ?? 0)
         var pages: [String] = []
         var size = 0
         for line in Layout.wrapped(text).printableLines.unicodeScalars.split(
@@ -187,6 +189,7 @@ final class Pinentry: Sendable {
                 }
             } while !rest.isEmpty
         }
+        if let title { return pages.map { "\(title)\n\($0)" } }
         return pages
     }
 }

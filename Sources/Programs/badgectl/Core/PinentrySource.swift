@@ -46,7 +46,7 @@ final class PinentrySource: AnswerSource {
         switch await choose(Choice(text: text, yes: "I have written it down")) {
         case .yes: .confirmed
         case .cancelled: .cancelled
-        case .other, .no: .ended
+        case .other, .no, .tooLong: .ended
         case .failed: .noPinentry
         case nil: .noTerminal
         }
@@ -54,7 +54,7 @@ final class PinentrySource: AnswerSource {
 
     func choose(_ choice: Choice) async -> Choice.Answer? {
         _ = removeNotes()
-        let pages = Pinentry.pages(choice.text)
+        guard let pages = Self.pages(choice) else { return .tooLong }
         for (number, page) in pages.enumerated() {
             let isLast = number == pages.count - 1
             var settings = [
@@ -71,6 +71,20 @@ final class PinentrySource: AnswerSource {
         }
         return .no
     }
+
+    /// The pages of a question: at most so many that a person reads them. Words that are on offer elsewhere are left out
+    /// if they are too many, and each page of them says whose they are; nil if what must be read is too long.
+    static func pages(_ choice: Choice) -> [String]? {
+        let necessary = Pinentry.pages(choice.text)
+        guard necessary.count <= maximumPages else { return nil }
+        guard let appendix = choice.appendix else { return necessary }
+        let together = Pinentry.pages("\(choice.text)\n\n\(appendix.title):\n\(appendix.text)")
+        if together.count == 1 { return together }
+        let all = necessary + Pinentry.pages(appendix.text, title: "\(appendix.title), in the words of the service:")
+        return all.count <= maximumPages ? all : Pinentry.pages(choice.text + "\n\n" + appendix.elsewhere)
+    }
+
+    private static let maximumPages = 10
 
     private func answer(_ settings: [Pinentry.Setting], _ command: String) async -> Pinentry.Answer? {
         await Pinentry.ask(program, settings, command)
@@ -111,7 +125,18 @@ struct SecretWindow: Sendable {
 
 /// A question that buttons can answer.
 struct Choice {
+    /// Words of a service.
+    struct Appendix {
+        var title: String
+        var text: String
+        /// What is said instead if the text is too long.
+        var elsewhere: String
+    }
+
+    /// What must be read.
     var text: String
+    /// What is shown as well if it is not too long; nil: nothing.
+    var appendix: Appendix?
     /// The button that agrees.
     var yes: String
     /// A third button; nil: none.
@@ -123,5 +148,7 @@ struct Choice {
         case cancelled
         /// No window can be opened here.
         case failed
+        /// The text is too long for windows.
+        case tooLong
     }
 }

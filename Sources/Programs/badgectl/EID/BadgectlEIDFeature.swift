@@ -137,6 +137,7 @@ extension CommandLineUser: EIDUser {
         case .no: refuse()
         case .cancelled: break
         case .failed: giveUp(.noPinentry)
+        case .tooLong: giveUp(.tooLongForWindows)
         }
         return nil
     }

@@ -23,13 +23,21 @@ enum ConsentText {
         let rights = request.rights
         let texts = [
             service(request.service, transactionInfo: rights.transactionInfo), self.rights(rights, isNumbered: false),
-            request.service.termsOfUsage.isEmpty ? "" : "Terms of usage:\n" + terms(request.service),
         ]
         let hasOptional = !Set(rights.effective).isDisjoint(with: rights.optional)
         return Choice(
-            text: texts.filter { !$0.isEmpty }.joined(separator: "\n\n"),
+            text: texts.joined(separator: "\n\n"),
+            appendix: request.service.termsOfUsage.isEmpty ? nil : appendix(request.service),
             yes: "Agree",
             other: hasOptional ? "Only what is required" : nil
+        )
+    }
+
+    private static func appendix(_ service: ServiceCertificate) -> Choice.Appendix {
+        Choice.Appendix(
+            title: "Terms of usage",
+            text: terms(service),
+            elsewhere: "The terms of usage are too long for this window: badgectl shows them in a terminal, with t."
         )
     }
 

@@ -71,7 +71,7 @@ final class SendCommand: Sendable {
             switch input {
             case .event(let event, let done):
                 windows?.receive(event)
-                if !progress.receive(event) { Output.message(event.text) }
+                if !progress.receive(event) { Output.json(event.text) }
                 done.resume()
             case .inputEnded:
                 if let windows { return await windows.end() }

@@ -25,6 +25,7 @@ extension CommandLineUser: WalletUser {
             case .other, .no: refuse()
             case .cancelled: break
             case .failed: giveUp(.noPinentry)
+            case .tooLong: giveUp(.tooLongForWindows)
             }
             return false
         }
