@@ -62,6 +62,7 @@ import Server
         let port = LoopbackSockets.port(of: listeners[0]) ?? 0
         let server = ActivationServer(
             rules,
+            catalogues: Language.translations(),
             user: { LoopbackClient(socket: $0)?.user(connectedTo: port, diagnosis) },
             connect: { connect(through: daemon, for: $0) },
             log: { text, isRefusal in Log.write(isRefusal ? .notice : .warning) { "port for browsers: \(text)" } }

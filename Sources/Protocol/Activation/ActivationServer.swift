@@ -39,6 +39,8 @@ import Text
         didSet { if hasWork { timer?.set(after: 0) } }
     }
     private var lineLimit = LineLimit()
+    /// The texts of pages, by language.
+    private let catalogues: [String: Catalogue]
 
     /// The largest number of connections at once, and of one user. What has sent no whole request makes room for others.
     nonisolated package static let maximumConnections = 1024
@@ -51,12 +53,14 @@ import Text
     package init(
         _ rules: ActivationRules,
         requestTimeout: UInt32 = 10,
+        catalogues: [String: Catalogue] = [:],
         user: @escaping (_ client: Int32) -> UInt32?,
         connect: @escaping (_ client: Int32) -> Int32?,
         log: @escaping LineLog
     ) {
         self.rules = rules
         self.requestTimeout = requestTimeout
+        self.catalogues = catalogues
         self.user = user
         self.connect = connect
         self.log = log
@@ -328,7 +332,10 @@ import Text
     }
 
     private func queue(_ answer: HTTPAnswer, _ connection: OpaquePointer) -> MHD_Result {
-        var body = Array(answer.body.utf8)
+        let accepted = Self.headers(of: connection).first { $0.name.asciiOnly.lowercased() == "accept-language" }
+        let language = accepted.flatMap { AcceptedLanguages($0.value).first(among: catalogues.keys) }
+        let catalogue = language.flatMap { catalogues[$0] }
+        var body = Array(answer.body(language ?? "en", catalogue ?? .english).utf8)
         let response = MHD_create_response_from_buffer(body.count, &body, .RESPMEM_MUST_COPY)
         return queue(response, UInt32(answer.status), answer.headers + ["Connection: close"], connection)
     }

@@ -27,14 +27,34 @@ package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
     /// `Name: value`.
     package let headers: [String]
-    package let body: String
+    private let text: String
+    /// A page for a person instead of `text`.
+    private let page: Page?
+
+    /// What has happened, and what the person does next. Each text is HTML.
+    private struct Page: Sendable {
+        let title: Phrase
+        let text: Phrase
+        let next: [Phrase]
+    }
+
+    package static func == (left: HTTPAnswer, right: HTTPAnswer) -> Bool {
+        left.status == right.status && left.headers == right.headers && left.body() == right.body()
+    }
 
     /// Reports that an authentication has begun and that the answer follows later. RFC 2518 10.1.
     package static let processing = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
 
-    private init(_ status: Int, _ identity: ActivationIdentity, _ headers: [String] = [], body: String = "") {
+    private init(
+        _ status: Int,
+        _ identity: ActivationIdentity,
+        _ headers: [String] = [],
+        body: String = "",
+        page: Page? = nil
+    ) {
         self.status = status
-        self.body = body
+        text = body
+        self.page = page
         self.headers = ["Server: \(identity.serverHeader)"] + headers
     }
 
@@ -60,34 +80,39 @@ package struct HTTPAnswer: Sendable, Equatable {
     static func preflight(_ identity: ActivationIdentity) -> HTTPAnswer { HTTPAnswer(204, identity, crossOrigin) }
 
     static func forbidden(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text =
-            "badged refuses a request that another web page has made, or that names this computer other than "
-            + "<code>localhost</code> or <code>127.0.0.1</code>."
-        return page(403, identity, "Refused", text, next: again)
+        let text = Phrase("badged refuses requests of other pages, and to other names than <code>localhost</code>.")
+        return page(403, identity, Phrase("Refused"), text, next: again)
     }
 
     static func malformed(_ identity: ActivationIdentity) -> HTTPAnswer {
-        page(400, identity, "Bad request", "The request is not valid HTTP.", next: again)
+        page(400, identity, Phrase("Bad request"), Phrase("The request is not valid HTTP."), next: again)
     }
 
     static func notFound(_ identity: ActivationIdentity) -> HTTPAnswer {
-        page(404, identity, "Not found", "There is nothing at this address.", next: again)
+        page(404, identity, Phrase("Not found"), Phrase("There is nothing at this address."), next: again)
     }
 
     static func upgradeRequired(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text = "This address is for programs that open a WebSocket, not for a browser."
-        return page(426, identity, "WebSocket only", text, next: again, ["Upgrade: websocket"])
+        let text = Phrase("This address is for programs that open a WebSocket, not for a browser.")
+        return page(426, identity, Phrase("WebSocket only"), text, next: again, headers: ["Upgrade: websocket"])
     }
 
     static func wrongWebSocketKey(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text = "The header Sec-WebSocket-Key must be the base 64 of 16 bytes."
-        return page(400, identity, "Wrong WebSocket handshake", text, next: "Correct the program.")
+        let text = Phrase("The header Sec-WebSocket-Key must be the base 64 of 16 bytes.")
+        return page(400, identity, Phrase("Wrong WebSocket handshake"), text, next: Phrase("Correct the program."))
     }
 
     static func wrongWebSocketVersion(_ identity: ActivationIdentity) -> HTTPAnswer {
-        let text = "WebSockets must have the version of RFC 6455, which is 13."
-        let next = "Update the program that opens the WebSocket."
-        return page(400, identity, "Wrong WebSocket version", text, next: next, ["Sec-WebSocket-Version: 13"])
+        let text = Phrase("WebSockets must have the version of RFC 6455, which is 13.")
+        let next = Phrase("Update the program that opens the WebSocket.")
+        return page(
+            400,
+            identity,
+            Phrase("Wrong WebSocket version"),
+            text,
+            next: next,
+            headers: ["Sec-WebSocket-Version: 13"]
+        )
     }
 
     /// The answer at the end of an authentication or of ShowUI. TR-03124-1 2.7.
@@ -100,39 +125,47 @@ package struct HTTPAnswer: Sendable, Equatable {
             return HTTPAnswer(303, identity, ["Location: \(url)"] + uncached)
         case .shown: return HTTPAnswer(200, identity, crossOrigin)
         case .noToken:
-            let text = "The service gave no valid TcToken, which is how an authentication begins."
-            return page(404, identity, "No authentication", text, next: again + " " + tellService)
+            let text = Phrase("The service gave no valid TcToken, which is how an authentication begins.")
+            return page(404, identity, Phrase("No authentication"), text, next: again, tellService)
         case .noAddress:
-            let text = "The authentication has ended, but the service sent no valid address for your return."
-            return page(400, identity, "No return address", text, next: again + " " + tellService)
+            let text = Phrase("The authentication has ended, but the service sent no valid address for your return.")
+            return page(400, identity, Phrase("No return address"), text, next: again, tellService)
         case .busy:
-            let next = "Finish or cancel it in the program that asks you for the PIN, then reload this page."
-            return page(409, identity, "Busy", "Another authentication is running.", next: next)
+            let next = Phrase("Finish or cancel it in the program that asks you for the PIN, then reload this page.")
+            return page(409, identity, Phrase("Busy"), Phrase("Another authentication is running."), next: next)
         case .noUserInterface:
-            let next = "Start <code>badgectl agent</code> in a terminal, then reload this page."
-            return page(503, identity, "No user interface", "No program can ask you for your consent.", next: next)
+            let next = Phrase("Start <code>badgectl agent</code> in a terminal, then reload this page.")
+            let text = Phrase("No program can ask you for your consent.")
+            return page(503, identity, Phrase("No user interface"), text, next: next)
         case .failed:
-            let next = again + " If it fails again, <code>journalctl -u badged</code> says why."
-            return page(500, identity, "Internal error", "badged could not finish the authentication.", next: next)
+            let log = Phrase("If it fails again, <code>journalctl -u badged</code> says why.")
+            let text = Phrase("badged could not finish the authentication.")
+            return page(500, identity, Phrase("Internal error"), text, next: again, log)
         }
     }
 
-    private static let again = "Go back to the page of the service and start the authentication again."
-    private static let tellService = "If it fails again, tell the service."
+    private static let again = Phrase("Go back to the page of the service and start the authentication again.")
+    private static let tellService = Phrase("If it fails again, tell the service.")
 
-    /// A page that says what has happened, and what the person does next.
     private static func page(
         _ status: Int,
         _ identity: ActivationIdentity,
-        _ title: String,
-        _ text: String,
-        next: String,
-        _ headers: [String] = []
+        _ title: Phrase,
+        _ text: Phrase,
+        next: Phrase...,
+        headers: [String] = []
     ) -> HTTPAnswer {
-        let body =
-            "<!doctype html><html lang=\"en\"><title>\(title)</title><h1>\(title)</h1><p>\(text)</p>"
-            + "<p>\(next)</p></html>\n"
-        return HTTPAnswer(status, identity, ["Content-Type: text/html; charset=utf-8"] + headers + uncached, body: body)
+        let page = Page(title: title, text: text, next: next)
+        return HTTPAnswer(status, identity, ["Content-Type: text/html; charset=utf-8"] + headers + uncached, page: page)
+    }
+
+    /// The body, in the language of a catalogue.
+    package func body(_ language: String = "en", _ catalogue: Catalogue = .english) -> String {
+        guard let page else { return text }
+        let title = catalogue.text(page.title)
+        let next = page.next.map(catalogue.text).joined(separator: " ")
+        return "<!doctype html><html lang=\"\(language)\"><title>\(title)</title><h1>\(title)</h1>"
+            + "<p>\(catalogue.text(page.text))</p><p>\(next)</p></html>\n"
     }
 }
 

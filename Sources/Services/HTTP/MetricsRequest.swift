@@ -118,20 +118,7 @@ package enum MetricsRequest {
             type = String(decoding: names[0], as: UTF8.self)
             subtype = String(decoding: names[1], as: UTF8.self)
             let quality = parts.dropFirst().first { $0.starts(with: "q=".utf8) }
-            weight = quality.map { Self.thousandths($0.dropFirst(2)) } ?? 1000
-        }
-
-        /// Reads a number from 0 to 1 with at most three places; what is no such number counts as 0.
-        private static func thousandths(_ digits: ArraySlice<UInt8>) -> Int {
-            let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-            guard parts.count <= 2, let whole = parts.first,
-                whole.elementsEqual("0".utf8) || whole.elementsEqual("1".utf8)
-            else { return 0 }
-            let places = parts.count == 2 ? Array(parts[1]) : []
-            guard places.count <= 3, places.allSatisfy({ (0x30...0x39).contains($0) }) else { return 0 }
-            let padded = places + [UInt8](repeating: 0x30, count: 3 - places.count)
-            let value = padded.reduce(whole.first == 0x31 ? 1 : 0) { $0 * 10 + Int($1 - 0x30) }
-            return min(value, 1000)
+            weight = quality.map { $0.dropFirst(2).httpQuality } ?? 1000
         }
     }
 

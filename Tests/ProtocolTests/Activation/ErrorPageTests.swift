@@ -14,7 +14,7 @@ import Testing
         ] as [(ActivationOutcome, String)]
     )
     func next(outcome: ActivationOutcome, words: String) throws {
-        let body = HTTPAnswer.end(outcome, Self.identity).body
+        let body = HTTPAnswer.end(outcome, Self.identity).body()
         let paragraphs = body.split(separator: "<p>").dropFirst()
         #expect(paragraphs.count == 2)
         #expect(try #require(paragraphs.last).contains(words))
