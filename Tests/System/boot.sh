@@ -155,7 +155,7 @@ mkdir -p /var/lib/prometheus/node-exporter
 systemctl start badged-metrics.service; echo "metrics $?"
 value metrics-file grep '^badged_up' /var/lib/prometheus/node-exporter/badged.prom
 systemctl start badged-metrics.socket
-value metrics-http python3 -c 'import urllib.request as r; print("badged_up 1" in r.urlopen("http://[::1]:9837/metrics").read().decode())'
+value metrics-http python3 -c 'import urllib.request as r; print("badged_up 1" in r.urlopen("http://127.0.0.1:9837/metrics").read().decode())'
 journalctl -u badged-mqtt.service -u badged-metrics.service -u 'badged-metrics@*' >/result/fleet 2>&1
 systemctl reload badged.service; echo "reload $?"
 value same property MainPID

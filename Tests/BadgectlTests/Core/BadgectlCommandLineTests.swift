@@ -10,7 +10,6 @@ import Testing
     @Test(
         "Wrong usage ends with 2, an error and a hint",
         arguments: [
-            ([], "no command given", "badgectl --help"),
             (["nonsense"], "unknown command nonsense", "badgectl --help"),
             (["--nonsense"], "unknown option --nonsense", "badgectl --help"),
             (["chnge-pin"], "unknown command chnge-pin", "did you mean change-pin? badgectl --help"),

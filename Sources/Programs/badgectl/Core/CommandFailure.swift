@@ -100,6 +100,7 @@ struct CommandFailure: Error, Equatable {
         guard case .accessDenied(_, let missing, let granted) = error, !missing.isEmpty else { return nil }
         let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
         let line = "user:\(user) = \((granted + missing).joined(separator: ", "))"
-        return "in /etc/badged/badged.conf, below [access], write the line \"\(line)\"; then systemctl reload badged"
+        return "in /etc/badged/badged.conf, below [access], write \"\(line)\", in place of a line that begins with"
+            + " user:\(user); then systemctl reload badged"
     }
 }

@@ -4,7 +4,9 @@
 enum Help {
     private static let exitStatus = [
         ("0", "done"), ("1", "not done, for example the PIN was not changed"), ("2", "wrong usage"),
-        ("3", "badged cannot be reached"), ("4", "access denied"), ("130", "interrupted with Ctrl-C"),
+        ("3", "badged cannot be reached"), ("4", "access denied"), ("5", "health: something optional is missing"),
+        ("6", "a check of a document has failed"), ("7", "not everything about a document is proven"),
+        ("130", "interrupted with Ctrl-C"),
     ]
 
     static func text(for command: ShellCommand?, _ action: CommandAction? = nil) -> String {

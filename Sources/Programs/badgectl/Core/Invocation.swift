@@ -47,7 +47,7 @@ struct Invocation: Sendable {
             return Invocation(.help(command, command?.actions.first { $0.name == words.dropFirst().first }))
         }
         if given.contains(where: { $0.option == "--version" }) { return Invocation(.version) }
-        guard let command else { throw usage("no command given", nil) }
+        guard let command else { return Invocation(.help(nil, nil)) }
         var result = Invocation(.run(command))
         let options = CommandTable.global + command.options
         for (option, value) in given {

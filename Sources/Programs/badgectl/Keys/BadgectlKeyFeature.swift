@@ -110,14 +110,20 @@ enum KeysCommand {
         let keys = try await calls.keys()
         guard !invocation.wantsJSON else { return }
         if keys.isEmpty { Output.note("there are no keys; to make one: badgectl keys new --label TEXT") }
+        let today = CalendarDay(of: time(nil)).text
         for key in keys {
             var state = key.isActive ? "active" : "inactive"
             if key.isExpired { state = "expired" }
             if key.isRevoked { state = "revoked" }
             if key.pendingUntil != nil { state = "not saved" }
             let place = key.protection == "software" ? "" : key.protection
+            let isLater = key.isActive && !key.isExpired && key.beginDate.map { $0.prefix(10) > today } ?? false
+            if isLater, !key.isRevoked, key.pendingUntil == nil { state = "not valid yet" }
+            let begin = isLater ? key.beginDate.map { "from \($0)" } ?? "" : ""
             let end = key.endDate.map { key.isExpired ? "since \($0)" : "until \($0)" } ?? ""
-            let parts = [key.id, key.keyProtocol, state, end, place, key.numbers[64] ?? "", key.label, key.issuer]
+            let parts = [
+                key.id, key.keyProtocol, state, begin, end, place, key.numbers[64] ?? "", key.label, key.issuer,
+            ]
             Output.line(parts.filter { !$0.isEmpty }.joined(separator: "  ").printable)
         }
     }
