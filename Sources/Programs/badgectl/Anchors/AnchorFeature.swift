@@ -14,7 +14,7 @@ extension Invocation {
     /// badged.conf, with a note.
     func anchorFolder(_ check: String, _ configured: (Configuration) -> String) async throws -> String {
         if let folder = value(of: "--folder") { return folder }
-        var reason = "badged does not say which folder it uses"
+        var reason = tr("badged does not say which folder it uses")
         do throws(ClientError) {
             // --json is for the certificates, so the messages of badged are not shown.
             let connection = try await DaemonConnection.connect(to: socket, keepsEvents: false)
@@ -27,7 +27,7 @@ extension Invocation {
             reason = error.text
         }
         let folder = configured(try Configuration(path: nil))
-        Output.note("\(reason); this is about the folder of badged.conf: \(folder)".printable)
+        Output.note(tr("\(reason); this is about the folder of badged.conf: \(folder)").printable)
         return folder
     }
 
@@ -39,7 +39,7 @@ extension Invocation {
     func fingerprint(of option: String, hint: String) throws -> [UInt8]? {
         guard let text = value(of: option) else { return nil }
         guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
-            throw CommandFailure(usage: "\(option) needs the 64 hexadecimal digits of a SHA-256", hint: hint)
+            throw CommandFailure(usage: tr("\(option) needs the 64 hexadecimal digits of a SHA-256"), hint: hint)
         }
         return bytes
     }
@@ -51,15 +51,15 @@ extension CommandFailure {
         let isDenied = error.code == EACCES || error.code == EPERM
         self.init(
             isDenied ? .denied : .failed,
-            "cannot write \(error)",
-            hint: isDenied ? "run badgectl as root: sudo badgectl \(command)" : "nothing was changed"
+            tr("cannot write \(error)"),
+            hint: isDenied ? tr("run badgectl as root: sudo badgectl \(command)") : tr("nothing was changed")
         )
     }
 }
 
 extension CVCertificate {
     /// The first and the last day.
-    var validity: String { "\(effectiveDate.text) to \(expirationDate.text)" }
+    var validity: String { tr("\(effectiveDate.text) to \(expirationDate.text)") }
 }
 
 /// Warns before an authentication that badged trusts no country authority, because no authentication can succeed then.
@@ -79,8 +79,8 @@ enum TrustAnchorAdvice {
             return
         }
         throw CommandFailure(
-            "badged trusts no country authority, so no authentication can succeed",
-            hint: "import the certificates of the authority: sudo badgectl anchors import"
+            tr("badged trusts no country authority, so no authentication can succeed"),
+            hint: tr("import the certificates of the authority: sudo badgectl anchors import")
         )
     }
 }

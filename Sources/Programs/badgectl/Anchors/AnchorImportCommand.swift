@@ -22,18 +22,18 @@ enum AnchorImportCommand {
             }
         }
         for decision in selection.decisions { show(decision, invocation) }
-        for complaint in sources.complaints { Output.note("left \(complaint)".printable) }
+        for complaint in sources.complaints { Output.note(tr("left \(complaint)").printable) }
         let here = selection.decisions.count {
             if case .present = $0.verdict { true } else { false }
         }
         guard !taken.isEmpty || here > 0 else {
             throw CommandFailure(
-                "no certificate of a known country authority was found",
+                tr("no certificate of a known country authority was found"),
                 hint: "badgectl anchors --known lists the certificates that badgectl knows"
             )
         }
         if !invocation.wantsJSON {
-            Output.line("\(taken.count) taken, \(here) already there; badged uses what is in \(folder).")
+            Output.line(tr("\(taken.count) taken, \(here) already there; badged uses what is in \(folder)."))
         }
         try report(selection, TrustAnchors(folder: folder), invocation)
     }
@@ -58,7 +58,9 @@ enum AnchorImportCommand {
         if !invocation.wantsJSON { for one in newest { AnchorsCommand.show(one, on: today) } }
         guard let first = newest.first, first.lastDay < today else { return }
         throw CommandFailure(
-            "no certificate came that is valid today: the one of \(first.name) was valid until \(first.lastDay.text)",
+            tr(
+                "no certificate came that is valid today: the one of \(first.name) was valid until \(first.lastDay.text)"
+            ),
             hint: KnownAuthority.advice(after: first.name, first.use, on: today)
         )
     }
@@ -68,7 +70,7 @@ enum AnchorImportCommand {
             KnownAuthority.all.map { ($0.fingerprint, $0.use) },
             uniquingKeysWith: { first, _ in first }
         )
-        let hint = "sha256sum FILE shows it for a certificate in DER"
+        let hint = tr("sha256sum FILE shows it for a certificate in DER")
         if let own = try invocation.fingerprint(of: "--fingerprint", hint: hint) {
             known[Hex.encode(own)] = .productive
         }
@@ -81,8 +83,8 @@ enum AnchorImportCommand {
             paths = AnchorSources.installedPrograms(home: getenv("HOME").map { String(cString: $0) })
             guard !paths.isEmpty else {
                 throw CommandFailure(
-                    "no AusweisApp is installed here, which would have the certificates",
-                    hint: "name a file, folder or zip archive: "
+                    tr("no AusweisApp is installed here, which would have the certificates"),
+                    hint: tr("name a file, folder or zip archive: ")
                         + KnownAuthority.advice(after: nil, .productive, on: CVDate.today)
                 )
             }
@@ -96,10 +98,10 @@ enum AnchorImportCommand {
         let certificate = decision.certificate
         let words: (outcome: StaticString, use: AuthorityUse?, reason: String) =
             switch decision.verdict {
-            case .taken(let use, .fingerprint): ("took", use, "its SHA-256 is known")
-            case .taken(let use, .signed(let issuer)): ("took", use, "\(issuer) has signed it")
-            case .present(let use): ("kept", use, "it is already there")
-            case .left(let reason): ("left", nil, "it \(reason)")
+            case .taken(let use, .fingerprint): ("took", use, tr("its SHA-256 is known"))
+            case .taken(let use, .signed(let issuer)): ("took", use, tr("\(issuer) has signed it"))
+            case .present(let use): ("kept", use, tr("it is already there"))
+            case .left(let reason): ("left", nil, tr("it \(reason)"))
             }
         guard !invocation.wantsJSON else {
             return AnchorsCommand.write(certificate, words.use) { object in
@@ -108,7 +110,7 @@ enum AnchorImportCommand {
                 object.member("place", decision.place)
             }
         }
-        let test = words.use == .test ? ", for tests" : ""
+        let test = words.use == .test ? tr(", for tests") : ""
         let place = words.use == nil ? " (\(decision.place))" : ""
         let name = certificate.holderName
         Output.line("\(words.outcome) \(name), \(certificate.validity)\(test): \(words.reason)\(place)".printable)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CountryAuthorities
 import EID
+import Host
 import Text
 
 /// `badgectl anchors`: lists the trusted country authorities, or imports their certificates.
@@ -56,7 +57,7 @@ enum AnchorsCommand {
                 continue
             }
             let origin = describe(isRoot: known.issuer == known.holder, known.issuer, known.use)
-            Output.line("\(known.holder)  \(known.firstDay) to \(known.lastDay)  \(origin)")
+            Output.line(tr("\(known.holder)  \(known.firstDay) to \(known.lastDay)  \(origin)"))
             Output.line("  \(known.fingerprint)")
         }
     }
@@ -70,8 +71,8 @@ enum AnchorsCommand {
         ]
         guard !anchors.productive.isEmpty || !anchors.test.isEmpty else {
             throw CommandFailure(
-                "\(folder) has no certificate of a country authority",
-                hint: "import the certificates: sudo badgectl anchors import"
+                tr("\(folder) has no certificate of a country authority"),
+                hint: tr("import the certificates: sudo badgectl anchors import")
             )
         }
         for warning in anchors.warnings { Output.note("ignored: \(warning)") }
@@ -97,9 +98,9 @@ enum AnchorsCommand {
 
     /// Says how long the newest certificate is valid.
     static func show(_ newest: AuthoritySummary.Newest, on today: CVDate) {
-        let use = newest.use == .test ? " for tests" : ""
+        let use = newest.use == .test ? tr(" for tests") : ""
         let verb = newest.lastDay < today ? "was" : "is"
-        Output.line("The newest certificate\(use), of \(newest.name), \(verb) valid until \(newest.lastDay.text).")
+        Output.line(tr("The newest certificate\(use), of \(newest.name), \(verb) valid until \(newest.lastDay.text)."))
     }
 
     // MARK: Texts
@@ -109,7 +110,7 @@ enum AnchorsCommand {
     }
 
     private static func describe(isRoot: Bool, _ issuer: String, _ use: AuthorityUse) -> String {
-        (isRoot ? "root" : "signed by \(issuer)") + (use == .test ? ", for tests" : "")
+        (isRoot ? "root" : tr("signed by \(issuer)")) + (use == .test ? tr(", for tests") : "")
     }
 
     /// Writes a certificate as an object of JSON.

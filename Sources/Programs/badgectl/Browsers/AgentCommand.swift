@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 let browserFeature = FeatureCommands(group: .idCard, commands: [AgentCommand.spec])
 
@@ -39,7 +40,7 @@ enum AgentCommand {
                 guard workflow.connection.hasEnded else { throw error }
                 await Console.finish()
                 if !workflow.user.isIdle {
-                    workflow.user.say("The authentication has ended: \(workflow.user.notDone).")
+                    workflow.user.say(tr("The authentication has ended: \(workflow.user.notDone)."))
                 }
                 workflow.user.say(Invocation.waiting)
                 workflow = try await workflow.reconnected(invocation, notDone: notDone)
@@ -47,14 +48,14 @@ enum AgentCommand {
         }
     }
 
-    private static let notDone = "browsers cannot ask you any more"
+    private static let notDone = tr("browsers cannot ask you any more")
 
     private static func serve(_ workflow: WorkflowRun) async throws {
         let (connection, user) = (workflow.connection, workflow.user)
         try await connection.setUserInterface(true)
         while true {
             user.reset(notDone: notDone, isIdle: true)
-            user.say("Waiting for browsers. Press Ctrl-C to end.")
+            user.say(tr("Waiting for browsers. Press Ctrl-C to end."))
             let result = try await connection.authenticateForBrowser(user: user)
             do {
                 try AuthCommand.show(result, to: user, hasBrowser: true)
@@ -78,14 +79,14 @@ extension CommandLineUser {
         case let message as AuthenticationMessage where message.outcome == nil && isIdle:
             reset(notDone: SentText.nothing, isIdle: false)
             source.begin()
-            announce("A browser asks you to prove your identity.")
+            announce(tr("A browser asks you to prove your identity."))
         case let message as UserInterface:
             say(
                 message.isActive
-                    ? "This program serves your browsers again."
-                    : "Another program of yours serves your browsers now; this one continues when that one ends."
+                    ? tr("This program serves your browsers again.")
+                    : tr("Another program of yours serves your browsers now; this one continues when that one ends.")
             )
-        case is ShowUI: say("A browser has asked this program to show itself.")
+        case is ShowUI: say(tr("A browser has asked this program to show itself."))
         default: return
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 import Text
 
 struct TypedSecretForm: Sendable {
@@ -35,15 +36,19 @@ struct TypedSecretForm: Sendable {
         switch content {
         case .digits(let range):
             let (least, most) = (range.lowerBound, range.upperBound)
-            return least == most ? "\(least) digits" : "\(least) or \(most) digits"
-        case .characters(let range): return "\(range.lowerBound) to \(range.upperBound) ASCII characters"
-        case .words(let count): return count == 1 ? "1 word" : "\(count) words"
+            return least == most ? tr("\(least) digits") : tr("\(least) or \(most) digits")
+        case .characters(let range): return tr("\(range.lowerBound) to \(range.upperBound) ASCII characters")
+        case .words(let count): return count == 1 ? tr("1 word") : tr("\(count) words")
         }
     }
 
     /// What is said after a value of another form.
     var advice: String {
-        if case .words = content { "Type \(length) with spaces between them." } else { "The \(name) has \(length)." }
+        if case .words = content {
+            tr("Type \(length) with spaces between them.")
+        } else {
+            tr("The \(name) has \(length).")
+        }
     }
 
     func accepts(_ secret: borrowing Secret) -> Bool {
@@ -153,16 +158,16 @@ final class TerminalSource: AnswerSource {
         while true {
             let first = await value(form.name.prefix(1).uppercased() + form.name.dropFirst() + ": ", form)
             guard form.isTypedTwice, case .secret(let firstBox) = first else { return first }
-            let second = await value("Repeat the \(form.name): ", form)
+            let second = await value(tr("Repeat the \(form.name): "), form)
             guard case .secret(let secondBox) = second else { return second }
             guard let one = firstBox.take(), let other = secondBox.take() else { continue }
             let isSame = one.withBytes { one in other.withBytes { one.elementsEqual($0) } }
             if isSame { return .secret(SecretBox(one)) }
-            say("You have typed two different values.")
+            say(tr("You have typed two different values."))
         }
     }
 
-    func askToContinue() async -> TypedAnswer { await askToContinue("Press Return to continue: ") }
+    func askToContinue() async -> TypedAnswer { await askToContinue(tr("Press Return to continue: ")) }
 
     private func askToContinue(_ prompt: String) async -> TypedAnswer {
         switch await line(prompt) {
@@ -175,12 +180,12 @@ final class TerminalSource: AnswerSource {
     func reveal(_ text: String) async -> TypedAnswer {
         begin()
         say(text)
-        let reply = await askToContinue("Press Return when you have written it down: ")
+        let reply = await askToContinue(tr("Press Return when you have written it down: "))
         if Layout.isPlain {
-            say("Clear the screen and the scrollback of the terminal now.")
+            say(tr("Clear the screen and the scrollback of the terminal now."))
         } else {
             Console.clear()
-            say("badgectl has cleared the screen. Close this window if it still shows what was above.")
+            say(tr("badgectl has cleared the screen. Close this window if it still shows what was above."))
         }
         return reply
     }

@@ -50,8 +50,8 @@ import Host
         for index in 1..<max(1, Int(CommandLine.argc)) {
             guard let raw = CommandLine.unsafeArgv[index], let text = String(validatingCString: raw) else {
                 throw CommandFailure(
-                    usage: "argument \(index) is not UTF-8",
-                    hint: "use a UTF-8 locale and encode it again"
+                    usage: tr("argument \(index) is not UTF-8"),
+                    hint: tr("use a UTF-8 locale and encode it again")
                 )
             }
             arguments.append(text)

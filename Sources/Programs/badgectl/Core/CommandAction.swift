@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// One of the actions of a command, such as `sign` of `badgectl wallet`.
@@ -73,8 +74,8 @@ extension ShellCommand {
             details: details,
             card: card,
             progress: [
-                60: "the card is open", 80: "badged sends the transaction to the node",
-                90: "badged reports the result to the callback",
+                60: tr("the card is open"), 80: tr("badged sends the transaction to the node"),
+                90: tr("badged reports the result to the callback"),
             ],
             asksForConsent: { invocation in
                 actions.contains { $0.name == invocation.operand && $0.options.contains("--yes") }
@@ -83,7 +84,7 @@ extension ShellCommand {
         ) { invocation in
             let wanted = invocation.operand.isEmpty ? usual : invocation.operand
             guard let action = actions.first(where: { $0.name == wanted }) else {
-                throw invocation.usage("unknown action \(invocation.operand)")
+                throw invocation.usage(tr("unknown action \(invocation.operand)"))
             }
             try Self.check(action, invocation, known)
             try await action.run(invocation)
@@ -95,12 +96,12 @@ extension ShellCommand {
         let command = "\(invocation.command) \(action.name)"
         guard action.counts.contains(invocation.others.count) else {
             if invocation.others.count > action.counts.upperBound {
-                throw invocation.usage("unexpected argument \(invocation.others[action.counts.upperBound])")
+                throw invocation.usage(tr("unexpected argument \(invocation.others[action.counts.upperBound])"))
             }
-            throw invocation.usage("\(command) needs \(action.arguments)")
+            throw invocation.usage(tr("\(command) needs \(action.arguments)"))
         }
         if let option = invocation.given.filter({ !known.contains($0) && !action.options.contains($0) }).min() {
-            throw invocation.usage("\(command) has no option \(option)")
+            throw invocation.usage(tr("\(command) has no option \(option)"))
         }
     }
 }
@@ -112,6 +113,6 @@ extension Invocation {
     var argument: String { others.first ?? "" }
 
     func usage(_ text: String) -> CommandFailure {
-        CommandFailure(usage: text, hint: "badgectl \(command) --help shows what is possible")
+        CommandFailure(usage: text, hint: tr("badgectl \(command) --help shows what is possible"))
     }
 }

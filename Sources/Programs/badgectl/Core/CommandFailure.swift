@@ -38,17 +38,19 @@ struct CommandFailure: Error, Equatable {
     var hint: String?
 
     static let noPinentry = CommandFailure(
-        "pinentry cannot be used here",
-        hint: "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
+        tr("pinentry cannot be used here"),
+        hint: tr(
+            "install pinentry-gnome3, pinentry-qt or pinentry-tty; or run badgectl in a terminal without --pinentry"
+        )
     )
 
     static let tooLongForWindows = CommandFailure(
-        "what is to be agreed to is too long for windows",
-        hint: "run badgectl in a terminal without --pinentry"
+        tr("what is to be agreed to is too long for windows"),
+        hint: tr("run badgectl in a terminal without --pinentry")
     )
 
     /// The hint when there is no better one.
-    static let seeLog = "see badged's log: journalctl -u badged"
+    static let seeLog = tr("see badged's log: journalctl -u badged")
 
     init(_ text: String, hint: String? = nil) { self.init(.failed, text, hint: hint) }
 
@@ -85,7 +87,7 @@ struct CommandFailure: Error, Equatable {
     }
 
     private static func hint(_ failure: KeyFailure) -> String? {
-        if failure.mayBeRepeated { return "try again later; an invitation can be used again" }
+        if failure.mayBeRepeated { return tr("try again later; an invitation can be used again") }
         return switch failure.name {
         case "Endpoint": "badgectl endpoint setup"
         case "KeyNotFound": "badgectl keys list shows the keys"
@@ -100,7 +102,7 @@ struct CommandFailure: Error, Equatable {
         guard case .accessDenied(_, let missing, let granted) = error, !missing.isEmpty else { return nil }
         let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
         let line = "user:\(user) = \((granted + missing).joined(separator: ", "))"
-        return "in /etc/badged/badged.conf, below [access], write \"\(line)\", in place of a line that begins with"
-            + " user:\(user); then systemctl reload badged"
+        return tr("in /etc/badged/badged.conf, below [access], write \"\(line)\", in place of a line that begins with")
+            + tr(" user:\(user); then systemctl reload badged")
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Synchronization
 import Text
 
@@ -174,20 +175,20 @@ final class CommandLineUser: WorkflowUser {
             let wanted = invocation.value(of: "--reader")
             return announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable, isPassing: true)
         }
-        say("Inserting the card of the virtual reader \(virtual).".printable, isPassing: true)
+        say(tr("Inserting the card of the virtual reader \(virtual).").printable, isPassing: true)
         _ = try? await connection.setCard(in: virtual, card: count == 1 ? spec?.virtualCard(invocation) : nil)
     }
 
     func repositionCard() async -> Bool {
         cardIsThere()
-        announce("The card has slipped. Put it flat on the middle of the reader.")
+        announce(tr("The card has slipped. Put it flat on the middle of the reader."))
         return await continues(
-            noTerminal: "the card has slipped on the reader",
-            hint: "put it flat on the middle of the reader, and try again"
+            noTerminal: tr("the card has slipped on the reader"),
+            hint: tr("put it flat on the middle of the reader, and try again")
         )
     }
 
-    func cardLeft(reader: String) async { say("The card has left the reader.") }
+    func cardLeft(reader: String) async { say(tr("The card has left the reader.")) }
 
     func progress(_ percent: Int) async {
         noteService(at: percent)
@@ -217,11 +218,11 @@ final class CommandLineUser: WorkflowUser {
         guard let seconds = invocation.seconds(of: "--timeout") else { return }
         state.withLock { state in
             guard state.timer == nil else { return }
-            let text = "no usable card came within \(invocation.value(of: "--timeout") ?? "") s"
+            let text = tr("no usable card came within \(invocation.value(of: "--timeout") ?? "") s")
             state.timer = Task { [weak self] in
                 try? await Task.sleep(for: .seconds(seconds))
                 guard !Task.isCancelled, let self else { return }
-                let hint = "put the \(card) on the reader, and try again"
+                let hint = tr("put the \(card) on the reader, and try again")
                 giveUp { CommandFailure("\(text): \($0)", hint: hint) }
                 cancel.withLock { $0 }?()
             }
@@ -249,21 +250,21 @@ final class CommandLineUser: WorkflowUser {
     /// Notes why a question has no answer.
     func giveUp(
         _ reply: TypedAnswer,
-        wanted form: String = "an answer",
+        wanted form: String = tr("an answer"),
         noTerminal: String? = nil,
         hint: String? = nil
     ) {
         switch reply {
         case .ended:
-            let hint = "run badgectl \(command) again"
-            giveUp { CommandFailure("no more input: \($0)", hint: hint) }
+            let hint = tr("run badgectl \(command) again")
+            giveUp { CommandFailure(tr("no more input: \($0)"), hint: hint) }
         case .malformed(let line):
-            let text = "line \(line) of standard input is not \(form)"
-            giveUp { CommandFailure(text, hint: "\($0); correct the line and try again") }
-        case .repeated(let name): giveUpScript("the \(name) is asked for again")
+            let text = tr("line \(line) of standard input is not \(form)")
+            giveUp { CommandFailure(text, hint: tr("\($0); correct the line and try again")) }
+        case .repeated(let name): giveUpScript(tr("the \(name) is asked for again"))
         case .noTerminal:
-            let hint = hint ?? "run badgectl in a terminal, or give the values with --pin-stdin"
-            giveUp(CommandFailure(noTerminal ?? "there is no terminal to ask on", hint: hint))
+            let hint = hint ?? tr("run badgectl in a terminal, or give the values with --pin-stdin")
+            giveUp(CommandFailure(noTerminal ?? tr("there is no terminal to ask on"), hint: hint))
         case .noPinentry: giveUp(.noPinentry)
         case .cancelled, .confirmed, .secret, .text: return
         }
@@ -281,7 +282,7 @@ final class CommandLineUser: WorkflowUser {
     }
 
     private func giveUpScript(_ reason: String) {
-        let hint = "a line of standard input answers one question, so no other line was used; correct it, try again"
+        let hint = tr("a line of standard input answers one question, so no other line was used; correct it, try again")
         giveUp { CommandFailure("\(reason): \($0)", hint: hint) }
     }
 
@@ -296,16 +297,18 @@ final class CommandLineUser: WorkflowUser {
     // MARK: Readers
 
     /// Says where to put the card. `readers` is nil for a user without the permission to see them.
-    static func insertCard(wanted: String?, readers: [Reader]?, card: String = "ID card") -> String {
-        guard let readers else { return "Put the \(card) on the reader\(wanted.map { " \($0)" } ?? "")." }
+    static func insertCard(wanted: String?, readers: [Reader]?, card: String = tr("ID card")) -> String {
+        guard let readers else { return tr("Put the \(card) on the reader\(wanted.map { " \($0)" } ?? "").") }
         let attached = readers.filter(\.isAttached)
         guard let wanted else {
             return attached.isEmpty
-                ? "No reader is connected. Connect one, then put the \(card) on it." : "Put the \(card) on the reader."
+                ? tr("No reader is connected. Connect one, then put the \(card) on it.")
+                : tr("Put the \(card) on the reader.")
         }
-        if attached.contains(where: { $0.name == wanted }) { return "Put the \(card) on the reader \(wanted)." }
+        if attached.contains(where: { $0.name == wanted }) { return tr("Put the \(card) on the reader \(wanted).") }
         let others = attached.map(\.name).joined(separator: ", ")
-        return "There is no reader \(wanted). Connect it." + (others.isEmpty ? "" : " Connected readers: \(others).")
+        return tr("There is no reader \(wanted). Connect it.")
+            + (others.isEmpty ? "" : tr(" Connected readers: \(others)."))
     }
 
     private func countInsertion() -> Int {

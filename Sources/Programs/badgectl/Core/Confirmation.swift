@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 
 /// The question before something is deleted for good.
 enum Confirmation {
@@ -16,22 +17,27 @@ enum Confirmation {
         guard !invocation.has("--yes") else { return }
         say(text.printable)
         while true {
-            switch await source.ask("Delete? [y, n] ") {
+            switch await source.ask(tr("Delete? [y, n] ")) {
             case .text(let answer):
                 switch answer.lowercased().filter({ !$0.isWhitespace }) {
-                case "y", "yes": return
-                case "n", "no": throw CommandFailure(notDone, hint: "to go on, answer y")
-                default: say("Type y or n.")
+                case _ where answer.isYes: return
+                case "n", "no", "nein": throw CommandFailure(notDone, hint: tr("to go on, answer y"))
+                default: say(tr("Type y or n."))
                 }
             case .noTerminal, .noPinentry, .secret, .confirmed, .malformed, .repeated:
                 throw CommandFailure(
-                    usage: "there is no terminal to ask on: \(notDone)",
-                    hint: "run badgectl in a terminal, or use --yes if you are sure"
+                    usage: tr("there is no terminal to ask on: \(notDone)"),
+                    hint: tr("run badgectl in a terminal, or use --yes if you are sure")
                 )
-            case .ended, .cancelled: throw CommandFailure("cancelled: \(notDone)", hint: "to go on, answer y")
+            case .ended, .cancelled: throw CommandFailure(tr("cancelled: \(notDone)"), hint: tr("to go on, answer y"))
             }
         }
     }
+}
+
+extension String {
+    /// Whether an answer of the user means yes, in English or in German.
+    var isYes: Bool { ["y", "yes", "j", "ja"].contains(lowercased().filter { !$0.isWhitespace }) }
 }
 
 extension Invocation {

@@ -13,8 +13,8 @@ enum FileContent {
         case .bytes(let bytes): return bytes
         case .tooLong:
             let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
-            throw CommandFailure("\(path) is longer than \(size)", hint: "name another file")
-        case .missing: throw cannotRead(path, "there is no such file")
+            throw CommandFailure(tr("\(path) is longer than \(size)"), hint: tr("name another file"))
+        case .missing: throw cannotRead(path, tr("there is no such file"))
         case .failed(let reason): throw cannotRead(path, reason)
         }
     }
@@ -39,11 +39,11 @@ enum FileContent {
     }
 
     private static func cannotWrite(_ path: String) -> CommandFailure {
-        CommandFailure("cannot write \(path): \(errorText())", hint: "name another file")
+        CommandFailure(tr("cannot write \(path): \(errorText())"), hint: tr("name another file"))
     }
 
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
-        CommandFailure("cannot read \(path): \(reason)", hint: "name another file")
+        CommandFailure(tr("cannot read \(path): \(reason)"), hint: tr("name another file"))
     }
 }
 

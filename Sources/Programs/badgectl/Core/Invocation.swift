@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// A command line after parsing.
@@ -39,7 +40,7 @@ struct Invocation: Sendable {
         var command: ShellCommand?
         if let name = words.first {
             command = CommandTable.commands.first { $0.name == name }
-            if command == nil { throw usage("unknown command \(name)", nil, names, name) }
+            if command == nil { throw usage(tr("unknown command \(name)"), nil, names, name) }
         }
         if given.contains(where: { $0.option == "--help" }) {
             // `badgectl help wallet --help` is the help of wallet.
@@ -52,15 +53,15 @@ struct Invocation: Sendable {
         let options = CommandTable.global + command.options
         for (option, value) in given {
             guard let spec = options.first(where: { $0.name == option }) else {
-                throw usage("\(command.name) has no option \(option)", command.name, options.map(\.name), option)
+                throw usage(tr("\(command.name) has no option \(option)"), command.name, options.map(\.name), option)
             }
             if let choices = spec.value?.choices, !choices.contains(value) {
-                let text = "\(option) \(value): not one of \(choices.joined(separator: ", "))"
+                let text = tr("\(option) \(value): not one of \(choices.joined(separator: ", "))")
                 throw usage(text, command.name, choices, value)
             }
             if spec.value?.name == ValueSpec.seconds.name, seconds(value) == nil {
-                let text = "\(option) needs a number of seconds from 0 to 86400"
-                throw CommandFailure(usage: text, hint: "for example: \(option) 2.5")
+                let text = tr("\(option) needs a number of seconds from 0 to 86400")
+                throw CommandFailure(usage: text, hint: tr("for example: \(option) 2.5"))
             }
             result.options[option] = value
         }
@@ -78,7 +79,7 @@ struct Invocation: Sendable {
         guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {
             let names = command.actions.map(\.name)
             let word = words.count > 2 && names.contains(name) ? words.dropFirst(2).first ?? "" : name
-            throw usage("\(command.name) has no action \(word)", command.name, names, word)
+            throw usage(tr("\(command.name) has no action \(word)"), command.name, names, word)
         }
         return Invocation(.help(command, action))
     }
@@ -110,14 +111,14 @@ struct Invocation: Sendable {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = parts[0] == "-h" ? "--help" : parts[0]
             guard let spec = known.first(where: { $0.name == name }) else {
-                throw usage("unknown option \(name)", words.first, known.map(\.name), name)
+                throw usage(tr("unknown option \(name)"), words.first, known.map(\.name), name)
             }
             var value = parts.count > 1 ? parts[1] : nil
             if let needed = spec.value {
                 value = value ?? rest.popFirst()
-                if value == nil { throw usage("\(name) needs \(needed.name)", words.first) }
+                if value == nil { throw usage(tr("\(name) needs \(needed.name)"), words.first) }
             } else if value != nil {
-                throw usage("\(name) takes no value", words.first)
+                throw usage(tr("\(name) takes no value"), words.first)
             }
             options.append((name, value ?? ""))
         }
@@ -141,14 +142,16 @@ struct Invocation: Sendable {
             let list = choices?.joined(separator: ", ")
             guard let word = rest.popFirst() else {
                 if needed.isOptional { return ("", []) }
-                throw usage("\(command.name) needs \(list ?? needed.name)", command.name)
+                throw usage(tr("\(command.name) needs \(list ?? needed.name)"), command.name)
             }
             if let choices, let list, !choices.contains(word) {
-                throw usage("\(word) is not one of \(list)", command.name, choices, word)
+                throw usage(tr("\(word) is not one of \(list)"), command.name, choices, word)
             }
             operand = word
         }
-        if let extra = rest.first, command.others == nil { throw usage("unexpected argument \(extra)", command.name) }
+        if let extra = rest.first, command.others == nil {
+            throw usage(tr("unexpected argument \(extra)"), command.name)
+        }
         return (operand, Array(rest))
     }
 
@@ -160,7 +163,7 @@ struct Invocation: Sendable {
         _ word: String = ""
     ) -> CommandFailure {
         let known = CommandTable.commands.first { $0.name == command }
-        let help = "badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible"
+        let help = tr("badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible")
         return CommandFailure(usage: text, hint: Suggestion.question(word, among: words) + help)
     }
 }
@@ -188,7 +191,7 @@ extension Invocation {
     }
 
     /// What a command says before `reconnect`.
-    static let waiting = "badged has closed the connection. Waiting until it runs again."
+    static let waiting = tr("badged has closed the connection. Waiting until it runs again.")
 
     var socket: String { value(of: "--socket") ?? SocketPath.standard }
 

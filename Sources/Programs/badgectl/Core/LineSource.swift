@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Dispatch
 import Glibc
+import Host
 import Synchronization
 import Text
 
@@ -96,7 +97,7 @@ final class LineSource: Sendable {
                 queue.async {
                     Console.showUnfinishedLine()
                     if self.isUnfinished() {
-                        Console.say("Press Return: badgectl discards what you have typed.", on: self.descriptor)
+                        Console.say(tr("Press Return: badgectl discards what you have typed."), on: self.descriptor)
                         while !self.isCancelled(number), self.readTyped(timeout: -1) == .unfinished {}
                     }
                     continuation.resume()

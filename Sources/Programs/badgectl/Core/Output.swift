@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 import Text
 
 /// Writes to standard output and error without a buffer, so that each line is visible before the next question. Lines
@@ -26,8 +27,8 @@ enum Output {
     }
 
     static func error(_ failure: CommandFailure) {
-        note("badgectl: error: \(failure.text.printable)")
-        if let hint = failure.hint { note("hint: \(hint.printable)") }
+        note(tr("badgectl: error: \(failure.text.printable)"))
+        if let hint = failure.hint { note(tr("hint: \(hint.printable)")) }
     }
 
     /// Writes a line for the user to standard error.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 import Synchronization
 import Text
 
@@ -20,13 +21,13 @@ final class PinentrySource: AnswerSource {
 
     func ask(_ form: TypedSecretForm) async -> TypedAnswer {
         let notes = removeNotes()
-        let need = notes.isEmpty ? "The card needs the \(form.name)." : notes
+        let need = notes.isEmpty ? tr("The card needs the \(form.name).") : notes
         let window = SecretWindow(
             description: form.service.map { "\(need)\n\n\($0)" } ?? need,
             prompt: form.name.prefix(1).uppercased() + form.name.dropFirst() + ":",
             advice: form.advice,
-            again: "Repeat the \(form.name):",
-            different: "You have typed two different values."
+            again: tr("Repeat the \(form.name):"),
+            different: tr("You have typed two different values.")
         )
         return await window.ask(program, form)
     }
@@ -43,7 +44,7 @@ final class PinentrySource: AnswerSource {
     func ask(_ prompt: String) async -> TypedAnswer { .noTerminal }
 
     func reveal(_ text: String) async -> TypedAnswer {
-        switch await choose(Choice(text: text, yes: "I have written it down")) {
+        switch await choose(Choice(text: text, yes: tr("I have written it down"))) {
         case .yes: .confirmed
         case .cancelled: .cancelled
         case .other, .no, .tooLong: .ended
@@ -58,7 +59,7 @@ final class PinentrySource: AnswerSource {
         for (number, page) in pages.enumerated() {
             let isLast = number == pages.count - 1
             var settings = [
-                Pinentry.Setting("SETDESC", page), Pinentry.Setting("SETOK", isLast ? choice.yes : "Next page"),
+                Pinentry.Setting("SETDESC", page), Pinentry.Setting("SETOK", isLast ? choice.yes : tr("Next page")),
                 Pinentry.Setting("SETCANCEL", "Cancel"),
             ]
             if isLast, let other = choice.other { settings.append(Pinentry.Setting("SETNOTOK", other)) }
@@ -80,7 +81,8 @@ final class PinentrySource: AnswerSource {
         guard let appendix = choice.appendix else { return necessary }
         let together = Pinentry.pages("\(choice.text)\n\n\(appendix.title):\n\(appendix.text)")
         if together.count == 1 { return together }
-        let all = necessary + Pinentry.pages(appendix.text, title: "\(appendix.title), in the words of the service:")
+        let all =
+            necessary + Pinentry.pages(appendix.text, title: tr("\(appendix.title), in the words of the service:"))
         return all.count <= maximumPages ? all : Pinentry.pages(choice.text + "\n\n" + appendix.elsewhere)
     }
 

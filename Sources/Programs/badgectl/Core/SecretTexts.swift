@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// The texts around a question for a secret of a card.
@@ -30,11 +31,11 @@ extension SecretKind {
         switch self {
         case .pin: "PIN"
         case .can: "CAN"
-        case .newPIN: "new PIN"
+        case .newPIN: tr("new PIN")
         case .puk: "PUK"
-        case .newPUK: "new PUK"
-        case .duressPIN: "duress PIN"
-        case .pairingPassword: "pairing password"
+        case .newPUK: tr("new PUK")
+        case .duressPIN: tr("duress PIN")
+        case .pairingPassword: tr("pairing password")
         }
     }
 }
@@ -42,11 +43,11 @@ extension SecretKind {
 extension SecretQuestion {
     /// Why the value before was not accepted; nil: it was, or there was none.
     fileprivate var lastFault: String? {
-        if let error { return "badged has not sent the value to the card (\(error))" }
+        if let error { return tr("badged has not sent the value to the card (\(error))") }
         return switch (last?.outcome, last?.kind) {
-        case (.wrong, let kind?): "the \(kind.label) was wrong"
-        case (.void, .newPIN): "the card left before it answered, and may have the old PIN or the new one"
-        case (.void, _): "the card left before it answered"
+        case (.wrong, let kind?): tr("the \(kind.label) was wrong")
+        case (.void, .newPIN): tr("the card left before it answered, and may have the old PIN or the new one")
+        case (.void, _): tr("the card left before it answered")
         default: nil
         }
     }
@@ -64,7 +65,7 @@ extension CommandLineUser: CardUser {
         var form = texts.form
         form.service = service
         guard let secret = await secret(form) else { return nil }
-        say("Leave the card on the reader: \(texts.work) ...", isPassing: true)
+        say(tr("Leave the card on the reader: \(texts.work) ..."), isPassing: true)
         isChangingPIN = question.kind == .newPIN
         return secret
     }
@@ -73,7 +74,7 @@ extension CommandLineUser: CardUser {
     func secret(_ form: TypedSecretForm, wanted: String? = nil) async -> SecretBox? {
         let reply = await source.ask(form)
         if case .secret(let secret) = reply { return secret }
-        giveUp(reply, wanted: wanted ?? "a \(form.name) of \(form.length)")
+        giveUp(reply, wanted: wanted ?? tr("a \(form.name) of \(form.length)"))
         return nil
     }
 
@@ -94,7 +95,10 @@ extension CommandLineUser: CardUser {
         cardIsThere()
         if isAutomatic {
             giveUp(
-                CommandFailure("the reader has a keypad, where only a person can type", hint: "use another reader")
+                CommandFailure(
+                    tr("the reader has a keypad, where only a person can type"),
+                    hint: tr("use another reader")
+                )
             )
             return false
         }
@@ -102,7 +106,7 @@ extension CommandLineUser: CardUser {
         explain(question, texts)
         // Without a pause the same error might come again and again.
         if question.error != nil { return await continues() }
-        say("Enter the \(texts.form.name) on the keypad of the reader \(question.reader.name).".printable)
+        say(tr("Enter the \(texts.form.name) on the keypad of the reader \(question.reader.name).").printable)
         isChangingPIN = question.kind == .newPIN
         return true
     }
@@ -116,12 +120,12 @@ extension CommandLineUser: CardUser {
     /// Says what happened to the last value, and what to know before the next one.
     private func explain(_ question: SecretQuestion, _ texts: SecretTexts) {
         isChangingPIN = false
-        if let error = question.error { return say("Not sent to the card: \(error).") }
+        if let error = question.error { return say(tr("Not sent to the card: \(error).")) }
         let last = question.last
         switch last?.outcome {
-        case .wrong: if let last { say("That \(last.kind.label) was wrong.") }
-        case .void: say("The card left before it answered. The \(texts.form.name) is needed again.")
-        case .accepted: if last?.kind == .puk { say("The PIN is unblocked and has 3 tries again.") }
+        case .wrong: if let last { say(tr("That \(last.kind.label) was wrong.")) }
+        case .void: say(tr("The card left before it answered. The \(texts.form.name) is needed again."))
+        case .accepted: if last?.kind == .puk { say(tr("The PIN is unblocked and has 3 tries again.")) }
         case nil: break
         }
         if last?.kind != question.kind || question.kind == .pin

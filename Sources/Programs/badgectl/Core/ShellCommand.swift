@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// What a feature adds to badgectl.
@@ -13,8 +14,8 @@ struct FeatureCommands: Sendable {
 
 /// The groups of commands, in the order of the help.
 enum CommandGroup: String, CaseIterable, Sendable {
-    case idCard = "ID card"
-    case wallet = "Wallet and logins"
+    case idCard = tr("ID card")
+    case wallet = tr("Wallet and logins")
     case doors = "Doors"
     case administration = "Administration"
 }
@@ -101,10 +102,10 @@ struct ShellCommand: Sendable {
     /// Paragraphs of `badgectl COMMAND --help`.
     var details: [String] = []
     /// The card that the user puts on the reader.
-    var card = "ID card"
+    var card = tr("ID card")
     /// What happens from a progress in percent on: docs/protocol/eid.md, RUN_AUTH. FIELDS is what was agreed to.
     var progress = [
-        20: "the card is there", 40: "proving the card", 60: "reading FIELDS", 80: "sending you back",
+        20: tr("the card is there"), 40: tr("proving the card"), 60: tr("reading FIELDS"), 80: tr("sending you back"),
     ]
     /// Whether a command line asks for a consent, unless it has `--yes`.
     var asksForConsent: @Sendable (Invocation) -> Bool = { _ in true }

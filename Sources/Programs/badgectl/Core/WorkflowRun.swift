@@ -88,10 +88,10 @@ struct WorkflowRun: Sendable {
             names = readers.filter(\.isAttached).map(\.name)
             if names.contains(name) { return }
         }
-        let list = names.isEmpty ? "no reader is connected" : "readers: \(names.joined(separator: ", "))"
+        let list = names.isEmpty ? tr("no reader is connected") : "readers: \(names.joined(separator: ", "))"
         throw CommandFailure(
-            "there is no reader \(name)",
-            hint: Suggestion.question(name, among: names) + list + "; --timeout waits for a reader"
+            tr("there is no reader \(name)"),
+            hint: Suggestion.question(name, among: names) + list + tr("; --timeout waits for a reader")
         )
     }
 
@@ -128,7 +128,10 @@ extension Invocation {
     fileprivate func pinentry() throws -> PinentrySource? {
         guard has("--pinentry") else { return nil }
         guard !has("--pin-stdin") else {
-            throw CommandFailure(usage: "--pinentry and --pin-stdin exclude each other", hint: "use one of them")
+            throw CommandFailure(
+                usage: tr("--pinentry and --pin-stdin exclude each other"),
+                hint: tr("use one of them")
+            )
         }
         guard let program = ChildProcess.installed("pinentry") else { throw CommandFailure.noPinentry }
         return PinentrySource(program)

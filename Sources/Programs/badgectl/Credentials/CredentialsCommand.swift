@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// The commands for credentials that people tap.
@@ -7,10 +8,10 @@ let credentialFeature = FeatureCommands(
     group: .doors,
     commands: [CredentialsCommand.spec],
     describeCard: { card in
-        if card.kind == "tag" { return "tag, known by its number only" }
+        if card.kind == "tag" { return tr("tag, known by its number only") }
         guard let name = ["pkoc": "PKOC", "aliro": "Aliro"][card.kind] else { return nil }
         let versions = card.members["versions"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
-        return "\(name) credential" + (versions.isEmpty ? "" : ", version \(versions)")
+        return "\(name) credential" + (versions.isEmpty ? "" : tr(", version \(versions)"))
     }
 )
 
@@ -42,7 +43,7 @@ enum CredentialsCommand {
         let isWatching = invocation.has("--watch")
         let connection = try await invocation.connect(keepsEvents: true)
         _ = try await connection.startCredentials(readsNDEF: invocation.has("--ndef"))
-        Output.note("Waiting for a card or phone. Put it on a reader; Ctrl-C ends.")
+        Output.note(tr("Waiting for a card or phone. Put it on a reader; Ctrl-C ends."))
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
             invocation.show(line(credential))
@@ -57,26 +58,28 @@ enum CredentialsCommand {
     static func line(_ credential: Credential) -> String {
         if let tag = credential.tag { return "\(credential.reader): \(text(tag))" }
         guard let key = credential.key else {
-            return "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"
+            return tr(
+                "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"
+            )
         }
         var text =
             "\(credential.reader): \(Hex.encode(key.numbers[64] ?? [])) (\(key.decimal)), \(credential.technology)"
         if let certificate = credential.certificate {
-            text += ", certificate \(certificate.state) of \(certificate.issuer) for \(certificate.subject)"
+            text += tr(", certificate \(certificate.state) of \(certificate.issuer) for \(certificate.subject)")
         }
         return text
     }
 
     /// Such as `tag 04a1b2c3d4e5f6, mifareUltralight; proves nothing; https://example.org`.
     private static func text(_ tag: Credential.Tag) -> String {
-        let number = Hex.encode(tag.uid) + (tag.isRandom ? " (another number at each tap)" : "")
+        let number = Hex.encode(tag.uid) + (tag.isRandom ? tr(" (another number at each tap)") : "")
         let records = (tag.records ?? []).map { record in
             switch record {
             case .text(let text, _): "\"\(text)\""
             case .uri(let uri): uri
-            case .other(let name): "a record \(name)"
+            case .other(let name): tr("a record \(name)")
             }
         }
-        return (["tag \(number), \(tag.type)", "proves nothing"] + records).joined(separator: "; ")
+        return ([tr("tag \(number), \(tag.type)"), tr("proves nothing")] + records).joined(separator: "; ")
     }
 }

@@ -42,11 +42,11 @@ enum DocumentAnchorsCommand {
         let rest = Array(invocation.others.dropFirst())
         switch invocation.others.first {
         case "import" where !rest.isEmpty: try await importFiles(rest, folder, invocation)
-        case "import": throw invocation.usage("documents anchors import needs FILE")
+        case "import": throw invocation.usage(tr("documents anchors import needs FILE"))
         case "list" where rest.isEmpty, nil: try await list(folder, invocation)
         case "remove" where rest.count == 1: try remove(rest[0], folder)
-        case "remove": throw invocation.usage("documents anchors remove needs COUNTRY")
-        case let word?: throw invocation.usage("documents anchors has no action \(word)")
+        case "remove": throw invocation.usage(tr("documents anchors remove needs COUNTRY"))
+        case let word?: throw invocation.usage(tr("documents anchors has no action \(word)"))
         }
     }
 
@@ -55,7 +55,7 @@ enum DocumentAnchorsCommand {
     // MARK: import
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
-        let pinned = try invocation.fingerprint(of: "--signer", hint: "the publisher of the list names it")
+        let pinned = try invocation.fingerprint(of: "--signer", hint: tr("the publisher of the list names it"))
         let present = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         var chosen = DocumentAnchorImport(present: present, at: now)
         for path in paths {
@@ -73,11 +73,11 @@ enum DocumentAnchorsCommand {
             if try await agrees(to: questions) { chosen.accept(questions) }
         }
         chosen.finish()
-        for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                "nothing was imported: \(chosen.complaints.first ?? "you trust none of it")".printable,
-                hint: "--signer SHA256 trusts a list without a question; badgectl documents --help"
+                tr("nothing was imported: \(chosen.complaints.first ?? "you trust none of it")").printable,
+                hint: tr("--signer SHA256 trusts a list without a question; badgectl documents --help")
             )
         }
         do throws(SystemError) {
@@ -86,19 +86,21 @@ enum DocumentAnchorsCommand {
             throw CommandFailure(error, in: "documents anchors import")
         }
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
-        let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) cannot be read" : ""
+        let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""
         let taken = count(chosen.files.count, "file", "files") + " taken" + unreadable
         let trusted = authorities(chosen.anchors.count, chosen.anchors.countries.count)
         let verb = chosen.anchors.count == 1 ? "is" : "are"
-        Output.line("\(taken); \(trusted) \(verb) trusted. badged uses what is in \(folder).")
+        Output.line(tr("\(taken); \(trusted) \(verb) trusted. badged uses what is in \(folder)."))
     }
 
     private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
         guard let terminal = TerminalSource() else {
             throw CommandFailure(
-                usage: "nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on",
+                usage: tr("nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on"),
                 hint:
-                    "--signer \(Hex.encode(questions[0].fingerprint)) trusts it, if its publisher names the same SHA-256"
+                    tr(
+                        "--signer \(Hex.encode(questions[0].fingerprint)) trusts it, if its publisher names the same SHA-256"
+                    )
             )
         }
         for question in questions {
@@ -113,11 +115,11 @@ enum DocumentAnchorsCommand {
             )
         }
         while true {
-            guard case .text(let answer) = await terminal.ask("Trust this? [y, n] ") else { return false }
+            guard case .text(let answer) = await terminal.ask(tr("Trust this? [y, n] ")) else { return false }
             switch answer.lowercased().filter({ !$0.isWhitespace }) {
-            case "y", "yes": return true
+            case _ where answer.isYes: return true
             case "n", "no": return false
-            default: terminal.say("Type y or n.")
+            default: terminal.say(tr("Type y or n."))
             }
         }
     }
@@ -128,25 +130,25 @@ enum DocumentAnchorsCommand {
         let anchors = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         guard anchors.count > 0 else {
             throw CommandFailure(
-                "\(folder) has no authority of electronic documents",
-                hint: "import a master list: sudo badgectl documents anchors import FILE"
+                tr("\(folder) has no authority of electronic documents"),
+                hint: tr("import a master list: sudo badgectl documents anchors import FILE")
             )
         }
         guard !invocation.wantsJSON else { return print(anchors) }
         let countries = Dictionary(grouping: anchors.all) { $0.subject.country ?? "?" }
         let rows = countries.sorted { $0.key < $1.key }.map { country, certificates in
             let last = certificates.map(\.validity.upperBound).max().map(DocumentTime.text) ?? ""
-            return (country, "\(certificates.count), valid until \(last)")
+            return (country, tr("\(certificates.count), valid until \(last)"))
         }
         Output.line(Help.columns(rows, indentation: ""))
         Output.line(
             "\(authorities(anchors.count, countries.count)), \(count(anchors.linkCount, "link", "links")), "
-                + "\(count(anchors.revocationListCount, "revocation list", "revocation lists")) in \(folder)"
+                + tr("\(count(anchors.revocationListCount, "revocation list", "revocation lists")) in \(folder)")
         )
     }
 
     private static func authorities(_ count: Int, _ countries: Int) -> String {
-        "\(Self.count(count, "authority", "authorities")) of \(Self.count(countries, "country", "countries"))"
+        tr("\(Self.count(count, "authority", "authorities")) of \(Self.count(countries, "country", "countries"))")
     }
 
     private static func count(_ count: Int, _ one: String, _ many: String) -> String {
@@ -172,22 +174,25 @@ enum DocumentAnchorsCommand {
     private static func remove(_ country: String, _ folder: String) throws {
         let letters = country.uppercased()
         guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
-            throw CommandFailure(usage: "COUNTRY has two letters", hint: "badgectl documents anchors list shows them")
+            throw CommandFailure(
+                usage: tr("COUNTRY has two letters"),
+                hint: "badgectl documents anchors list shows them"
+            )
         }
         let names =
             (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
             .filter { $0.hasPrefix(letters + "-") }
         guard !names.isEmpty else {
-            throw CommandFailure("\(folder) has no file of \(letters)", hint: "badgectl documents anchors list")
+            throw CommandFailure(tr("\(folder) has no file of \(letters)"), hint: "badgectl documents anchors list")
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
             let (isDenied, text) = (errno == EACCES || errno == EPERM, errorText())
             throw CommandFailure(
                 isDenied ? .denied : .failed,
-                "cannot remove \(folder)/\(name): \(text)",
-                hint: isDenied ? "run badgectl as root" : "see what is left: badgectl documents anchors list"
+                tr("cannot remove \(folder)/\(name): \(text)"),
+                hint: isDenied ? tr("run badgectl as root") : tr("see what is left: badgectl documents anchors list")
             )
         }
-        Output.line("\(count(names.count, "file", "files")) of \(letters) removed from \(folder).")
+        Output.line(tr("\(count(names.count, "file", "files")) of \(letters) removed from \(folder)."))
     }
 }

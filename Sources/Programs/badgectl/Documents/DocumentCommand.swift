@@ -12,7 +12,7 @@ let documentFeature = FeatureCommands(
     describeCard: { card in
         guard card.kind == "document" else { return nil }
         let access = card.members["access"]?.array?.compactMap(\.string).joined(separator: ", ") ?? ""
-        return "electronic document" + (access.isEmpty ? "" : " (\(access))")
+        return tr("electronic document") + (access.isEmpty ? "" : " (\(access))")
     }
 )
 
@@ -58,12 +58,12 @@ enum DocumentCommand {
         if let folder = invocation.value(of: "--files") { try checkFolder(folder) }
         if let path = invocation.value(of: "--portrait") {
             guard groups?.contains(2) != false else {
-                throw CommandFailure(usage: "--portrait needs group 2", hint: "2 must be in --groups")
+                throw CommandFailure(usage: tr("--portrait needs group 2"), hint: tr("2 must be in --groups"))
             }
             try checkFolder(path.contains("/") ? String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) : ".")
         }
         let verdict = Mutex(ExitStatus.failed)
-        try await WorkflowRun.run(invocation, notDone: "no document was read") { workflow in
+        try await WorkflowRun.run(invocation, notDone: tr("no document was read")) { workflow in
             let result = try await workflow.connection.readDocument(
                 reader: invocation.value(of: "--reader"),
                 groups: groups,
@@ -90,7 +90,7 @@ enum DocumentCommand {
             Int($0.filter { $0 != " " }).flatMap { (1...16).contains($0) ? $0 : nil }
         }
         guard !numbers.contains(nil) else {
-            throw CommandFailure(usage: "--groups needs numbers from 1 to 16", hint: "such as --groups 1,2,11")
+            throw CommandFailure(usage: tr("--groups needs numbers from 1 to 16"), hint: tr("such as --groups 1,2,11"))
         }
         return numbers.compactMap(\.self)
     }
@@ -106,14 +106,15 @@ enum DocumentCommand {
     private static func failure(_ result: DocumentResult) -> CommandFailure {
         let hint: String
         switch result.error {
-        case "WrongPassword": hint = "compare what you typed with the document"
-        case "AccessUnsupported": hint = "type the machine readable zone if you typed the CAN; leave out --bac never"
-        case "NotADocument": hint = "use a passport, an identity card or a residence permit"
-        case "AccessRefused", "CardError", "Malformed": hint = "put the document flat on the reader, and try again"
-        case "TooLarge": hint = "name fewer groups with --groups"
-        default: hint = "run badgectl document again"
+        case "WrongPassword": hint = tr("compare what you typed with the document")
+        case "AccessUnsupported":
+            hint = tr("type the machine readable zone if you typed the CAN; leave out --bac never")
+        case "NotADocument": hint = tr("use a passport, an identity card or a residence permit")
+        case "AccessRefused", "CardError", "Malformed": hint = tr("put the document flat on the reader, and try again")
+        case "TooLarge": hint = tr("name fewer groups with --groups")
+        default: hint = tr("run badgectl document again")
         }
-        return CommandFailure(result.message ?? result.error ?? "no document was read", hint: hint)
+        return CommandFailure(result.message ?? result.error ?? tr("no document was read"), hint: hint)
     }
 
     // MARK: Files
@@ -121,7 +122,7 @@ enum DocumentCommand {
     private static func write(_ result: DocumentResult, _ invocation: Invocation) throws {
         if let path = invocation.value(of: "--portrait") {
             guard let portrait = result.portrait else {
-                throw CommandFailure("the document has shown no picture", hint: "2 must be in --groups")
+                throw CommandFailure(tr("the document has shown no picture"), hint: tr("2 must be in --groups"))
             }
             try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
         }
@@ -139,7 +140,7 @@ enum DocumentCommand {
 
     private static func checkFolder(_ path: String) throws {
         guard access(path, W_OK | X_OK) == 0 else {
-            throw CommandFailure("cannot write to \(path): \(errorText())", hint: "name a folder that is there")
+            throw CommandFailure(tr("cannot write to \(path): \(errorText())"), hint: tr("name a folder that is there"))
         }
     }
 }
@@ -148,10 +149,11 @@ extension CommandLineUser: DocumentUser {
     func key(for question: DocumentQuestion) async -> DocumentKey? {
         cardIsThere()
         if let error = question.message ?? question.error {
-            say((question.error == "wrongPassword" ? error : "Not sent to the document: \(error)") + ".")
+            say((question.error == "wrongPassword" ? error : tr("Not sent to the document: \(error)")) + ".")
             if endsScript(error) { return nil }
         }
-        let name = question.acceptsCAN ? "CAN, or first line of the zone" : "first line of the machine readable zone"
+        let name =
+            question.acceptsCAN ? tr("CAN, or first line of the zone") : tr("first line of the machine readable zone")
         guard let first = await secret(TypedSecretForm(name: name, content: .characters(6...90)))?.take() else {
             return nil
         }
@@ -159,7 +161,7 @@ extension CommandLineUser: DocumentUser {
         if question.acceptsCAN, length == 6 { return work(.can(SecretBox(first))) }
         var zone = first
         for _ in 0..<(length == 30 ? 2 : length == 36 || length == 44 ? 1 : 0) {
-            var form = TypedSecretForm(name: "next line", content: .characters(length...length))
+            var form = TypedSecretForm(name: tr("next line"), content: .characters(length...length))
             form.isContinuation = true
             guard let line = await secret(form)?.take() else { return nil }
             zone = zone.appending(line)
@@ -168,7 +170,7 @@ extension CommandLineUser: DocumentUser {
     }
 
     private func work(_ key: DocumentKey) -> DocumentKey {
-        say("Leave the document on the reader: reading it ...", isPassing: true)
+        say(tr("Leave the document on the reader: reading it ..."), isPassing: true)
         return key
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// What was read of a document, for people.
 enum DocumentText {
@@ -13,7 +14,7 @@ enum DocumentText {
         add("Holder", rows(result.person))
         add("Issue", rows(result.issuance))
         add("Groups", result.groups.map { ("DG\($0.number)", text($0)) })
-        add("Opened with", rows(result.access))
+        add(tr("Opened with"), rows(result.access))
         add("Checks", result.checks.map { ($0.name, text($0)) })
         return lines + ["Verdict: \(text(result.verdict))"]
     }
@@ -34,7 +35,7 @@ enum DocumentText {
     private static func text(_ check: DocumentResult.Check) -> String {
         var parts = [words(check.result) + (check.reason.map { ": \($0)" } ?? "")]
         for name in ["groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "findings"] {
-            if let value = check.details[name] { parts.append(name == "crl" ? "crl \(words(value))" : value) }
+            if let value = check.details[name] { parts.append(name == "crl" ? tr("crl \(words(value))") : value) }
         }
         return parts.joined(separator: "; ")
     }
@@ -42,9 +43,9 @@ enum DocumentText {
     private static func text(_ verdict: DocumentResult.Verdict?) -> String {
         switch verdict {
         case .genuine: "genuine"
-        case .genuineCopyable: "genuine data, but nothing proves the chip: a copy would look the same"
-        case .unverified: "unverified: nothing has failed, but not everything was checked"
-        case .suspect: "suspect: a check has failed"
+        case .genuineCopyable: tr("genuine data, but nothing proves the chip: a copy would look the same")
+        case .unverified: tr("unverified: nothing has failed, but not everything was checked")
+        case .suspect: tr("suspect: a check has failed")
         case nil: "unknown"
         }
     }

@@ -2,6 +2,7 @@
 import BadgedClient
 import DoorReaders
 import Glibc
+import Host
 
 /// `badgectl capture`: writes each advertisement to a btsnoop file.
 enum CaptureCommand {
@@ -41,7 +42,9 @@ enum CaptureCommand {
                 guard let report = report(advertisement) else { continue }
                 if advertisement.lost > 0 {
                     lost += advertisement.lost
-                    Output.note("badgectl: \(lost) advertisements are missing in \(path): this program was too slow")
+                    Output.note(
+                        tr("badgectl: \(lost) advertisements are missing in \(path): this program was too slow")
+                    )
                 }
                 let hci = HCIEvent.event(report, data: advertisement.data)
                 // Whole records, so that the file is readable when the program is interrupted.

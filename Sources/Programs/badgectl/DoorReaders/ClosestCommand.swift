@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted
 /// way.
@@ -55,16 +56,22 @@ enum ClosestCommand {
     /// Why no reader can be opened now.
     private static func failure(_ readers: [DoorReader], _ type: String) -> CommandFailure {
         guard !readers.isEmpty else {
-            let hint = "badgectl health shows what may be missing; --code 0 accepts any code"
-            return CommandFailure("no door reader is in reach", hint: hint)
+            let hint = tr("badgectl health shows what may be missing; --code 0 accepts any code")
+            return CommandFailure(tr("no door reader is in reach"), hint: hint)
         }
         let suitable = readers.filter { $0.openingTypes.contains(type) }
         if suitable.isEmpty {
-            return CommandFailure("no door reader in reach can be opened that way", hint: "badgectl scan shows them")
+            return CommandFailure(
+                tr("no door reader in reach can be opened that way"),
+                hint: "badgectl scan shows them"
+            )
         }
         if suitable.contains(where: { $0.inRange.contains(type) }) {
-            return CommandFailure("the closest door reader was opened just now", hint: "wait a moment, and try again")
+            return CommandFailure(
+                tr("the closest door reader was opened just now"),
+                hint: tr("wait a moment, and try again")
+            )
         }
-        return CommandFailure("no door reader is near enough", hint: "go closer to the door")
+        return CommandFailure(tr("no door reader is near enough"), hint: tr("go closer to the door"))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Glibc
+import Host
 
 /// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next
 /// one.
@@ -13,7 +14,7 @@ enum DoorReaderTable {
         let sorted = readers.sorted {
             ($0.isActive ? 0 : 1, -$0.level, $0.id) < ($1.isActive ? 0 : 1, -$1.level, $1.id)
         }
-        guard !sorted.isEmpty else { return ["no door reader"] }
+        guard !sorted.isEmpty else { return [tr("no door reader")] }
         let names = sorted.map { ($0.name ?? $0.beacon?.description).map { "\($0.printable)  " } ?? "" }
         let columns = isatty(STDOUT_FILENO) == 1 ? Layout.width(of: STDOUT_FILENO) : Int.max
         let (idWidth, nameWidth) = (width(sorted.map(\.id.printable)), width(names))

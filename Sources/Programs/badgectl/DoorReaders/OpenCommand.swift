@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import DoorReaders
+import Host
 
 /// `badgectl open`: opens a door reader with a key of the user.
 enum OpenCommand {
@@ -69,7 +70,7 @@ enum OpenCommand {
         }
         if let ending = connection.ending, ending != .closed { throw ending }
         if let failure = ScanCommand.failure(status, hasReaders: reason != nil) { throw failure }
-        let none = wanted.isEmpty ? "no door reader is near enough" : "\(wanted) is not in reach"
+        let none = wanted.isEmpty ? tr("no door reader is near enough") : tr("\(wanted) is not in reach")
         throw CommandFailure((reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
     }
 
@@ -80,8 +81,8 @@ enum OpenCommand {
         guard ids.count < 2 else {
             let list = ids.joined(separator: ", ").printable
             throw CommandFailure(
-                usage: "\(ids.count) readers are called \(name)".printable,
-                hint: "use the id: \(list)"
+                usage: tr("\(ids.count) readers are called \(name)").printable,
+                hint: tr("use the id: \(list)")
             )
         }
     }
@@ -89,15 +90,16 @@ enum OpenCommand {
     private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws {
         guard result.status == "success" else {
             let hint = "badgectl open --help shows what is necessary"
-            let text = "not opened: \(result.reason ?? result.status) (\(result.status))"
+            let text = tr("not opened: \(result.reason ?? result.status) (\(result.status))")
             throw CommandFailure(text.printable, hint: hint)
         }
-        let reader = result.readerID ?? "the reader"
+        let reader = result.readerID ?? tr("the reader")
         guard result.accessDecision != "denied" else {
-            throw CommandFailure("\(reader) denies access".printable, hint: "ask the owner of the door")
+            throw CommandFailure(tr("\(reader) denies access").printable, hint: tr("ask the owner of the door"))
         }
         if !invocation.wantsJSON {
-            let word = result.accessDecision == "granted" ? "grants access" : "does not say whether the door opens"
+            let word =
+                result.accessDecision == "granted" ? tr("grants access") : tr("does not say whether the door opens")
             Output.line("\(reader) \(word)".printable)
         }
     }

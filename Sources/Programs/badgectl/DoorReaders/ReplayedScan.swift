@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import DoorReaders
+import Host
 import Text
 
 /// `badgectl scan --replay`: decodes a capture and tracks its readers, without badged.
@@ -40,12 +41,12 @@ enum ReplayedScan {
         } catch {
             throw CommandFailure("\(path): \(error.text)", hint: "badgectl capture writes a btsnoop file")
         }
-        if !isComplete { Output.note("badgectl: \(path) is cut off; the table shows the part before") }
+        if !isComplete { Output.note(tr("badgectl: \(path) is cut off; the table shows the part before")) }
         let found = tracker.readers(filter, activeOnly: false, at: last)
         let counters = tracker.counters
         defer {
             Output.note(
-                "\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of other devices"
+                tr("\(counters.received) advertisements in \(last / 1000) s, \(counters.unmatched) of other devices")
             )
         }
         if let plot { try ScanCommand.write(history, to: plot) }

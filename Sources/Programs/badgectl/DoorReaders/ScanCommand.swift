@@ -2,6 +2,7 @@
 import BadgedClient
 import DoorReaders
 import Glibc
+import Host
 import Synchronization
 
 /// `badgectl scan`: lists the door readers in reach.
@@ -75,7 +76,7 @@ enum ScanCommand {
                 table?.update(reader)
             case let lost as DoorReaderLost:
                 readers[lost.id] = nil
-                if writes { Output.line("lost \(lost.id)".printable) }
+                if writes { Output.line(tr("lost \(lost.id)").printable) }
                 table?.remove(lost.id)
             case let change as ScanStatus:
                 status = change
@@ -100,8 +101,8 @@ enum ScanCommand {
     static func write(_ history: SignalHistory, to path: String) throws {
         guard let image = SignalPlot(history).svg else {
             throw CommandFailure(
-                "no door reader was received, so there is no image",
-                hint: "badgectl health shows what may be missing; --code 0 accepts any code"
+                tr("no door reader was received, so there is no image"),
+                hint: tr("badgectl health shows what may be missing; --code 0 accepts any code")
             )
         }
         try FileContent.write(Array(image.utf8), to: path)
@@ -121,7 +122,7 @@ enum ScanCommand {
     /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.
     static func failure(_ status: ScanStatus, hasReaders: Bool) -> CommandFailure? {
         guard let error = status.error, !status.isListening || !hasReaders else { return nil }
-        let text = status.isListening ? "no door reader was received: \(error)" : "no scan: \(error)"
+        let text = status.isListening ? tr("no door reader was received: \(error)") : tr("no scan: \(error)")
         return CommandFailure(text, hint: "badgectl health shows what badged needs")
     }
 
@@ -143,7 +144,7 @@ enum ScanCommand {
         var filter = ScanFilter()
         if let text = invocation.value(of: "--code") {
             guard let code = Int(text), code == 0 || LockServiceCode.range.contains(code) else {
-                throw CommandFailure(usage: "--code cannot be \(text)", hint: "use a number from 0 to 16777215")
+                throw CommandFailure(usage: tr("--code cannot be \(text)"), hint: tr("use a number from 0 to 16777215"))
             }
             filter.lockServiceCodes = code == 0 ? [] : [code]
         }

@@ -47,7 +47,7 @@ enum AuthCommand {
         try await WorkflowRun.run(invocation, notDone: SentText.nothing) { workflow in
             try await TrustAnchorAdvice.check(workflow)
             let result: AuthenticationResult
-            workflow.user.begins("asking the service")
+            workflow.user.begins(tr("asking the service"))
             do {
                 result = try await workflow.connection.authenticate(
                     tcTokenURL: url,
@@ -79,10 +79,10 @@ enum AuthCommand {
     private static func address(_ invocation: Invocation) throws -> String {
         let link = invocation.operand
         guard invocation.has("--self") else {
-            guard !link.isEmpty else { throw invocation.usage("auth needs URL, or --self") }
+            guard !link.isEmpty else { throw invocation.usage(tr("auth needs URL, or --self")) }
             return try ServiceLink.tcTokenURL(in: link)
         }
-        guard link.isEmpty else { throw invocation.usage("auth --self takes no URL") }
+        guard link.isEmpty else { throw invocation.usage(tr("auth --self takes no URL")) }
         return try selfAddress()
     }
 
@@ -90,8 +90,8 @@ enum AuthCommand {
     static func selfAddress() throws -> String {
         guard let address = try Configuration(path: nil).selfInformation else {
             throw CommandFailure(
-                "badged.conf names no service that shows the data of the own card",
-                hint: "write self_information = ADDRESS below [eid] in /etc/badged/badged.conf; see badged.conf(5)"
+                tr("badged.conf names no service that shows the data of the own card"),
+                hint: tr("write self_information = ADDRESS below [eid] in /etc/badged/badged.conf; see badged.conf(5)")
             )
         }
         return try ServiceLink.tcTokenURL(in: address)
@@ -107,8 +107,10 @@ enum AuthCommand {
         if result.isSuccess {
             let isRead = result.sent?.state != SentData.State.none
             // An older badged does not report what was sent.
-            if result.sent == nil { user.notDone = "the service has received the data" }
-            user.announce(isRead ? "The service has received the data." : "The service has read no data from the card.")
+            if result.sent == nil { user.notDone = tr("the service has received the data") }
+            user.announce(
+                isRead ? tr("The service has received the data.") : tr("The service has read no data from the card.")
+            )
         }
         if let url = result.url, !hasBrowser, result.isSuccess || user.ending == nil {
             ServiceVisit.showAddress(url, user, isSuccess: result.isSuccess)

@@ -33,19 +33,19 @@ final class AutomaticAnswers: Sendable {
     init?(_ invocation: Invocation) throws {
         guard invocation.has("--automatic") else {
             guard let option = ["--rights", "--pin-file"].first(where: invocation.has) else { return nil }
-            throw Self.usage("\(option) needs --automatic", "leave it out, or add --automatic")
+            throw Self.usage("\(option) needs --automatic", tr("leave it out, or add --automatic"))
         }
         if let other = ["--pinentry", "--pin-stdin", "--yes"].first(where: invocation.has) {
-            throw Self.usage("--automatic and \(other) exclude each other", "use one of them")
+            throw Self.usage(tr("--automatic and \(other) exclude each other"), tr("use one of them"))
         }
         guard let list = invocation.value(of: "--rights") else {
-            throw Self.usage("--automatic needs --rights", "for example: --rights GivenNames,FamilyName")
+            throw Self.usage(tr("--automatic needs --rights"), tr("for example: --rights GivenNames,FamilyName"))
         }
         let names = list.split(separator: ",").map { $0.filter { !$0.isWhitespace } }
         if let name = names.first(where: { !Self.known.contains($0) && $0 != "all" }) {
             throw Self.usage(
-                "--rights: there is no right \(name)",
-                "the names are in badgectl(1): \(Self.known.sorted().joined(separator: ", "))"
+                tr("--rights: there is no right \(name)"),
+                tr("the names are in badgectl(1): \(Self.known.sorted().joined(separator: ", "))")
             )
         }
         rights = names.contains("all") ? nil : Set(names)
@@ -54,7 +54,10 @@ final class AutomaticAnswers: Sendable {
         } else if let folder = Self.credentials {
             path = "\(folder)/pin"
         } else {
-            throw Self.usage("--automatic needs --pin-file", "or LoadCredential=pin:FILE in the unit of systemd")
+            throw Self.usage(
+                tr("--automatic needs --pin-file"),
+                tr("or LoadCredential=pin:FILE in the unit of systemd")
+            )
         }
         // A fault of the file is told now, and not when a card is there.
         _ = try pin()
@@ -97,8 +100,8 @@ final class AutomaticAnswers: Sendable {
         let form = TypedSecretForm(name: "PIN", digits: 6...6)
         guard let pin = content.part(0..<content.count - (hasEnd ? 1 : 0)), form.accepts(pin) else {
             throw CommandFailure(
-                "\(path) has no PIN of 6 digits",
-                hint: "write the 6 digits into the file, and nothing else"
+                tr("\(path) has no PIN of 6 digits"),
+                hint: tr("write the 6 digits into the file, and nothing else")
             )
         }
         return SecretBox(pin)
@@ -107,17 +110,17 @@ final class AutomaticAnswers: Sendable {
     /// The PIN for a question.
     /// - Throws: why no program may answer the question.
     func answer(_ question: SecretQuestion) throws -> SecretBox {
-        let byHand = "run badgectl auth without --automatic"
+        let byHand = tr("run badgectl auth without --automatic")
         func failure(_ text: String) -> CommandFailure { CommandFailure(text, hint: byHand) }
         if let error = question.error { throw failure(error) }
         guard question.kind == .pin else {
-            throw failure("the card needs the \(question.kind.label), which only a person may give")
+            throw failure(tr("the card needs the \(question.kind.label), which only a person may give"))
         }
         guard question.last?.outcome != .wrong, !isOver else {
             over.withLock { $0 = true }
-            throw failure("the PIN in \(path) is wrong")
+            throw failure(tr("the PIN in \(path) is wrong"))
         }
-        guard question.last == nil else { throw failure("the card left before it answered; the PIN is given once") }
+        guard question.last == nil else { throw failure(tr("the card left before it answered; the PIN is given once")) }
         return try pin()
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// The commands for eID cards.
 let eidFeature = FeatureCommands(
@@ -17,13 +18,13 @@ extension OptionSpec {
 extension EIDCard {
     /// A summary such as `eID card, 2 PIN tries left`.
     var summary: String {
-        if isInoperative { return "eID card, PUK used up" }
-        if isDeactivated { return "eID card, online function switched off" }
+        if isInoperative { return tr("eID card, PUK used up") }
+        if isDeactivated { return tr("eID card, online function switched off") }
         switch retryCounter {
-        case 3...: return "eID card"
-        case 2: return "eID card, 2 PIN tries left"
-        case 1: return "eID card, 1 PIN try left, needs the CAN first"
-        default: return "eID card, PIN blocked, needs the PUK"
+        case 3...: return tr("eID card")
+        case 2: return tr("eID card, 2 PIN tries left")
+        case 1: return tr("eID card, 1 PIN try left, needs the CAN first")
+        default: return tr("eID card, PIN blocked, needs the PUK")
         }
     }
 }
@@ -36,7 +37,7 @@ enum EIDTexts {
         switch question.kind {
         case .pin: form = TypedSecretForm(name: "PIN", digits: takesTransportPIN ? 5...6 : 6...6)
         case .can: form = TypedSecretForm(name: "CAN", digits: 6...6)
-        case .newPIN: form = TypedSecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true)
+        case .newPIN: form = TypedSecretForm(name: tr("new PIN"), digits: 6...6, isTypedTwice: true)
         case .puk: form = TypedSecretForm(name: "PUK", digits: 10...10)
         // Only of wallet cards.
         case .newPUK, .duressPIN, .pairingPassword:
@@ -51,22 +52,22 @@ enum EIDTexts {
 
     private static func work(_ kind: SecretKind) -> String {
         switch kind {
-        case .pin: "checking the PIN"
-        case .can: "checking the CAN"
-        case .puk: "checking the PUK and unblocking the PIN"
-        case .newPIN: "changing the PIN"
+        case .pin: tr("checking the PIN")
+        case .can: tr("checking the CAN")
+        case .puk: tr("checking the PUK and unblocking the PIN")
+        case .newPIN: tr("changing the PIN")
         case .newPUK, .duressPIN, .pairingPassword: "working"
         }
     }
 
     private static func explanation(_ kind: SecretKind, left: Int?) -> String? {
         switch (kind, left) {
-        case (.pin, 2): "2 tries are left."
-        case (.pin, 1): "This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK."
+        case (.pin, 2): tr("2 tries are left.")
+        case (.pin, 1): tr("This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK.")
         case (.can, 1):
-            "One PIN try is left. First enter the CAN: the 6 digits at the bottom right of the card's front."
-        case (.can, _): "The service accepts the CAN: the 6 digits at the bottom right of the card's front."
-        case (.puk, _): "The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card."
+            tr("One PIN try is left. First enter the CAN: the 6 digits at the bottom right of the card's front.")
+        case (.can, _): tr("The service accepts the CAN: the 6 digits at the bottom right of the card's front.")
+        case (.puk, _): tr("The PIN is blocked. The PUK unblocks it: 10 digits, in the letter that came with the card.")
         case (.pin, _), (.newPIN, _), (.newPUK, _), (.duressPIN, _), (.pairingPassword, _): nil
         }
     }
@@ -91,8 +92,8 @@ extension CommandLineUser: EIDUser {
             guard let granted = automatic.granted(rights) else {
                 giveUp {
                     CommandFailure(
-                        "the service requires more than --rights allows: \($0)",
-                        hint: "add the rights that it requires to --rights"
+                        tr("the service requires more than --rights allows: \($0)"),
+                        hint: tr("add the rights that it requires to --rights")
                     )
                 }
                 return nil
@@ -106,7 +107,7 @@ extension CommandLineUser: EIDUser {
             guard case .text(let text) = reply else {
                 giveUp(
                     reply,
-                    hint: "run badgectl in a terminal, or use --yes to give the service everything that it asks for"
+                    hint: tr("run badgectl in a terminal, or use --yes to give the service everything that it asks for")
                 )
                 return nil
             }
@@ -119,14 +120,14 @@ extension CommandLineUser: EIDUser {
                 rights.effective = effective
                 say(ConsentText.rights(rights))
             case .wantsTerms: say(ConsentText.terms(request.service))
-            case .unclear: say("Type y to agree, n to end, t for the terms of usage, or numbers from the list.")
+            case .unclear: say(tr("Type y to agree, n to end, t for the terms of usage, or numbers from the list."))
             }
         }
     }
 
     private func refuse() {
-        let agreement = source is PinentrySource ? "choose Agree" : "answer y"
-        giveUp { CommandFailure("not agreed: \($0)", hint: "to agree, start again and \(agreement)") }
+        let agreement = source is PinentrySource ? tr("choose Agree") : tr("answer y")
+        giveUp { CommandFailure(tr("not agreed: \($0)"), hint: tr("to agree, start again and \(agreement)")) }
     }
 
     /// The rights that a button grants; nil: none.

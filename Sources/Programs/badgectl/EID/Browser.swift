@@ -10,8 +10,8 @@ enum Browser {
     static func open(_ url: String) throws {
         guard let path = ChildProcess.installed(program) else {
             throw CommandFailure(
-                "there is no program xdg-open",
-                hint: "install it (Debian: apt install xdg-utils), or open the address yourself"
+                tr("there is no program xdg-open"),
+                hint: tr("install it (Debian: apt install xdg-utils), or open the address yourself")
             )
         }
         // The browser must not inherit the umask and the variables that badgectl has set for itself.
@@ -19,7 +19,7 @@ enum Browser {
         unsetenv("GNUTLS_NO_IMPLICIT_INIT")
         unsetenv("LIBDISPATCH_LOG")
         guard let child = ChildProcess.start(path, [url], descriptors: []) else {
-            throw CommandFailure("xdg-open cannot be started", hint: "open the address yourself")
+            throw CommandFailure(tr("xdg-open cannot be started"), hint: tr("open the address yourself"))
         }
         // Without a desktop environment xdg-open ends with the browser only, so the wait is bounded.
         for _ in 0..<50 {
@@ -30,7 +30,7 @@ enum Browser {
                 continue
             }
             guard ended == child, status != 0 else { return }
-            throw CommandFailure("xdg-open could not open the address", hint: "open the address yourself")
+            throw CommandFailure(tr("xdg-open could not open the address"), hint: tr("open the address yourself"))
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// `badgectl change-pin`: changes the PIN of an eID card.
 enum ChangePINCommand {
@@ -24,7 +25,7 @@ enum ChangePINCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        try await WorkflowRun.run(invocation, notDone: "the PIN was not changed") { workflow in
+        try await WorkflowRun.run(invocation, notDone: tr("the PIN was not changed")) { workflow in
             let result: ChangePINResult
             do {
                 result = try await workflow.connection.changePIN(
@@ -37,7 +38,7 @@ enum ChangePINCommand {
                 let cause = workflow.user.ending == nil ? failure.text : "interrupted"
                 throw CommandFailure(
                     failure.status,
-                    "\(cause) during the change; the card may have the old PIN or the new one",
+                    tr("\(cause) during the change; the card may have the old PIN or the new one"),
                     hint: findOut
                 )
             }
@@ -48,7 +49,7 @@ enum ChangePINCommand {
     /// Says how a PIN change ended, and throws its failure.
     private static func show(_ result: ChangePINResult, to user: CommandLineUser) throws {
         // Other servers of the protocol report success together with a reason.
-        if result.success, result.reason == nil { return user.show(result: "The PIN has been changed.") }
+        if result.success, result.reason == nil { return user.show(result: tr("The PIN has been changed.")) }
         var failure = failure(reason: result.reason)
         if let ending = user.ending {
             // After a signal the user still needs the failure that says that the PIN is uncertain.
@@ -59,53 +60,55 @@ enum ChangePINCommand {
     }
 
     /// The hint when the card may have the old PIN or the new one.
-    private static let findOut = "run badgectl change-pin, and try each PIN once as the PIN, the new one first"
+    private static let findOut = tr("run badgectl change-pin, and try each PIN once as the PIN, the new one first")
 
     /// Why the PIN was not changed. `reason` is one of the failure reasons of docs/protocol/eid.md.
     static func failure(reason: String?) -> CommandFailure {
-        let again = "run badgectl change-pin again"
+        let again = tr("run badgectl change-pin again")
         let (text, hint) =
             switch reason {
             case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled", "Change_Pin_User_Cancelled",
                 "Change_Pin_Card_User_Cancelled":
-                ("cancelled: the PIN was not changed", again)
-            case "Card_Removed": ("the card was taken away", "leave it on the reader until the end, and try again")
+                (tr("cancelled: the PIN was not changed"), again)
+            case "Card_Removed":
+                (tr("the card was taken away"), tr("leave it on the reader until the end, and try again"))
             case "Connect_Card_Connection_Failed":
-                ("no connection to the card", "take the card off, put it back, and try again")
+                (tr("no connection to the card"), tr("take the card off, put it back, and try again"))
             case "Establish_Pace_Channel_Puk_Inoperative":
                 (
-                    "the PUK of this card is used up, so the PIN stays blocked",
-                    "go to the office that issued the card: it can set a new PIN"
+                    tr("the PUK of this card is used up, so the PIN stays blocked"),
+                    tr("go to the office that issued the card: it can set a new PIN")
                 )
-            case "Establish_Pace_Channel_Basic_Reader_No_Pin": ("the reader got no PIN", again)
+            case "Establish_Pace_Channel_Basic_Reader_No_Pin": (tr("the reader got no PIN"), again)
             case "Establish_Pace_Channel_Unknown_Password_Id", "Maintain_Card_Connection_Pace_Unrecoverable":
                 (
-                    "badged could not open a secure channel to the card",
-                    "take the card off, put it back, and try again; badgectl health checks the reader"
+                    tr("badged could not open a secure channel to the card"),
+                    tr("take the card off, put it back, and try again; badgectl health checks the reader")
                 )
             case "Access_Denied":
                 (
-                    "badged no longer gives this user the permission: the PIN was not changed",
-                    "ask the administrator for the permission cards in [access] of badged.conf"
+                    tr("badged no longer gives this user the permission: the PIN was not changed"),
+                    tr("ask the administrator for the permission cards in [access] of badged.conf")
                 )
-            case "Prompt_Timeout": ("nothing was typed in time: the PIN was not changed", again)
-            case "Change_Pin_Input_Timeout": ("nothing was typed on the reader in time", again)
-            case "Change_Pin_New_Pin_Mismatch": ("the two new PINs typed on the reader differ", again)
-            case "Change_Pin_New_Pin_Invalid_Length": ("the new PIN typed on the reader does not have 6 digits", again)
+            case "Prompt_Timeout": (tr("nothing was typed in time: the PIN was not changed"), again)
+            case "Change_Pin_Input_Timeout": (tr("nothing was typed on the reader in time"), again)
+            case "Change_Pin_New_Pin_Mismatch": (tr("the two new PINs typed on the reader differ"), again)
+            case "Change_Pin_New_Pin_Invalid_Length":
+                (tr("the new PIN typed on the reader does not have 6 digits"), again)
             case "Change_Pin_No_SetEidPinCommand_Response":
-                ("the card left during the change; it may have the old PIN or the new one", findOut)
+                (tr("the card left during the change; it may have the old PIN or the new one"), findOut)
             case "Change_Pin_Unrecoverable":
                 (
-                    "the card gave no valid answer to the change; it may have the old PIN or the new one",
+                    tr("the card gave no valid answer to the change; it may have the old PIN or the new one"),
                     findOut
                 )
             case "Change_Pin_Unexpected_Transmit_Status":
                 (
-                    "the card did not accept the new PIN",
-                    "the old PIN is still valid; try again, perhaps with another new PIN"
+                    tr("the card did not accept the new PIN"),
+                    tr("the old PIN is still valid; try again, perhaps with another new PIN")
                 )
-            case .some(let other): ("the PIN was not changed (\(other))", CommandFailure.seeLog)
-            case nil: ("the PIN was not changed", CommandFailure.seeLog)
+            case .some(let other): (tr("the PIN was not changed (\(other))"), CommandFailure.seeLog)
+            case nil: (tr("the PIN was not changed"), CommandFailure.seeLog)
             }
         return CommandFailure(text, hint: hint)
     }

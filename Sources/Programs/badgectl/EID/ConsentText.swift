@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// The texts that ask for consent to an authentication.
 enum ConsentText {
     /// The question for consent. The capital letter is what Return alone means.
     static func prompt(_ request: ConsentRequest) -> String {
-        var answers = ["y/N"]
-        if !request.rights.optional.isEmpty { answers.append("numbers to tick or untick") }
-        if !request.service.termsOfUsage.isEmpty { answers.append("t: terms of usage") }
-        return "Agree? [\(answers.joined(separator: ", "))] "
+        var answers = [tr("y/N")]
+        if !request.rights.optional.isEmpty { answers.append(tr("numbers to tick or untick")) }
+        if !request.service.termsOfUsage.isEmpty { answers.append(tr("t: terms of usage")) }
+        return tr("Agree? [\(answers.joined(separator: ", "))] ")
     }
 
     /// The terms of usage, in the words of the service. They have its postal address, too.
     static func terms(_ certificate: ServiceCertificate) -> String {
         let text = certificate.termsOfUsage
-        return text.isEmpty ? "The service has no terms of usage." : Layout.wrapped(printable(text, indentation: ""))
+        return text.isEmpty
+            ? tr("The service has no terms of usage.") : Layout.wrapped(printable(text, indentation: ""))
     }
 
     /// The question for consent in a window, which cannot tick single rights.
@@ -28,26 +30,26 @@ enum ConsentText {
         return Choice(
             text: texts.joined(separator: "\n\n"),
             appendix: request.service.termsOfUsage.isEmpty ? nil : appendix(request.service),
-            yes: "Agree",
-            other: hasOptional ? "Only what is required" : nil
+            yes: tr("Agree"),
+            other: hasOptional ? tr("Only what is required") : nil
         )
     }
 
     private static func appendix(_ service: ServiceCertificate) -> Choice.Appendix {
         Choice.Appendix(
-            title: "Terms of usage",
+            title: tr("Terms of usage"),
             text: terms(service),
-            elsewhere: "The terms of usage are too long for this window: badgectl shows them in a terminal, with t."
+            elsewhere: tr("The terms of usage are too long for this window: badgectl shows them in a terminal, with t.")
         )
     }
 
     /// Describes the service.
     static func service(_ certificate: ServiceCertificate, transactionInfo: String?) -> String {
-        var rows = [("service", certificate.subjectName), ("website", certificate.subjectURL)]
-        rows.append(("purpose", certificate.purpose))
-        if let transactionInfo { rows.append(("message", transactionInfo)) }
-        rows.append(("issuer", certificate.issuerName))
-        rows.append(("valid", "\(certificate.effectiveDate) to \(certificate.expirationDate)"))
+        var rows = [(tr("service"), certificate.subjectName), (tr("website"), certificate.subjectURL)]
+        rows.append((tr("purpose"), certificate.purpose))
+        if let transactionInfo { rows.append((tr("message"), transactionInfo)) }
+        rows.append((tr("issuer"), certificate.issuerName))
+        rows.append((tr("valid"), tr("\(certificate.effectiveDate) to \(certificate.expirationDate)")))
         return rows.filter { !$0.1.isEmpty }.map { name, text in
             Layout.wrapped(column(name) + printable(text), indentation: String(repeating: " ", count: 9))
         }.joined(separator: "\n")
@@ -56,7 +58,8 @@ enum ConsentText {
     /// Describes the service in a few lines, each of bounded length, for a window that asks for a secret.
     static func summary(_ certificate: ServiceCertificate) -> String {
         let rows = [
-            ("Service", certificate.subjectName), ("Website", certificate.subjectURL), ("Purpose", certificate.purpose),
+            (tr("Service"), certificate.subjectName), (tr("Website"), certificate.subjectURL),
+            (tr("Purpose"), certificate.purpose),
         ]
         return rows.filter { !$0.1.isEmpty }.map { name, text in
             let words = printable(text, indentation: "").split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -71,18 +74,18 @@ enum ConsentText {
 
     /// Lists the rights. The optional ones have numbers, or say so in words.
     static func rights(_ rights: AccessRights, isNumbered: Bool = true) -> String {
-        var lines = ["The service asks for:"]
+        var lines = [tr("The service asks for:")]
         for name in rights.required { lines.append("        \(describe(name, rights))") }
         for (index, name) in rights.optional.enumerated() {
             guard isNumbered else {
-                let mark = rights.effective.contains(name) ? "optional" : "optional, not granted"
+                let mark = rights.effective.contains(name) ? tr("optional") : tr("optional, not granted")
                 lines.append("        \(describe(name, rights)) (\(mark))")
                 continue
             }
             let number = String(repeating: " ", count: index < 9 ? 1 : 0) + "\(index + 1)"
             lines.append(" \(number) [\(rights.effective.contains(name) ? "x" : " ")] \(describe(name, rights))")
         }
-        if lines.count == 1 { lines.append("        no data") }
+        if lines.count == 1 { lines.append("        " + tr("no data")) }
         return lines.joined(separator: "\n")
     }
 
@@ -99,8 +102,8 @@ enum ConsentText {
     /// Reads an answer: `y`, `n`, `t`, or numbers of optional rights to tick or untick.
     static func decision(_ text: String, about rights: AccessRights) -> Decision {
         switch text.lowercased().filter({ !$0.isWhitespace }) {
-        case "y", "yes": return .agreed
-        case "n", "no", "": return .refused
+        case _ where text.isYes: return .agreed
+        case "n", "no", "nein", "": return .refused
         case "t", "terms": return .wantsTerms
         default: break
         }
@@ -116,15 +119,16 @@ enum ConsentText {
     /// Describes a right: `FamilyName` becomes `family name`.
     static func describe(_ name: String, _ rights: AccessRights? = nil) -> String {
         switch name {
-        case "Address": return "postal address"
-        case "AgeVerification": return "age verification" + (rights?.requiredAge.map { ": \($0) or older" } ?? "")
-        case "AddressVerification": return "address verification" + (rights?.communityID.map { ": \($0)" } ?? "")
-        case "CanAllowed": return "the CAN instead of the PIN"
-        case "PinManagement": return "PIN management"
-        case "CommunityID": return "municipality"
-        case "WriteCommunityID": return "write the municipality"
-        case "Pseudonym": return "pseudonym"
-        default: break
+        case "Address": return tr("postal address")
+        case "AgeVerification":
+            return tr("age verification") + (rights?.requiredAge.map { ": " + tr("\($0) or older") } ?? "")
+        case "AddressVerification": return tr("address verification") + (rights?.communityID.map { ": \($0)" } ?? "")
+        case "CanAllowed": return tr("the CAN instead of the PIN")
+        case "PinManagement": return tr("PIN management")
+        case "CommunityID": return tr("municipality")
+        case "WriteCommunityID": return tr("write the municipality")
+        case "Pseudonym": return tr("pseudonym")
+        default: if let name = names[name] { return tr(name) }
         }
         var words = ""
         var last: Character = "A"
@@ -138,6 +142,18 @@ enum ConsentText {
             .joined(separator: " ")
         return printable(words)
     }
+
+    /// The rights that are fields of the card.
+    private static let names: [String: Phrase] = [
+        "GivenNames": Phrase("given names"), "FamilyName": Phrase("family name"), "BirthName": Phrase("birth name"),
+        "ArtisticName": Phrase("artistic name"), "DoctoralDegree": Phrase("doctoral degree"),
+        "DateOfBirth": Phrase("date of birth"), "PlaceOfBirth": Phrase("place of birth"),
+        "Nationality": Phrase("nationality"), "DocumentType": Phrase("document type"),
+        "IssuingCountry": Phrase("issuing country"), "ValidUntil": Phrase("valid until"),
+        "ResidencePermitI": Phrase("residence permit I"), "ResidencePermitII": Phrase("residence permit II"),
+        "WriteAddress": Phrase("write address"), "WriteResidencePermitI": Phrase("write residence permit I"),
+        "WriteResidencePermitII": Phrase("write residence permit II"),
+    ]
 
     private static func column(_ text: String) -> String {
         text + String(repeating: " ", count: max(1, 9 - text.count))
@@ -153,7 +169,9 @@ enum ConsentText {
 
     /// Why an authentication has failed, what the service has, and a hint for the reason.
     static func failure(_ result: AuthenticationResult, _ known: String) -> CommandFailure {
-        var text = result.message ?? result.description ?? "authentication failed"
+        // The sentences of badged are in the catalogue, the words of a service are not.
+        var text =
+            (result.message ?? result.description).map { tr(Phrase(stringLiteral: $0)) } ?? tr("authentication failed")
         if text.hasSuffix(".") { text.removeLast() }
         text = text.prefix(1).lowercased() + text.dropFirst()
         if let reason = result.reason { text += " (\(reason))" }
@@ -162,27 +180,27 @@ enum ConsentText {
 
     private static func hint(_ result: AuthenticationResult) -> String {
         switch result.reason {
-        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": "start the authentication again"
-        case "Access_Denied": "ask the administrator for the permission cards in [access] of badged.conf"
-        case "Prompt_Timeout": "start the authentication again, and answer each question in time"
-        case "Card_Removed": "leave the card on the reader until the end, and try again"
-        case "Establish_Pace_Channel_Puk_Inoperative": "go to the office that issued the card: it can set a new PIN"
+        case "User_Cancelled", "Establish_Pace_Channel_User_Cancelled": tr("start the authentication again")
+        case "Access_Denied": tr("ask the administrator for the permission cards in [access] of badged.conf")
+        case "Prompt_Timeout": tr("start the authentication again, and answer each question in time")
+        case "Card_Removed": tr("leave the card on the reader until the end, and try again")
+        case "Establish_Pace_Channel_Puk_Inoperative": tr("go to the office that issued the card: it can set a new PIN")
         case "Get_TcToken_Invalid_Url":
-            "services have https addresses; http is for test services, with --developer-mode"
-        case "Get_TcToken_Invalid_Redirect_Url": "report this to the service, which must repair it"
+            tr("services have https addresses; http is for test services, with --developer-mode")
+        case "Get_TcToken_Invalid_Redirect_Url": tr("report this to the service, which must repair it")
         case "Get_TcToken_Network_Error" where result.message?.hasPrefix("No service can be reached") == true:
             "badgectl health says what is missing"
         case "Get_TcToken_Network_Error" where result.message?.contains("badged-network") == true:
-            "start the authentication again"
+            tr("start the authentication again")
         case "Get_TcToken_Network_Error":
-            "check the address, the network, and [eid] proxy in badged.conf(5)"
-        case "Check_Refresh_Address_Proxy_Error": "check [eid] proxy in badged.conf(5)"
-        case "Browser_Send_Failed": "start again on the page of the service"
+            tr("check the address, the network, and [eid] proxy in badged.conf(5)")
+        case "Check_Refresh_Address_Proxy_Error": tr("check [eid] proxy in badged.conf(5)")
+        case "Browser_Send_Failed": tr("start again on the page of the service")
         case "Pre_Verification_Invalid_Certificate_Chain":
-            "badgectl health says which authority badged trusts, and where newer certificates are"
+            tr("badgectl health says which authority badged trusts, and where newer certificates are")
         case "Pre_Verification_Certificate_Expired":
-            "check the date of this computer; badgectl health says whether newer certificates are needed"
-        case "Pre_Verification_No_Test_Environment": "run badgectl auth without --developer-mode"
+            tr("check the date of this computer; badgectl health says whether newer certificates are needed")
+        case "Pre_Verification_No_Test_Environment": tr("run badgectl auth without --developer-mode")
         default: CommandFailure.seeLog
         }
     }

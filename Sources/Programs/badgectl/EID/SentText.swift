@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// What a service has of the card's data, in words for the end of an authentication.
 enum SentText {
     /// Before the user has agreed.
-    static let nothing = "the service got no data"
+    static let nothing = tr("the service got no data")
     /// After the user has agreed.
-    static let notYet = "the service got none of the data that it asked for"
+    static let notYet = tr("the service got none of the data that it asked for")
 
     static func text(_ sent: SentData, hasAgreed: Bool) -> String {
         switch sent.state {
         case .none: hasAgreed ? notYet : nothing
-        case .possible: "the service may have received \(data(sent.rights))"
-        case .read: "the service has received \(data(sent.rights))"
+        case .possible: tr("the service may have received \(data(sent.rights))")
+        case .read: tr("the service has received \(data(sent.rights))")
         }
     }
 
     private static func data(_ rights: [String]) -> String {
         let names = rights.map { ConsentText.describe($0) }.joined(separator: ", ")
-        return names.isEmpty ? "answers of the card" : "data, at most: \(names)"
+        return names.isEmpty ? tr("answers of the card") : tr("data, at most: \(names)")
     }
 }
 
@@ -43,7 +44,7 @@ extension CommandLineUser {
     var fields: String {
         let others = ["CanAllowed", "PinManagement", "AgeVerification", "AddressVerification"]
         let count = granted?.count { !others.contains($0) && !$0.hasPrefix("Write") } ?? 0
-        return count == 0 ? "the card" : count == 1 ? "1 field" : "\(count) fields"
+        return count == 0 ? tr("the card") : count == 1 ? tr("1 field") : tr("\(count) fields")
     }
 
     /// Notes what badged reports at the end. Without a report the progress decides.

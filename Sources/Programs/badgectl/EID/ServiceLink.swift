@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import HTTP
+import Host
 import Text
 
 /// Finds the address of the TcToken in what people copy: that address, or a link that starts an eID client, such as
@@ -20,9 +21,12 @@ enum ServiceLink {
                 break
             }
         }
-        guard !text.isEmpty else { throw usage("the address is empty") }
+        guard !text.isEmpty else { throw usage(tr("the address is empty")) }
         guard text.contains("//") || !text.contains(where: "./:".contains) else {
-            throw CommandFailure(usage: "the address \(text.printable) has no scheme", hint: "put https:// before it")
+            throw CommandFailure(
+                usage: tr("the address \(text.printable) has no scheme"),
+                hint: tr("put https:// before it")
+            )
         }
         return text
     }
@@ -53,12 +57,12 @@ enum ServiceLink {
         guard let index = items.firstIndex(where: { $0.lowercased().hasPrefix("tctokenurl=") }) else {
             // An address of another kind may end so, too; a link to this computer or of another scheme does not.
             guard !isWeb || isLocal(address) else { return nil }
-            throw usage("this link starts no authentication, because it has no tcTokenURL")
+            throw usage(tr("this link starts no authentication, because it has no tcTokenURL"))
         }
         let value = items[index].dropFirst("tctokenurl=".count)
-        guard !value.isEmpty else { throw usage("tcTokenURL is empty in this link") }
+        guard !value.isEmpty else { throw usage(tr("tcTokenURL is empty in this link")) }
         guard !value.contains("://") || index == items.count - 1 else {
-            throw usage("tcTokenURL is not percent-encoded in this link, so its end is unclear")
+            throw usage(tr("tcTokenURL is not percent-encoded in this link, so its end is unclear"))
         }
         return try decoded(value)
     }
@@ -74,7 +78,7 @@ enum ServiceLink {
     private static func decoded(_ text: Substring) throws -> String {
         guard let bytes = PercentEncoding.decode(text.utf8), let decoded = String(validating: bytes, as: UTF8.self)
         else {
-            throw usage("the address in this link is not percent-encoded UTF-8")
+            throw usage(tr("the address in this link is not percent-encoded UTF-8"))
         }
         return decoded
     }
@@ -82,7 +86,7 @@ enum ServiceLink {
     private static func usage(_ text: String) -> CommandFailure {
         CommandFailure(
             usage: text,
-            hint: "copy the whole link or the address of the TcToken, and put it in single quotes"
+            hint: tr("copy the whole link or the address of the TcToken, and put it in single quotes")
         )
     }
 }

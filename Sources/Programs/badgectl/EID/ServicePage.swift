@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import HTTP
+import Host
 
 /// What the service answers at the address to which the browser returns.
 struct ServicePage {
@@ -10,14 +11,14 @@ struct ServicePage {
 
     /// The maximum number of bytes of a page.
     private static let maximumLength = 1 << 20
-    private static let tooLong = "it is longer than 1 MiB"
+    private static let tooLong = tr("it is longer than 1 MiB")
     private static let limit = Duration.seconds(30)
 
     /// Fetches the page as a browser does: follows redirects, keeps cookies until the end, and checks the certificates
     /// by the authorities of the system. The proxies of the environment are used.
     static func fetch(_ url: String) throws -> ServicePage {
         do throws(HTTPFault) {
-            guard let address = WebAddress(url) else { throw .unreachable("it is no http or https address") }
+            guard let address = WebAddress(url) else { throw .unreachable(tr("it is no http or https address")) }
             let request = HTTPRequest(
                 method: .page,
                 address: address,
@@ -28,8 +29,10 @@ struct ServicePage {
             return ServicePage(try CallExecutor().wait { () throws(HTTPFault) in try await session.run(request) })
         } catch {
             throw CommandFailure(
-                "the page of the service cannot be fetched: \(error == .tooLarge ? tooLong : error.text("the server"))",
-                hint: "open the address in a browser"
+                tr(
+                    "the page of the service cannot be fetched: \(error == .tooLarge ? tooLong : error.text("the server"))"
+                ),
+                hint: tr("open the address in a browser")
             )
         }
     }
@@ -48,7 +51,7 @@ struct ServicePage {
         }
         if type.hasSuffix("html") || type.hasSuffix("xhtml+xml") { text = HTMLText.text(text) }
         if !type.hasPrefix("text/"), !["html", "json", "xml"].contains(where: type.hasSuffix) {
-            text = "\(response.body.count) bytes of \(type.isEmpty ? "an unknown type" : type)"
+            text = tr("\(response.body.count) bytes of \(type.isEmpty ? "an unknown type" : type)")
         }
         status = response.status
         self.text = text

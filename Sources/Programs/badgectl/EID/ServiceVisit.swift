@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Host
 
 /// The way back to the service after an authentication: `badgectl auth --follow` and `--open`.
 enum ServiceVisit {
@@ -12,15 +13,15 @@ enum ServiceVisit {
     static func check(_ invocation: Invocation) throws {
         guard invocation.has("--follow"), invocation.has("--open") else { return }
         throw CommandFailure(
-            usage: "--follow and --open exclude each other",
-            hint: "the address at the end often works only once; choose one of them"
+            usage: tr("--follow and --open exclude each other"),
+            hint: tr("the address at the end often works only once; choose one of them")
         )
     }
 
     /// Shows the address for the browser. On a terminal a line before it says what it is.
     static func showAddress(_ url: String, _ user: CommandLineUser, isSuccess: Bool) {
         if isatty(STDOUT_FILENO) == 1 {
-            user.say(isSuccess ? "Continue in the browser at:" : "Return to the service at:")
+            user.say(isSuccess ? tr("Continue in the browser at:") : tr("Return to the service at:"))
         }
         user.show(result: url)
     }
@@ -40,8 +41,8 @@ enum ServiceVisit {
         guard url.lowercased().hasPrefix("https://") || url.lowercased().hasPrefix("http://") else {
             showAddress()
             throw CommandFailure(
-                "the address of the service is not a web address",
-                hint: "tell the operator of the service"
+                tr("the address of the service is not a web address"),
+                hint: tr("tell the operator of the service")
             )
         }
         // The authentication is over, so a signal ends the program at once.
@@ -62,12 +63,12 @@ enum ServiceVisit {
             showAddress()
             throw error
         }
-        user.say("The service answers:")
+        user.say(tr("The service answers:"))
         user.show(result: page.text)
         guard (200...299).contains(page.status) else {
             throw CommandFailure(
-                "the service answered with HTTP \(page.status)",
-                hint: "open the address in a browser: \(url.printable)"
+                tr("the service answered with HTTP \(page.status)"),
+                hint: tr("open the address in a browser: \(url.printable)")
             )
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// The commands about badged itself and its readers.
 let generalFeature = FeatureCommands(
@@ -17,13 +18,13 @@ extension Reader {
         guard isAttached else { return "gone" }
         var parts: [String] = []
         if let card {
-            parts.append(CommandTable.describe(card) ?? "unknown card")
+            parts.append(CommandTable.describe(card) ?? tr("unknown card"))
         } else {
-            parts.append(isInsertable ? "virtual card, not inserted" : "no card")
+            parts.append(isInsertable ? tr("virtual card, not inserted") : tr("no card"))
         }
         if hasKeypad { parts.append("keypad") }
-        if isRemote { parts.append("over the network") }
-        if isBusy { parts.append("in use by another program") }
+        if isRemote { parts.append(tr("over the network")) }
+        if isBusy { parts.append(tr("in use by another program")) }
         return parts.joined(separator: ", ")
     }
 }
@@ -53,14 +54,14 @@ enum StatusCommand {
             try await connection.info(), try await connection.readers(), try await connection.health()
         )
         if invocation.wantsJSON { return }
-        let version = info.protocolVersion.map { " (protocol \($0))" } ?? ""
+        let version = info.protocolVersion.map { tr(" (protocol \($0))") } ?? ""
         Output.line("\(info.name) \(info.version)\(version)".printable)
         var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
         for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
         if readers.isEmpty { rows.append(("reader", "none")) }
         let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
-        let count = failed == 1 ? "1 check failed" : "\(failed) checks failed"
-        rows.append(("health", failed == 0 ? "good" : "\(count), see badgectl health"))
+        let count = failed == 1 ? tr("1 check failed") : tr("\(failed) checks failed")
+        rows.append(("health", failed == 0 ? "good" : tr("\(count), see badgectl health")))
         Output.line(Help.columns(rows))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// `badgectl health`: shows the checks of badged.
 enum HealthCommand {
@@ -21,7 +22,7 @@ enum HealthCommand {
         let failed = checks.filter { !$0.isOK && !$0.isUnknown }
         let (broken, missing) = (failed.count { !$0.isOptional }, failed.count(where: \.isOptional))
         if !invocation.wantsJSON {
-            if checks.isEmpty { Output.line("good: no driver runs, so there is nothing to check") }
+            if checks.isEmpty { Output.line(tr("good: no driver runs, so there is nothing to check")) }
             for check in checks {
                 let mark = check.isOK ? "good" : check.isUnknown ? "?   " : check.isOptional ? "none" : "BAD "
                 Output.line("\(mark) \(describe(check))".printable)
@@ -29,13 +30,13 @@ enum HealthCommand {
         }
         guard broken == 0 else {
             throw CommandFailure(
-                "\(broken) of \(checks.count) checks failed",
-                hint: "do what the lines marked BAD say, then run badgectl health again"
+                tr("\(broken) of \(checks.count) checks failed"),
+                hint: tr("do what the lines marked BAD say, then run badgectl health again")
             )
         }
         guard missing > 0 else { return }
         if !invocation.wantsJSON {
-            Output.note("Nothing is broken. The lines marked none say how to get what is missing, if you need it.")
+            Output.note(tr("Nothing is broken. The lines marked none say how to get what is missing, if you need it."))
         }
         throw ExitStatus.incomplete
     }
@@ -43,14 +44,14 @@ enum HealthCommand {
     /// What a good check has found.
     private static func found(_ check: HealthCheck) -> String {
         guard let anchors = check.trustAnchors, let newest = anchors.newest else { return "" }
-        let learnt = anchors.linksLearnt == 0 ? "" : ", \(anchors.linksLearnt) link certificates learnt"
-        return ": \(newest)" + (anchors.lastDay.map { " until \($0)" } ?? "") + learnt
+        let learnt = anchors.linksLearnt == 0 ? "" : tr(", \(anchors.linksLearnt) link certificates learnt")
+        return ": \(newest)" + (anchors.lastDay.map { tr(" until \($0)") } ?? "") + learnt
     }
 
     /// What has failed, for how long, why, and what to do.
     private static func describe(_ check: HealthCheck) -> String {
         guard !check.isOK else { return check.name + found(check) }
-        let age = check.errorAge.map { " for \(describe($0))" } ?? ""
+        let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
         let texts = [check.cause, check.advice].compactMap(\.self)
         return check.name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }

@@ -103,8 +103,8 @@ enum MetricsCommand {
 
     private static func failure(_ path: String) -> CommandFailure {
         CommandFailure(
-            "cannot write \(path): \(String(cString: strerror(errno)))",
-            hint: "name a file in a folder that this user can write to"
+            tr("cannot write \(path): \(String(cString: strerror(errno)))"),
+            hint: tr("name a file in a folder that this user can write to")
         )
     }
 }

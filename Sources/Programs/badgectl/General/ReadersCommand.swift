@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// `badgectl readers`: lists the readers, and with `--watch` every change.
 enum ReadersCommand {
@@ -24,7 +25,7 @@ enum ReadersCommand {
             return
         }
         let rows = readers.map { ($0.name, $0.summary) }
-        Output.line(rows.isEmpty ? "no reader" : Help.columns(rows, indentation: ""))
+        Output.line(rows.isEmpty ? tr("no reader") : Help.columns(rows, indentation: ""))
     }
 
     private static func watch(_ invocation: Invocation) async throws {
@@ -58,7 +59,7 @@ enum ReadersCommand {
             switch event.message {
             case let list as ReaderList where event.answers(request):
                 hasList = true
-                if list.readers.isEmpty, shown.isEmpty, !invocation.wantsJSON { Output.line("no reader") }
+                if list.readers.isEmpty, shown.isEmpty, !invocation.wantsJSON { Output.line(tr("no reader")) }
                 // After a restart of badged a reader may be gone.
                 for name in shown.keys.sorted() where !list.readers.contains(where: { $0.name == name }) {
                     show(Reader(name: name, isAttached: false), &shown, invocation)

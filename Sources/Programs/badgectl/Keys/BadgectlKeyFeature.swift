@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Glibc
+import Host
 import Text
 
 /// The commands for keys of doors and one-time codes.
@@ -27,10 +28,10 @@ struct KeyCalls {
         let named = all.filter { $0.label == name }
         let found = named.isEmpty ? all.filter { !name.isEmpty && $0.id.hasPrefix(name) } : named
         guard let key = found.first else {
-            throw CommandFailure("there is no key \(name)", hint: "badgectl keys list shows the keys")
+            throw CommandFailure(tr("there is no key \(name)"), hint: "badgectl keys list shows the keys")
         }
         guard found.count == 1 else {
-            throw CommandFailure("\(found.count) keys are called \(name)", hint: "use the id of the key")
+            throw CommandFailure(tr("\(found.count) keys are called \(name)"), hint: tr("use the id of the key"))
         }
         return key
     }
@@ -47,8 +48,8 @@ enum KeysCommand {
             run: make
         ),
         CommandAction("export KEY", "write the public part, which the site needs", options: ["--format"], run: export),
-        changing("activate", by: "ACTIVATE_KEY", "use a key again"),
-        changing("deactivate", by: "DEACTIVATE_KEY", "do not use a key until it is activated"),
+        changing("activate", by: "ACTIVATE_KEY", tr("use a key again")),
+        changing("deactivate", by: "DEACTIVATE_KEY", tr("do not use a key until it is activated")),
         CommandAction("delete KEY", "delete a key", options: ["--yes"], run: delete),
         CommandAction("site [KEY]", "import a reader", options: ["--qr"], run: importSite),
     ]
@@ -97,10 +98,10 @@ enum KeysCommand {
         let calls = try await KeyCalls(invocation)
         let key = try await calls.key(invocation.argument)
         let name = [key.label, key.issuer, key.id].filter { !$0.isEmpty }.joined(separator: ", ")
-        let loss = "Nobody can restore the key, and what it opens needs another one."
+        let loss = tr("Nobody can restore the key, and what it opens needs another one.")
         try await invocation.confirm(
-            "This deletes the \(key.keyProtocol) key \(name). \(loss)",
-            notDone: "the key was not deleted"
+            tr("This deletes the \(key.keyProtocol) key \(name). \(loss)"),
+            notDone: tr("the key was not deleted")
         )
         try await calls.ask("DELETE_KEY", [.init("key", .string(key.id))])
     }
@@ -109,18 +110,18 @@ enum KeysCommand {
         let calls = try await KeyCalls(invocation)
         let keys = try await calls.keys()
         guard !invocation.wantsJSON else { return }
-        if keys.isEmpty { Output.note("there are no keys; to make one: badgectl keys new --label TEXT") }
+        if keys.isEmpty { Output.note(tr("there are no keys; to make one: badgectl keys new --label TEXT")) }
         let today = CalendarDay(of: time(nil)).text
         for key in keys {
             var state = key.isActive ? "active" : "inactive"
             if key.isExpired { state = "expired" }
             if key.isRevoked { state = "revoked" }
-            if key.pendingUntil != nil { state = "not saved" }
+            if key.pendingUntil != nil { state = tr("not saved") }
             let place = key.protection == "software" ? "" : key.protection
             let isLater = key.isActive && !key.isExpired && key.beginDate.map { $0.prefix(10) > today } ?? false
-            if isLater, !key.isRevoked, key.pendingUntil == nil { state = "not valid yet" }
-            let begin = isLater ? key.beginDate.map { "from \($0)" } ?? "" : ""
-            let end = key.endDate.map { key.isExpired ? "since \($0)" : "until \($0)" } ?? ""
+            if isLater, !key.isRevoked, key.pendingUntil == nil { state = tr("not valid yet") }
+            let begin = isLater ? key.beginDate.map { tr("from \($0)") } ?? "" : ""
+            let end = key.endDate.map { key.isExpired ? tr("since \($0)") : tr("until \($0)") } ?? ""
             let parts = [
                 key.id, key.keyProtocol, state, begin, end, place, key.numbers[64] ?? "", key.label, key.issuer,
             ]
@@ -131,7 +132,10 @@ enum KeysCommand {
     @Sendable private static func make(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         if invocation.has("--digits"), !invocation.has("--otp") {
-            throw CommandFailure(usage: "only codes have digits", hint: "badgectl keys new --otp totp --digits 8 <FILE")
+            throw CommandFailure(
+                usage: tr("only codes have digits"),
+                hint: tr("badgectl keys new --otp totp --digits 8 <FILE")
+            )
         }
         var members: [JSON.Member] = []
         if let label = invocation.value(of: "--label") { members.append(.init("label", .string(label))) }
@@ -153,14 +157,14 @@ enum KeysCommand {
 
     private static func readSecret() async throws -> SecretBox {
         if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
-            let form = TypedSecretForm(name: "secret in base 32", content: .characters(1...256))
+            let form = TypedSecretForm(name: tr("secret in base 32"), content: .characters(1...256))
             if case .secret(let secret) = await terminal.ask(form) { return secret }
-            throw CommandFailure("cancelled: no key was made", hint: "run badgectl keys new again")
+            throw CommandFailure(tr("cancelled: no key was made"), hint: tr("run badgectl keys new again"))
         }
         if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
         throw CommandFailure(
-            usage: "there is no secret on standard input",
-            hint: "a line of base 32 of at most 256 bytes"
+            usage: tr("there is no secret on standard input"),
+            hint: tr("a line of base 32 of at most 256 bytes")
         )
     }
 
@@ -177,7 +181,7 @@ enum KeysCommand {
             // A program wants the text, a person the picture.
             guard isatty(STDOUT_FILENO) == 1 else { return Output.line(text.printable) }
             guard let lines = QRDrawing.lines(text) else {
-                throw CommandFailure("the key does not fit into a QR code", hint: "use --format pem")
+                throw CommandFailure(tr("the key does not fit into a QR code"), hint: tr("use --format pem"))
             }
             Output.line(lines.joined(separator: "\n"))
         case "numbers":
@@ -193,14 +197,17 @@ enum KeysCommand {
     @Sendable private static func importSite(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         guard let code = invocation.value(of: "--qr") else {
-            throw CommandFailure(usage: "keys site needs --qr", hint: "give the text of the QR code of the reader")
+            throw CommandFailure(
+                usage: tr("keys site needs --qr"),
+                hint: tr("give the text of the QR code of the reader")
+            )
         }
         var members = [JSON.Member("qr", .string(Invocation.textOrFile(code)))]
         if !invocation.others.isEmpty {
             members.append(.init("key", .string(try await calls.key(invocation.argument).id)))
         }
         let site = try await calls.ask("IMPORT_SITE", members)
-        invocation.show("fingerprint \(site["fingerprint"]?.string ?? "")")
+        invocation.show(tr("fingerprint \(site["fingerprint"]?.string ?? "")"))
     }
 }
 
@@ -244,8 +251,8 @@ enum EndpointCommand {
     @Sendable private static func remove(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         try await invocation.confirm(
-            "This deletes all your keys and their data. Nobody can restore them.",
-            notDone: "nothing was deleted"
+            tr("This deletes all your keys and their data. Nobody can restore them."),
+            notDone: tr("nothing was deleted")
         )
         try await calls.ask("REMOVE_ENDPOINT", [.init("confirm", .bool(true))])
     }
@@ -254,14 +261,14 @@ enum EndpointCommand {
         let answer = try await KeyCalls(invocation).ask("GET_ENDPOINT")
         guard !invocation.wantsJSON else { return }
         guard answer["setUp"]?.bool == true else {
-            Output.line("not set up")
+            Output.line(tr("not set up"))
             return
         }
         let sync = answer["lastSync"]?.string ?? "never"
-        Output.line("endpoint \(answer["id"]?.string ?? "")".printable)
-        Output.line("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)")
-        Output.line("compared with the issuer: \(sync)".printable)
-        Output.line("sealed with a key from: \(answer["storage"]?.string ?? "")".printable)
+        Output.line(tr("endpoint \(answer["id"]?.string ?? "")").printable)
+        Output.line(tr("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)"))
+        Output.line(tr("compared with the issuer: \(sync)").printable)
+        Output.line(tr("sealed with a key from: \(answer["storage"]?.string ?? "")").printable)
     }
 }
 

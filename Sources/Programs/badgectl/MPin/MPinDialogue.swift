@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
+import Host
 import Text
 
 /// One call of `badgectl mpin`: the classes of the library, and the steps that several actions need.
@@ -68,8 +69,8 @@ struct MPinDialogue: Sendable {
     func chooseBackend(_ service: Service) async throws {
         guard let url = invocation.value(of: "--backend") else {
             throw CommandFailure(
-                usage: "mpin \(invocation.operand) needs --backend",
-                hint: "give the address of the service: --backend URL"
+                usage: tr("mpin \(invocation.operand) needs --backend"),
+                hint: tr("give the address of the service: --backend URL")
             )
         }
         try check(await service.sdk.setBackend(url))
@@ -99,14 +100,14 @@ struct MPinDialogue: Sendable {
     func known(_ name: String) async throws -> (user: IUser, service: Service) {
         let found = try await users().filter { $0.user.identity == name && isWanted($0.user) }
         guard let one = found.first else {
-            throw CommandFailure("there is no user \(name)", hint: "badgectl mpin users lists them")
+            throw CommandFailure(tr("there is no user \(name)"), hint: "badgectl mpin users lists them")
         }
         guard found.count == 1 else {
             let list = found.map { user, _ in
-                user.backend.url + (user.customerId.isEmpty ? "" : " --client-id \(user.customerId)")
+                user.backend.url + (user.customerId.isEmpty ? "" : tr(" --client-id \(user.customerId)"))
             }
             throw CommandFailure(
-                usage: "\(name) is registered at several services",
+                usage: tr("\(name) is registered at several services"),
                 hint: "use --backend: \(list.joined(separator: ", "))"
             )
         }
@@ -121,8 +122,8 @@ struct MPinDialogue: Sendable {
         if user.state == .blocked { throw Self.blocked(user) }
         guard user.state == .registered else {
             throw CommandFailure(
-                "\(name) is not registered yet",
-                hint: "badgectl mpin register \(name) --backend \(user.backend.url)"
+                tr("\(name) is not registered yet"),
+                hint: tr("badgectl mpin register \(name) --backend \(user.backend.url)")
             )
         }
         try check(await service.sdk.setBackend(user.backend.url, rpsPrefix: user.backend.rpsPrefix))
@@ -134,8 +135,8 @@ struct MPinDialogue: Sendable {
         let (user, service) = try await ready(name)
         guard case .mfa(let mfa) = service else {
             throw CommandFailure(
-                usage: "\(name) is not a user of MPinMFA",
-                hint: "to register such a user: badgectl mpin register USER --client-id ID --backend URL"
+                usage: tr("\(name) is not a user of MPinMFA"),
+                hint: tr("to register such a user: badgectl mpin register USER --client-id ID --backend URL")
             )
         }
         return (user, mfa)
@@ -153,9 +154,9 @@ struct MPinDialogue: Sendable {
     /// has no second factor.
     func askForNewFactors(_ service: Service, _ name: String = "PIN") async throws -> Factors {
         if invocation.has("--second-factor"), case .mpin = service { throw Self.noSecondFactor }
-        let pin = try await ask(TypedSecretForm(name: "new \(name)", digits: 4...4, isTypedTwice: true))
+        let pin = try await ask(TypedSecretForm(name: tr("new \(name)"), digits: 4...4, isTypedTwice: true))
         guard invocation.has("--second-factor") else { return Factors(pin: pin, second: nil) }
-        var form = TypedSecretForm(name: "new second factor", content: .characters(1...64))
+        var form = TypedSecretForm(name: tr("new second factor"), content: .characters(1...64))
         form.isTypedTwice = true
         return Factors(pin: pin, second: try await ask(form))
     }
@@ -176,20 +177,22 @@ struct MPinDialogue: Sendable {
         guard hasSecond ?? (invocation.has("--second-factor") || !isKnown) else {
             return Factors(pin: pin, second: nil)
         }
-        if !isKnown { workflow.user.say("Press Return if the user has no second factor.") }
-        let second = try await ask(TypedSecretForm(name: "second factor", content: .characters((isKnown ? 1 : 0)...64)))
+        if !isKnown { workflow.user.say(tr("Press Return if the user has no second factor.")) }
+        let second = try await ask(
+            TypedSecretForm(name: tr("second factor"), content: .characters((isKnown ? 1 : 0)...64))
+        )
         guard let value = second.take(), value.withBytes({ !$0.isEmpty }) else { return Factors(pin: pin, second: nil) }
         return Factors(pin: pin, second: SecretBox(value))
     }
 
     private static let noSecondFactor = CommandFailure(
-        usage: "the user has no second factor",
-        hint: "leave --second-factor out; only users of MPinMFA can have one"
+        usage: tr("the user has no second factor"),
+        hint: tr("leave --second-factor out; only users of MPinMFA can have one")
     )
 
     private func ask(_ form: TypedSecretForm) async throws -> SecretBox {
         if let secret = await workflow.user.secret(form) { return secret }
-        throw workflow.user.ending ?? CommandFailure("cancelled: \(workflow.user.notDone)", hint: "try again")
+        throw workflow.user.ending ?? CommandFailure("cancelled: \(workflow.user.notDone)", hint: tr("try again"))
     }
 
     /// Makes a call that needs factors.
@@ -214,28 +217,28 @@ struct MPinDialogue: Sendable {
         guard status.status == .incorrectPIN else { return try check(status) }
         let users = try await service.sdk.listUsers()
         let now = users.first { $0.identity == user.identity && $0.customerId == user.customerId }
-        if now?.state == .blocked { throw Self.blocked(user, "the PIN was wrong, and the service has blocked") }
-        let wrong = user.hasSecondFactor == true ? "the PIN or the second factor is wrong" : "the PIN is wrong"
-        throw CommandFailure(wrong, hint: "try again; after further wrong PINs the service blocks \(user.identity)")
+        if now?.state == .blocked { throw Self.blocked(user, tr("the PIN was wrong, and the service has blocked")) }
+        let wrong = user.hasSecondFactor == true ? tr("the PIN or the second factor is wrong") : tr("the PIN is wrong")
+        throw CommandFailure(wrong, hint: tr("try again; after further wrong PINs the service blocks \(user.identity)"))
     }
 
-    static func blocked(_ user: IUser, _ reason: String = "the service has blocked") -> CommandFailure {
-        let customer = user.customerId.isEmpty ? "" : " --client-id \(user.customerId)"
-        let delete = "badgectl mpin delete \(user.identity) --backend \(user.backend.url)\(customer)"
-        let register = "badgectl mpin register \(user.identity) --backend \(user.backend.url)\(customer)"
-        return CommandFailure("\(reason) \(user.identity)", hint: "register again: \(delete); \(register)")
+    static func blocked(_ user: IUser, _ reason: String = tr("the service has blocked")) -> CommandFailure {
+        let customer = user.customerId.isEmpty ? "" : tr(" --client-id \(user.customerId)")
+        let delete = tr("badgectl mpin delete \(user.identity) --backend \(user.backend.url)\(customer)")
+        let register = tr("badgectl mpin register \(user.identity) --backend \(user.backend.url)\(customer)")
+        return CommandFailure("\(reason) \(user.identity)", hint: tr("register again: \(delete); \(register)"))
     }
 
     /// What the user can do. The text of badged says the rest.
     private static func hint(_ status: MpinStatus.Code) -> String? {
         switch status {
-        case .networkError, .httpServerError: "check the network and the address of --backend, and try again later"
-        case .requestExpired: "try again"
-        case .incorrectAccessNumber: "use the number that the browser shows now"
-        case .clientSecretExpired: "badgectl mpin delete, then badgectl mpin register"
-        case .untrustedDomainError: "see [mpin] in badged.conf(5)"
-        case .identityNotAuthorized: "ask the operator of the service; a code of the service goes to --code"
-        case .revoked: "ask the operator of the service"
+        case .networkError, .httpServerError: tr("check the network and the address of --backend, and try again later")
+        case .requestExpired: tr("try again")
+        case .incorrectAccessNumber: tr("use the number that the browser shows now")
+        case .clientSecretExpired: tr("badgectl mpin delete, then badgectl mpin register")
+        case .untrustedDomainError: tr("see [mpin] in badged.conf(5)")
+        case .identityNotAuthorized: tr("ask the operator of the service; a code of the service goes to --code")
+        case .revoked: tr("ask the operator of the service")
         case .flowError, .identityNotVerified: "badgectl mpin users shows the state of each user"
         case .ok, .pinInputCanceled, .incorrectPIN: nil
         case .cryptoError, .storageError, .responseParseError, .httpRequestError, .badUserAgent: CommandFailure.seeLog
@@ -247,8 +250,8 @@ struct MPinDialogue: Sendable {
         try check(status)
         guard let value else {
             throw CommandFailure(
-                "badged has answered without a result",
-                hint: "badgectl status shows the version of badged; badgectl --version is its own"
+                tr("badged has answered without a result"),
+                hint: tr("badgectl status shows the version of badged; badgectl --version is its own")
             )
         }
         return value

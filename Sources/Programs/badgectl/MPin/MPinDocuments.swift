@@ -3,6 +3,7 @@ import BadgedClient
 import BadgedMPin
 import Crypto
 import Glibc
+import Host
 import Text
 
 /// The actions about documents.
@@ -12,18 +13,18 @@ enum MPinDocuments {
 
     @Sendable static func register(_ invocation: Invocation) async throws {
         guard let token = invocation.value(of: "--token").map(Invocation.textOrFile) else {
-            throw invocation.usage("mpin register-dvs needs --token TOKEN, which the service gives the app")
+            throw invocation.usage(tr("mpin register-dvs needs --token TOKEN, which the service gives the app"))
         }
-        let (name, notDone) = (invocation.argument, "the user is not registered for signing")
+        let (name, notDone) = (invocation.argument, tr("the user is not registered for signing"))
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(name)
             try dialogue.check(await mfa.startRegistrationDVS(user, token: token))
-            let factors = try await dialogue.askForNewFactors(.mfa(mfa), "signing PIN")
+            let factors = try await dialogue.askForNewFactors(.mfa(mfa), tr("signing PIN"))
             let status = try await dialogue.finish(factors) { pin, second in
                 try await mfa.finishRegistrationDVS(user, pinDVS: pin, nfc: second)
             }
             try dialogue.check(status)
-            dialogue.workflow.user.show(result: "\(name) can sign documents.".printable)
+            dialogue.workflow.user.show(result: tr("\(name) can sign documents.").printable)
         }
     }
 
@@ -31,14 +32,14 @@ enum MPinDocuments {
         let hash = try Self.hash(of: invocation.others[1])
         let time = try epochTime(invocation)
         let authorization = invocation.value(of: "--authorization").map(Invocation.textOrFile) ?? ""
-        try await MPinDialogue.run(invocation, notDone: "nothing was signed") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("nothing was signed")) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
             guard user.canSign else {
-                let hint = "badgectl mpin register-dvs \(user.identity) --token TOKEN"
-                throw CommandFailure("\(user.identity) cannot sign yet", hint: hint)
+                let hint = tr("badgectl mpin register-dvs \(user.identity) --token TOKEN")
+                throw CommandFailure(tr("\(user.identity) cannot sign yet"), hint: hint)
             }
             let hasSecond = user.signerHasSecondFactor
-            let factors = try await dialogue.askForFactors(.mfa(mfa), "signing PIN", hasSecond: hasSecond)
+            let factors = try await dialogue.askForFactors(.mfa(mfa), tr("signing PIN"), hasSecond: hasSecond)
             let answer = try await dialogue.finish(factors) { pin, second in
                 try await mfa.sign(
                     user,
@@ -58,12 +59,12 @@ enum MPinDocuments {
     @Sendable static func verify(_ invocation: Invocation) async throws {
         let (path, digits) = (invocation.others[0], invocation.others[1])
         guard let hash = Hex.decode(digits), hash.count == 32 else {
-            throw invocation.usage("\(digits) is not a SHA-256: a SHA-256 has 64 hexadecimal digits")
+            throw invocation.usage(tr("\(digits) is not a SHA-256: a SHA-256 has 64 hexadecimal digits"))
         }
         guard try Self.hash(of: path) == hash else {
-            throw CommandFailure("\(path) has another hash", hint: "the service means another document")
+            throw CommandFailure(tr("\(path) has another hash"), hint: tr("the service means another document"))
         }
-        invocation.show("The document has this hash.")
+        invocation.show(tr("The document has this hash."))
     }
 
     private static func hash(of path: String) throws -> [UInt8] {
@@ -71,7 +72,7 @@ enum MPinDocuments {
         do throws(CryptoError) {
             return try DigestAlgorithm.sha256.hash(document)
         } catch {
-            throw CommandFailure("the document cannot be hashed: \(error)", hint: "check the library libcrypto")
+            throw CommandFailure(tr("the document cannot be hashed: \(error)"), hint: tr("check the library libcrypto"))
         }
     }
 
@@ -79,7 +80,7 @@ enum MPinDocuments {
     private static func epochTime(_ invocation: Invocation) throws -> UInt32 {
         guard let text = invocation.value(of: "--time") else { return UInt32(clamping: Glibc.time(nil)) }
         guard let time = UInt32(text) else {
-            throw invocation.usage("--time needs the seconds since 1970, not \(text)")
+            throw invocation.usage(tr("--time needs the seconds since 1970, not \(text)"))
         }
         return time
     }

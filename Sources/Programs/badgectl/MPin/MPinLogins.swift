@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
+import Host
 
 /// The actions that log users of M-Pin in.
 enum MPinLogins {
-    private static let notDone = "the user is not logged in"
+    private static let notDone = tr("the user is not logged in")
 
     @Sendable static func logIn(_ invocation: Invocation) async throws {
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
@@ -19,7 +20,10 @@ enum MPinLogins {
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mpin: MPin) async throws {
         let workflow = dialogue.workflow
         if dialogue.invocation.has("--access-code") {
-            throw CommandFailure(usage: "only users of MPinMFA have access codes", hint: "leave --access-code out")
+            throw CommandFailure(
+                usage: tr("only users of MPinMFA have access codes"),
+                hint: tr("leave --access-code out")
+            )
         }
         try dialogue.check(await mpin.startAuthentication(user))
         guard let number = dialogue.invocation.value(of: "--access-number") else {
@@ -36,13 +40,13 @@ enum MPinLogins {
             try await mpin.finishAuthenticationAN(user, pin: pin, accessNumber: number)
         }
         try await dialogue.check(status, of: user, .mpin(mpin))
-        workflow.user.show(result: "The browser is logged in.")
-        workflow.user.say("To end its session: badgectl mpin logout \(user.identity)")
+        workflow.user.show(result: tr("The browser is logged in."))
+        workflow.user.say(tr("To end its session: badgectl mpin logout \(user.identity)"))
     }
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mfa: MPinMFA) async throws {
         if dialogue.invocation.has("--access-number") {
-            throw CommandFailure(usage: "users of MPinMFA have no access numbers", hint: "use --access-code")
+            throw CommandFailure(usage: tr("users of MPinMFA have no access numbers"), hint: "use --access-code")
         }
         let code = dialogue.invocation.value(of: "--access-code") ?? ""
         try dialogue.check(await mfa.startAuthentication(user, accessCode: code))
@@ -90,25 +94,25 @@ enum MPinLogins {
 
     private static func show(_ dialogue: MPinDialogue, _ code: String, _ seconds: Int) {
         dialogue.workflow.user.show(result: code.printable)
-        dialogue.workflow.user.say("It is valid for \(seconds) s.")
+        dialogue.workflow.user.say(tr("It is valid for \(seconds) s."))
     }
 
     @Sendable static func logOut(_ invocation: Invocation) async throws {
-        try await MPinDialogue.run(invocation, notDone: "the browser is not logged out") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("the browser is not logged out")) { dialogue in
             let (user, service) = try await dialogue.ready(invocation.argument)
             guard case .mpin(let mpin) = service else {
                 throw CommandFailure(
-                    usage: "users of MPinMFA have no sessions of browsers",
-                    hint: "to end the session of an access code: badgectl mpin abort CODE"
+                    usage: tr("users of MPinMFA have no sessions of browsers"),
+                    hint: tr("to end the session of an access code: badgectl mpin abort CODE")
                 )
             }
             guard try await mpin.logout(user) else {
                 throw CommandFailure(
-                    "badged knows no browser session of this user",
-                    hint: "a login with an access number begins one: badgectl mpin login --access-number"
+                    tr("badged knows no browser session of this user"),
+                    hint: tr("a login with an access number begins one: badgectl mpin login --access-number")
                 )
             }
-            dialogue.workflow.user.show(result: "The browser is logged out.")
+            dialogue.workflow.user.show(result: tr("The browser is logged out."))
         }
     }
 }

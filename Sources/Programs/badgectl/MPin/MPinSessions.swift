@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
+import Host
 
 /// The actions about login services and the sessions of browsers.
 enum MPinSessions {
-    private static let notDone = "nothing was changed"
+    private static let notDone = tr("nothing was changed")
 
     @Sendable static func service(_ invocation: Invocation) async throws {
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
@@ -19,7 +20,7 @@ enum MPinSessions {
     }
 
     @Sendable static func accessCode(_ invocation: Invocation) async throws {
-        try await MPinDialogue.run(invocation, notDone: "no session was opened") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("no session was opened")) { dialogue in
             let mfa = try await dialogue.beginMFA()
             let answer = try await mfa.getAccessCode(invocation.argument)
             try dialogue.check(answer.status)
@@ -34,19 +35,19 @@ enum MPinSessions {
             let answer = try await mfa.getSessionDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
             dialogue.show([
-                ("user", details.prerollId), ("app", details.appName), ("app icon", details.appIconUrl),
-                ("customer", details.customerName), ("customer id", details.customerId),
-                ("customer icon", details.customerIconUrl),
+                ("user", details.prerollId), ("app", details.appName), (tr("app icon"), details.appIconUrl),
+                ("customer", details.customerName), (tr("customer id"), details.customerId),
+                (tr("customer icon"), details.customerIconUrl),
             ])
         }
     }
 
     @Sendable static func abort(_ invocation: Invocation) async throws {
-        try await MPinDialogue.run(invocation, notDone: "the session was not ended") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("the session was not ended")) { dialogue in
             let mfa = try await dialogue.beginMFA()
             try await dialogue.chooseBackend(.mfa(mfa))
             try dialogue.check(await mfa.abortSession(invocation.argument))
-            dialogue.workflow.user.show(result: "The session is ended.")
+            dialogue.workflow.user.show(result: tr("The session is ended."))
         }
     }
 }

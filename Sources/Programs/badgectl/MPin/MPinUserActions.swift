@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import BadgedMPin
+import Host
 
 /// The actions that make, list and delete users of M-Pin.
 enum MPinUserActions {
     @Sendable static func list(_ invocation: Invocation) async throws {
-        try await MPinDialogue.run(invocation, notDone: "nothing was changed") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("nothing was changed")) { dialogue in
             let users = try await dialogue.users().map(\.user).filter(dialogue.isWanted)
             if users.isEmpty {
-                dialogue.workflow.user.say("There are no users. To register: badgectl mpin register USER")
+                dialogue.workflow.user.say(tr("There are no users. To register: badgectl mpin register USER"))
             }
             guard !invocation.wantsJSON else { return }
             for user in users { Output.line(line(user).printable) }
@@ -17,27 +18,27 @@ enum MPinUserActions {
 
     private static func line(_ user: IUser) -> String {
         var parts = [user.identity, user.backend.url, user.state.rawValue]
-        if !user.customerId.isEmpty { parts.append("client \(user.customerId)") }
-        if user.hasSecondFactor == true { parts.append("second factor") }
+        if !user.customerId.isEmpty { parts.append(tr("client \(user.customerId)")) }
+        if user.hasSecondFactor == true { parts.append(tr("second factor")) }
         if user.canSign { parts.append("signs") }
-        if let card = user.keyUID { parts.append("card \(card)") }
+        if let card = user.keyUID { parts.append(tr("card \(card)")) }
         return parts.joined(separator: "  ")
     }
 
     @Sendable static func delete(_ invocation: Invocation) async throws {
         let name = invocation.argument
-        try await MPinDialogue.run(invocation, notDone: "nothing was changed") { dialogue in
+        try await MPinDialogue.run(invocation, notDone: tr("nothing was changed")) { dialogue in
             let (user, service) = try await dialogue.known(name)
             try await dialogue.workflow.user.confirm(
-                "This deletes \(name) at \(user.backend.url), with the token. To log in again, register again."
+                tr("This deletes \(name) at \(user.backend.url), with the token. To log in again, register again.")
             )
             try dialogue.check(await service.sdk.deleteUser(user))
-            dialogue.workflow.user.show(result: "\(name) is deleted.".printable)
+            dialogue.workflow.user.show(result: tr("\(name) is deleted.").printable)
         }
     }
 
     @Sendable static func register(_ invocation: Invocation) async throws {
-        let notDone = "the user is not registered"
+        let notDone = tr("the user is not registered")
         try await MPinDialogue.run(invocation, notDone: notDone) { dialogue in
             try await RegistrationDialogue(dialogue).run(invocation.argument)
         }
@@ -68,7 +69,10 @@ private struct RegistrationDialogue {
             guard invocation.has("--code") || invocation.has("--access-code") else { break }
             try await start(user, service, again: true)
         case .registered:
-            throw CommandFailure("\(name) is registered already", hint: "to log in: badgectl mpin login \(name)")
+            throw CommandFailure(
+                tr("\(name) is registered already"),
+                hint: tr("to log in: badgectl mpin login \(name)")
+            )
         case .blocked: throw MPinDialogue.blocked(user)
         }
         try await confirm(user, service)
@@ -82,7 +86,7 @@ private struct RegistrationDialogue {
             }
         }
         try dialogue.check(status)
-        workflow.user.show(result: "\(name) is registered.".printable)
+        workflow.user.show(result: tr("\(name) is registered.").printable)
     }
 
     /// The user of this name at the backend, or a new one.
@@ -122,10 +126,12 @@ private struct RegistrationDialogue {
         }
         if status.status == .identityNotVerified {
             throw CommandFailure(
-                "the service wants the identity confirmed first",
+                tr("the service wants the identity confirmed first"),
                 hint:
-                    "follow the e-mail of the service, then run badgectl mpin register again; or give the code of the "
-                    + "service with --code CODE; to start over: badgectl mpin delete \(user.identity)"
+                    tr(
+                        "follow the e-mail of the service, then run badgectl mpin register again; or give the code of the "
+                    )
+                    + tr("service with --code CODE; to start over: badgectl mpin delete \(user.identity)")
             )
         }
         try dialogue.check(status)

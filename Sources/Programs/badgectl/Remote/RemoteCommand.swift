@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// The command for readers over the network.
 let remoteFeature = FeatureCommands(group: .administration, commands: [RemoteCommand.spec])
@@ -53,11 +54,11 @@ enum RemoteCommand {
         guard !invocation.wantsJSON else { return }
         let lines =
             state.lenders.map { line($0, "lends") }
-            + state.borrowers.map { line($0, $0.isConnected && !state.used.isEmpty ? "uses a card" : "borrows") }
+            + state.borrowers.map { line($0, $0.isConnected && !state.used.isEmpty ? tr("uses a card") : "borrows") }
         for line in lines { Output.line(line.printable) }
         guard lines.isEmpty else { return }
-        let off = "readers over the network are off: badged.conf(5), [remote]"
-        Output.note(state.isEnabled || state.isShared ? "no device announces itself or is paired" : off)
+        let off = tr("readers over the network are off: badged.conf(5), [remote]")
+        Output.note(state.isEnabled || state.isShared ? tr("no device announces itself or is paired") : off)
     }
 
     private static func line(_ device: RemoteDevice, _ role: String) -> String {
@@ -66,10 +67,10 @@ enum RemoteCommand {
 
     /// Such as `paired, connected`.
     static func status(_ device: RemoteDevice) -> String {
-        var words = [device.isPaired ? "paired" : "not paired"]
+        var words = [device.isPaired ? "paired" : tr("not paired")]
         if device.isConnected { words.append("connected") }
-        if device.isPairing == true { words.append("waits for a pairing") }
-        if device.isRefusing { words.append("refuses this host: forget it, then pair again") }
+        if device.isPairing == true { words.append(tr("waits for a pairing")) }
+        if device.isRefusing { words.append(tr("refuses this host: forget it, then pair again")) }
         return words.joined(separator: ", ")
     }
 
@@ -77,15 +78,15 @@ enum RemoteCommand {
         let state = try await state(try await invocation.connect(keepsEvents: false))
         guard state.isShared else { throw notShared }
         guard !invocation.wantsJSON else { return }
-        if let fingerprint = state.fingerprint { Output.line("fingerprint of this host  \(fingerprint)".printable) }
-        for reader in state.used { Output.line("in use  \(reader)".printable) }
+        if let fingerprint = state.fingerprint { Output.line(tr("fingerprint of this host  \(fingerprint)").printable) }
+        for reader in state.used { Output.line(tr("in use  \(reader)").printable) }
         for device in state.borrowers { Output.line(line(device, "borrows").printable) }
-        if state.borrowers.isEmpty { Output.note("no device is paired; to pair one: badgectl remote share --pair") }
+        if state.borrowers.isEmpty { Output.note(tr("no device is paired; to pair one: badgectl remote share --pair")) }
     }
 
     static let notShared = CommandFailure(
-        "this host lends no readers",
-        hint: "set share = yes and readers in badged.conf(5), [remote], then restart badged"
+        tr("this host lends no readers"),
+        hint: tr("set share = yes and readers in badged.conf(5), [remote], then restart badged")
     )
 
     static func state(_ connection: DaemonConnection) async throws -> RemoteReaders {
@@ -100,15 +101,15 @@ enum RemoteCommand {
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
         guard let device = try find(wanted, among: paired) else {
-            throw CommandFailure("no device \(wanted) is paired", hint: "badgectl remote list shows the devices")
+            throw CommandFailure(tr("no device \(wanted) is paired"), hint: "badgectl remote list shows the devices")
         }
         try await invocation.confirm(
-            "This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again.",
-            notDone: "the pairing was not removed"
+            tr("This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again."),
+            notDone: tr("the pairing was not removed")
         )
         _ = try await connection.removeRemote(device.fingerprint)
         guard !invocation.wantsJSON else { return }
-        Output.line("\(device.name) is forgotten. Remove the pairing there, too.".printable)
+        Output.line(tr("\(device.name) is forgotten. Remove the pairing there, too.").printable)
     }
 
     /// Finds a device by its name, or by the beginning of its fingerprint; nil: there is none.
@@ -118,8 +119,8 @@ enum RemoteCommand {
         guard Set(found.map(\.fingerprint)).count < 2 else {
             let list = found.map { $0.fingerprint.prefix(12) }.joined(separator: ", ")
             throw CommandFailure(
-                usage: "\(found.count) devices are called \(wanted)",
-                hint: "use the fingerprint: \(list)"
+                usage: tr("\(found.count) devices are called \(wanted)"),
+                hint: tr("use the fingerprint: \(list)")
             )
         }
         return found.first

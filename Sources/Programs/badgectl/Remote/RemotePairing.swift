@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// `badgectl remote pair` and `badgectl remote share --pair`.
@@ -12,7 +13,7 @@ enum RemotePairing {
     // MARK: The reader of another device
 
     static func pair(_ invocation: Invocation) async throws {
-        let workflow = try await WorkflowRun(invocation, notDone: "the devices are not paired")
+        let workflow = try await WorkflowRun(invocation, notDone: tr("the devices are not paired"))
         try await workflow.run {
             let device = try await findDevice(workflow, invocation)
             let result = try await workflow.connection.pairReader(device.fingerprint) { question in
@@ -20,7 +21,7 @@ enum RemotePairing {
             }
             try check(result, workflow.user)
             let name = result.name ?? device.name
-            workflow.user.show(result: "Paired with \(name), \(device.fingerprint).".printable)
+            workflow.user.show(result: tr("Paired with \(name), \(device.fingerprint).").printable)
         }
     }
 
@@ -43,11 +44,11 @@ enum RemotePairing {
             if event.answers(request), let refusal = event.message.refusal { throw refusal }
             guard let state = event.message as? RemoteReaders else { continue }
             guard state.isEnabled else {
-                let hint = "set enabled = yes in badged.conf(5), [remote], then restart badged"
-                throw CommandFailure("badged uses no readers of other devices", hint: hint)
+                let hint = tr("set enabled = yes in badged.conf(5), [remote], then restart badged")
+                throw CommandFailure(tr("badged uses no readers of other devices"), hint: hint)
             }
             announced = state.lenders.filter { $0.isPairing != nil }
-            if event.answers(request) { workflow.user.say("Waiting for the announcement of the device.") }
+            if event.answers(request) { workflow.user.say(tr("Waiting for the announcement of the device.")) }
             if let device = try choose(invocation.others.first, announced) { return device }
         }
         if let ending = workflow.user.ending { throw ending }
@@ -61,8 +62,8 @@ enum RemotePairing {
         guard waiting.count < 2 else {
             let list = waiting.map { "\($0.name) (\($0.fingerprint.prefix(12)))" }.joined(separator: ", ")
             throw CommandFailure(
-                usage: "\(waiting.count) devices wait for a pairing",
-                hint: "name one of them: \(list)"
+                usage: tr("\(waiting.count) devices wait for a pairing"),
+                hint: tr("name one of them: \(list)")
             )
         }
         return waiting.first
@@ -70,9 +71,9 @@ enum RemotePairing {
 
     private static func notFound(_ wanted: String?, _ announced: [RemoteDevice]) -> CommandFailure {
         let names = announced.map(\.name).joined(separator: ", ")
-        let text = wanted.map { "no device \($0) announces itself" } ?? "no device waits for a pairing"
-        let others = names.isEmpty ? "" : "; devices that announce themselves: \(names)"
-        let hint = "open the remote reader and its pairing mode on the phone; badgectl health checks the network"
+        let text = wanted.map { tr("no device \($0) announces itself") } ?? tr("no device waits for a pairing")
+        let others = names.isEmpty ? "" : tr("; devices that announce themselves: \(names)")
+        let hint = tr("open the remote reader and its pairing mode on the phone; badgectl health checks the network")
         return CommandFailure(text, hint: hint + others)
     }
 
@@ -91,13 +92,13 @@ enum RemotePairing {
             )
         }
         if user.endsScript(question.error) { return nil }
-        return await user.secret(TypedSecretForm(name: "pairing code", digits: 4...4))
+        return await user.secret(TypedSecretForm(name: tr("pairing code"), digits: 4...4))
     }
 
     // MARK: The readers of this host
 
     static func share(_ invocation: Invocation) async throws {
-        let workflow = try await WorkflowRun(invocation, notDone: "no device is paired")
+        let workflow = try await WorkflowRun(invocation, notDone: tr("no device is paired"))
         guard try await RemoteCommand.state(workflow.connection).isShared else { throw RemoteCommand.notShared }
         try await workflow.run {
             let user = workflow.user
@@ -112,14 +113,14 @@ enum RemotePairing {
                 user.show(result: code.code.printable)
             }
             try check(result, user)
-            user.say("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").".printable)
+            user.say(tr("Paired with \(result.name ?? "a device"), \(result.fingerprint ?? "").").printable)
         }
     }
 
     private static func check(_ result: PairingResult, _ user: CommandLineUser) throws {
         guard !result.success else { return }
         if let ending = user.ending { throw ending }
-        let text = result.error ?? "the devices are not paired"
-        throw CommandFailure(text.prefix(1).lowercased() + text.dropFirst(), hint: "try again")
+        let text = result.error ?? tr("the devices are not paired")
+        throw CommandFailure(text.prefix(1).lowercased() + text.dropFirst(), hint: tr("try again"))
     }
 }

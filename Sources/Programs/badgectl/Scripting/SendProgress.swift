@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 /// Decides when `badgectl send` ends: badgectl(1), send.
 struct SendProgress {
@@ -54,16 +55,19 @@ struct SendProgress {
             if isAllAnswered, hasSeenWanted { return .done }
             guard isOutOfTime else { return nil }
             return .failed(
-                CommandFailure("no \(wanted) came in time", hint: "see the messages above, or wait longer with --for")
+                CommandFailure(
+                    tr("no \(wanted) came in time"),
+                    hint: tr("see the messages above, or wait longer with --for")
+                )
             )
         }
         if hasTime { return isOutOfTime ? .done : nil }
         guard isAllAnswered else { return nil }
         guard isRunning else { return .done }
         guard let question, Event.isQuestion(question) else { return nil }
-        let hint = "keep the input open until the workflow has ended, or end with --wait \(question)"
+        let hint = tr("keep the input open until the workflow has ended, or end with --wait \(question)")
         return .failed(
-            CommandFailure("the workflow waits after \(question), but the input has ended", hint: hint)
+            CommandFailure(tr("the workflow waits after \(question), but the input has ended"), hint: hint)
         )
     }
 }

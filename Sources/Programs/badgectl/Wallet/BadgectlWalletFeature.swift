@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 
 let walletFeature = FeatureCommands(
     group: .wallet,
@@ -10,68 +11,72 @@ let walletFeature = FeatureCommands(
 extension Keycard {
     /// A summary such as `Keycard 3.1, 2 PIN tries left`.
     var summary: String {
-        guard isSupported else { return "\(name), a version that badged does not support" }
+        guard isSupported else { return tr("\(name), a version that badged does not support") }
         var parts = [name]
         if !isInitialised {
             parts.append("new")
         } else if keyUID == nil {
-            parts.append("no keys")
+            parts.append(tr("no keys"))
         }
         switch (pinTries, pukTries) {
-        case (0, 0): parts.append("PIN and PUK used up")
-        case (0, _): parts.append("PIN blocked, needs the PUK")
-        case (1, _): parts.append("1 PIN try left")
-        case (2, _): parts.append("2 PIN tries left")
+        case (0, 0): parts.append(tr("PIN and PUK used up"))
+        case (0, _): parts.append(tr("PIN blocked, needs the PUK"))
+        case (1, _): parts.append(tr("1 PIN try left"))
+        case (2, _): parts.append(tr("2 PIN tries left"))
         default: break
         }
         return parts.joined(separator: ", ")
     }
 
-    private var name: String { version.map { "Keycard \($0)" } ?? "Keycard" }
+    private var name: String { version.map { tr("Keycard \($0)") } ?? "Keycard" }
 
     /// What `badgectl wallet status` shows, and what to do next.
     var rows: [(String, String)] {
         let state =
             if !isSupported {
-                "badged does not support this version, only 3.0, 3.1 and 4.0: use another card"
+                tr("badged does not support this version, only 3.0, 3.1 and 4.0: use another card")
             } else if !isInitialised {
-                "new: badgectl wallet setup, or badgectl wallet words"
+                tr("new: badgectl wallet setup, or badgectl wallet words")
             } else if pinTries == 0, pukTries == 0 {
                 version == "3.0"
-                    ? "PIN and PUK used up, and this version cannot be reset: another card and badgectl wallet words"
-                    : "PIN and PUK used up: only badgectl wallet reset-card and the words help"
+                    ? tr(
+                        "PIN and PUK used up, and this version cannot be reset: another card and badgectl wallet words"
+                    )
+                    : tr("PIN and PUK used up: only badgectl wallet reset-card and the words help")
             } else if pinTries == 0 {
-                "PIN blocked: badgectl wallet unblock"
+                tr("PIN blocked: badgectl wallet unblock")
             } else if keyUID == nil {
-                "no keys: badgectl wallet setup, or badgectl wallet words"
+                tr("no keys: badgectl wallet setup, or badgectl wallet words")
             } else {
                 "ready"
             }
         var rows = [("card", name), ("state", state)]
-        if let keyUID { rows.append(("key UID", keyUID)) }
+        if let keyUID { rows.append((tr("key UID"), keyUID)) }
         if isInitialised, isSupported {
-            rows.append(("PIN", pinTries.map(Self.tries) ?? "badged cannot know the tries left"))
-            rows.append(("PUK", pukTries.map(Self.tries) ?? "badged cannot know the tries left"))
+            rows.append(("PIN", pinTries.map(Self.tries) ?? tr("badged cannot know the tries left")))
+            rows.append(("PUK", pukTries.map(Self.tries) ?? tr("badged cannot know the tries left")))
         }
         switch isPaired {
-        case true: rows.append(("pairing", "paired with this computer"))
-        case false: rows.append(("pairing", "not paired with this computer yet"))
+        case true: rows.append(("pairing", tr("paired with this computer")))
+        case false: rows.append(("pairing", tr("not paired with this computer yet")))
         case nil: break
         }
         if let usedSlots, let freeSlots {
-            let hint = freeSlots == 0 ? ": badgectl wallet unpair --others on a paired computer frees them" : ""
-            rows.append(("slots", "\(usedSlots) used, \(freeSlots) free\(hint)"))
+            let hint = freeSlots == 0 ? tr(": badgectl wallet unpair --others on a paired computer frees them") : ""
+            rows.append(("slots", tr("\(usedSlots) used, \(freeSlots) free\(hint)")))
         }
         switch isTrusted {
         case true: rows.append(("authority", "trusted"))
         case false:
-            rows.append(("authority", "not trusted: any action names the line for badged.conf(5) that trusts the card"))
+            rows.append(
+                ("authority", tr("not trusted: any action names the line for badged.conf(5) that trusts the card"))
+            )
         case nil: break
         }
         return rows
     }
 
-    private static func tries(_ count: Int) -> String { count == 1 ? "1 try left" : "\(count) tries left" }
+    private static func tries(_ count: Int) -> String { count == 1 ? tr("1 try left") : tr("\(count) tries left") }
 }
 
 /// The questions about wallet cards.
@@ -82,11 +87,11 @@ enum WalletTexts {
         case .pin:
             return SecretTexts(
                 form: TypedSecretForm(name: "PIN", digits: 6...6),
-                work: "checking the PIN",
+                work: tr("checking the PIN"),
                 explanation: left.flatMap {
                     switch $0 {
-                    case 1: "This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK."
-                    case ..<3: "\($0) tries are left."
+                    case 1: tr("This is the last try. Another wrong PIN blocks the PIN, and then you need the PUK.")
+                    case ..<3: tr("\($0) tries are left.")
                     default: nil
                     }
                 }
@@ -96,38 +101,40 @@ enum WalletTexts {
                 switch left {
                 case nil: ""
                 case 1 where question.reader.card?.keycard?.version == "3.0":
-                    " This is the last try: after another wrong PUK only another card and the words help."
-                case 1: " This is the last try: after another wrong PUK only reset-card and the words help."
-                case .some(let left): " \(left) tries are left."
+                    tr(" This is the last try: after another wrong PUK only another card and the words help.")
+                case 1: tr(" This is the last try: after another wrong PUK only reset-card and the words help.")
+                case .some(let left): tr(" \(left) tries are left.")
                 }
             return SecretTexts(
                 form: TypedSecretForm(name: "PUK", digits: 12...12),
-                work: "checking the PUK",
-                explanation: "The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down." + tries
+                work: tr("checking the PUK"),
+                explanation: tr("The PIN is blocked. The PUK unblocks it: the 12 digits that you wrote down.") + tries
             )
         case .newPIN:
             return SecretTexts(
-                form: TypedSecretForm(name: "new PIN", digits: 6...6, isTypedTwice: true),
-                work: "setting the PIN"
+                form: TypedSecretForm(name: tr("new PIN"), digits: 6...6, isTypedTwice: true),
+                work: tr("setting the PIN")
             )
         case .newPUK:
             return SecretTexts(
-                form: TypedSecretForm(name: "new PUK", digits: 12...12, isTypedTwice: true),
-                work: "setting the PUK",
-                explanation: "Choose the PUK, 12 digits, and write it down: it unblocks the PIN."
+                form: TypedSecretForm(name: tr("new PUK"), digits: 12...12, isTypedTwice: true),
+                work: tr("setting the PUK"),
+                explanation: tr("Choose the PUK, 12 digits, and write it down: it unblocks the PIN.")
             )
         case .duressPIN:
             return SecretTexts(
-                form: TypedSecretForm(name: "duress PIN", digits: 6...6, isTypedTwice: true),
-                work: "setting the PINs",
-                explanation: "Choose the duress PIN, 6 digits other than the PIN. It opens another wallet, with other"
-                    + " keys, and nothing shows that it is not the main one."
+                form: TypedSecretForm(name: tr("duress PIN"), digits: 6...6, isTypedTwice: true),
+                work: tr("setting the PINs"),
+                explanation: tr(
+                    "Choose the duress PIN, 6 digits other than the PIN. It opens another wallet, with other"
+                )
+                    + tr(" keys, and nothing shows that it is not the main one.")
             )
         case .pairingPassword:
             return SecretTexts(
-                form: TypedSecretForm(name: "pairing password", content: .characters(1...128)),
-                work: "pairing this computer with the card",
-                explanation: "The card has a pairing password of its own. It is not the PIN."
+                form: TypedSecretForm(name: tr("pairing password"), content: .characters(1...128)),
+                work: tr("pairing this computer with the card"),
+                explanation: tr("The card has a pairing password of its own. It is not the PIN.")
             )
         case .can:
             return SecretTexts(form: TypedSecretForm(name: "CAN", digits: 6...6), work: "working")
@@ -155,8 +162,8 @@ enum WalletTexts {
         switch wanted {
         case .all(let count): return "\(count) words"
         case .positions(let positions):
-            guard let last = positions.last, positions.count > 1 else { return "word \(positions.first ?? 0)" }
-            return "words \(positions.dropLast().map { "\($0)" }.joined(separator: ", ")) and \(last)"
+            guard let last = positions.last, positions.count > 1 else { return tr("word \(positions.first ?? 0)") }
+            return tr("words \(positions.dropLast().map { "\($0)" }.joined(separator: ", ")) and \(last)")
         }
     }
 
@@ -185,13 +192,16 @@ enum WalletStatus {
         let readers = try await connection.readers()
         let wanted = invocation.value(of: "--reader")
         if let wanted, !readers.contains(where: { $0.name == wanted }) {
-            throw CommandFailure("there is no reader \(wanted)", hint: "badgectl readers lists the readers")
+            throw CommandFailure(tr("there is no reader \(wanted)"), hint: "badgectl readers lists the readers")
         }
         let cards = readers.compactMap { reader in
             reader.card?.keycard.map { (reader: reader.name, card: $0) }
         }.filter { wanted == nil || $0.reader == wanted }
         guard !cards.isEmpty else {
-            throw CommandFailure("no reader has a wallet card", hint: "put the Keycard on the reader, and try again")
+            throw CommandFailure(
+                tr("no reader has a wallet card"),
+                hint: tr("put the Keycard on the reader, and try again")
+            )
         }
         guard !invocation.wantsJSON else { return }
         let tables = cards.map { reader, card in

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 extension CommandLineUser: WalletUser {
     // MARK: Consent
 
     func agree(to request: WalletRequest) async -> Bool {
-        if let error = request.error { say("The request has changed: \(error)") }
+        if let error = request.error { say(tr("The request has changed: \(error)")) }
         return await agree(WalletTexts.table(request.facts))
     }
 
@@ -14,7 +15,7 @@ extension CommandLineUser: WalletUser {
 
     private func agree(_ table: String) async -> Bool {
         cardIsThere()
-        let text = "The card is asked to sign:\n" + table
+        let text = tr("The card is asked to sign:\n") + table
         if invocation.has("--yes") {
             say(text)
             return true
@@ -31,23 +32,23 @@ extension CommandLineUser: WalletUser {
         }
         say(text)
         while true {
-            let reply = await source.ask("Sign? [y/N] ")
+            let reply = await source.ask(tr("Sign? [y/N] "))
             guard case .text(let answer) = reply else {
-                giveUp(reply, hint: "run badgectl in a terminal, or use --yes to sign without a question")
+                giveUp(reply, hint: tr("run badgectl in a terminal, or use --yes to sign without a question"))
                 return false
             }
             switch answer.lowercased() {
-            case "y", "yes": return true
-            case "n", "no", "":
+            case _ where answer.isYes: return true
+            case "n", "no", "nein", "":
                 refuse()
                 return false
-            default: say("Type y to sign, or n to end.")
+            default: say(tr("Type y to sign, or n to end."))
             }
         }
     }
 
     private func refuse() {
-        giveUp(CommandFailure("not agreed: \(notDone)", hint: "to sign, start again and answer y"))
+        giveUp(CommandFailure(tr("not agreed: \(notDone)"), hint: tr("to sign, start again and answer y")))
     }
 
     // MARK: Words and PUK
@@ -63,7 +64,7 @@ extension CommandLineUser: WalletUser {
             \(WalletTexts.table(wallet.mnemonics))
 
             """,
-            noTerminal: "there is no terminal to show the words on"
+            noTerminal: tr("there is no terminal to show the words on")
         )
     }
 
@@ -77,14 +78,14 @@ extension CommandLineUser: WalletUser {
               \(digits.joined(separator: " "))
 
             """,
-            noTerminal: "there is no terminal to show the PUK on"
+            noTerminal: tr("there is no terminal to show the PUK on")
         )
     }
 
     private func reveal(_ text: String, noTerminal: String) async -> Bool {
         let reply = await source.reveal(text)
         if case .confirmed = reply { return true }
-        giveUp(reply, noTerminal: noTerminal, hint: "run badgectl in a terminal")
+        giveUp(reply, noTerminal: noTerminal, hint: tr("run badgectl in a terminal"))
         return false
     }
 
@@ -93,8 +94,8 @@ extension CommandLineUser: WalletUser {
         if endsScript(question.error) { return nil }
         if case .all = question.wanted, question.error == nil {
             say(
-                "Type the words with spaces or commas between them; the first four letters of each are enough. The"
-                    + " terminal does not show them."
+                tr("Type the words with spaces or commas between them; the first four letters of each are enough. The")
+                    + tr(" terminal does not show them.")
             )
         }
         let form = WalletTexts.form(question.wanted)
@@ -106,9 +107,11 @@ extension CommandLineUser: WalletUser {
         if let error = question.error { say("\(error).") }
         if endsScript(question.error) { return nil }
         say(
-            "The passphrase is as important as the words: with another one, or without it, they restore another wallet."
-                + " Write it down, and keep it apart from the words. It has ASCII characters only, also where other"
-                + " programs take more."
+            tr(
+                "The passphrase is as important as the words: with another one, or without it, they restore another wallet."
+            )
+                + tr(" Write it down, and keep it apart from the words. It has ASCII characters only, also where other")
+                + tr(" programs take more.")
         )
         var form = TypedSecretForm(name: "passphrase", content: .characters(1...256))
         form.isTypedTwice = true

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// The actions that change a wallet card: workflows of RUN_WALLET.
@@ -11,9 +12,9 @@ enum WalletFlows {
             hasDuressPIN: invocation.has("--duress-pin"),
             hasPassphrase: invocation.has("--passphrase")
         )
-        try await run(flow, invocation, notDone: "the card was not set up") { entity, user in
+        try await run(flow, invocation, notDone: tr("the card was not set up")) { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
-            user.say(isNew ? "The card is ready." : "The card has keys already, and keeps them.")
+            user.say(isNew ? tr("The card is ready.") : tr("The card has keys already, and keeps them."))
             user.show(result: device(entity))
         }
     }
@@ -26,52 +27,57 @@ enum WalletFlows {
             hasDuressPIN: invocation.has("--duress-pin"),
             hasPassphrase: invocation.has("--passphrase")
         )
-        try await run(flow, invocation, notDone: "the card was not restored") { entity, user in
+        try await run(flow, invocation, notDone: tr("the card was not restored")) { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
-            user.say(isNew ? "The card has the keys of these words." : "The card had the keys of these words already.")
+            user.say(
+                isNew
+                    ? tr("The card has the keys of these words.") : tr("The card had the keys of these words already.")
+            )
             user.show(result: device(entity))
         }
     }
 
     @Sendable static func changePIN(_ invocation: Invocation) async throws {
-        try await run(.resetPIN(), invocation, notDone: "the PIN was not changed") { _, user in
-            user.show(result: "The PIN has been changed.")
+        try await run(.resetPIN(), invocation, notDone: tr("the PIN was not changed")) { _, user in
+            user.show(result: tr("The PIN has been changed."))
         }
     }
 
     @Sendable static func unblock(_ invocation: Invocation) async throws {
-        try await run(.resetPIN(withPUK: true), invocation, notDone: "the PIN was not unblocked") { _, user in
-            user.show(result: "The PIN is unblocked, and the card has the new PIN.")
+        try await run(.resetPIN(withPUK: true), invocation, notDone: tr("the PIN was not unblocked")) { _, user in
+            user.show(result: tr("The PIN is unblocked, and the card has the new PIN."))
         }
     }
 
     @Sendable static func pair(_ invocation: Invocation) async throws {
-        try await run(.pair, invocation, notDone: "the card was not paired") { _, user in
-            user.show(result: "This computer is paired with the card.")
+        try await run(.pair, invocation, notDone: tr("the card was not paired")) { _, user in
+            user.show(result: tr("This computer is paired with the card."))
         }
     }
 
     @Sendable static func unpair(_ invocation: Invocation) async throws {
         guard !invocation.has("--others") else {
-            return try await run(.unpairOthers, invocation, notDone: "no other computer was unpaired") { entity, user in
-                let free = entity.members["freeSlots"]?.int.map { "; \($0) slots are free" } ?? ""
-                user.show(result: "The card is paired with this computer only\(free).")
+            return try await run(.unpairOthers, invocation, notDone: tr("no other computer was unpaired")) {
+                entity,
+                user in
+                let free = entity.members["freeSlots"]?.int.map { tr("; \($0) slots are free") } ?? ""
+                user.show(result: tr("The card is paired with this computer only\(free)."))
             }
         }
-        try await run(.unpair, invocation, notDone: "the pairing was not given back") { _, user in
-            user.show(result: "This computer is no longer paired with the card.")
+        try await run(.unpair, invocation, notDone: tr("the pairing was not given back")) { _, user in
+            user.show(result: tr("This computer is no longer paired with the card."))
         }
     }
 
     @Sendable static func reset(_ invocation: Invocation) async throws {
         guard let keyUID = try keyUID(invocation) else {
-            throw invocation.usage("wallet reset-card needs --key-uid UID; badgectl wallet status shows it")
+            throw invocation.usage(tr("wallet reset-card needs --key-uid UID; badgectl wallet status shows it"))
         }
-        let notDone = "the card was not reset"
+        let notDone = tr("the card was not reset")
         try await run(.resetCard(keyUID: keyUID), invocation, notDone: notDone) { user in
             try await confirm(keyUID, user, notDone)
         } show: { _, user in
-            user.show(result: "The card is in its factory state: PIN, PUK and keys are destroyed.")
+            user.show(result: tr("The card is in its factory state: PIN, PUK and keys are destroyed."))
         }
     }
 
@@ -83,22 +89,24 @@ enum WalletFlows {
     ) async throws {
         guard !user.invocation.has("--yes") else { return }
         user.say(
-            "This destroys the PIN, PUK and keys of the card. Without the words, the accounts of these keys are lost."
+            tr(
+                "This destroys the PIN, PUK and keys of the card. Without the words, the accounts of these keys are lost."
+            )
         )
-        let wanted = keyUID.isEmpty ? "no keys" : keyUID
-        let request = keyUID.isEmpty ? "Type \"no keys\" to go on: " : "Type the key UID of the card to go on: "
+        let wanted = keyUID.isEmpty ? tr("no keys") : keyUID
+        let request = keyUID.isEmpty ? tr("Type \"no keys\" to go on: ") : tr("Type the key UID of the card to go on: ")
         let reply = await user.source.ask(request)
         guard case .text(let typed) = reply else {
             user.giveUp(
                 reply,
-                hint: "run badgectl in a terminal; a script that has checked the key UID itself uses --yes"
+                hint: tr("run badgectl in a terminal; a script that has checked the key UID itself uses --yes")
             )
             throw user.ending ?? CommandFailure(notDone)
         }
         guard typed.lowercased().filter({ !$0.isWhitespace }) == wanted.filter({ !$0.isWhitespace }) else {
             throw CommandFailure(
-                "that is another key UID: \(notDone)",
-                hint: "badgectl wallet status shows the key UID"
+                tr("that is another key UID: \(notDone)"),
+                hint: tr("badgectl wallet status shows the key UID")
             )
         }
     }
@@ -115,13 +123,13 @@ enum WalletFlows {
             return invocation.value(of: "--key-uid")
         }
         guard uid.utf8.count == 64, uid.utf8.allSatisfy({ Hex.value($0) != nil }) else {
-            throw invocation.usage("\(uid) is not a key UID: a key UID has 64 hexadecimal digits")
+            throw invocation.usage(tr("\(uid) is not a key UID: a key UID has 64 hexadecimal digits"))
         }
         return uid.lowercased()
     }
 
     private static func device(_ entity: FlowEntity) -> String {
-        let rows = [("address", "address"), ("API signer", "api_signer_address"), ("key UID", "keyUID")]
+        let rows = [("address", "address"), (tr("API signer"), "api_signer_address"), (tr("key UID"), "keyUID")]
         return Help.columns(rows.compactMap { row in entity.text(row.1).map { (row.0, $0) } }, indentation: "")
     }
 
@@ -151,14 +159,14 @@ enum WalletFlows {
         if error.code == "USER_CANCELED" {
             guard let change = error.change else {
                 return user.ending
-                    ?? CommandFailure("cancelled: \(notDone)", hint: "run badgectl wallet again")
+                    ?? CommandFailure("cancelled: \(notDone)", hint: tr("run badgectl wallet again"))
             }
             return CommandFailure("cancelled: \(notDone). \(change)", hint: Self.statusHint)
         }
         return failure(error, notDone)
     }
 
-    private static let statusHint = "look at the state of the card: badgectl wallet status"
+    private static let statusHint = tr("look at the state of the card: badgectl wallet status")
 
     /// Why a workflow with a wallet card has failed. `error.code` is one of docs/protocol/wallet.md, Errors.
     static func failure(_ error: FlowError, _ notDone: String) -> CommandFailure {
@@ -166,28 +174,30 @@ enum WalletFlows {
         while text.last == "." { text.removeLast() }
         let hint =
             switch error.code {
-            case "REQUEST_TIMED_OUT": "nothing was typed in time; run badgectl wallet again"
+            case "REQUEST_TIMED_OUT": tr("nothing was typed in time; run badgectl wallet again")
             case _ where error.change != nil: statusHint
-            case "DEVICE_NOT_SET": "set the card up: badgectl wallet setup"
+            case "DEVICE_NOT_SET": tr("set the card up: badgectl wallet setup")
             case "DEVICE_ALREADY_SET": "badgectl wallet status shows the state of the card"
             case "DIFFERENT_OWNER_DEVICE":
-                "use another card, or destroy the keys of this one: badgectl wallet reset-card"
+                tr("use another card, or destroy the keys of this one: badgectl wallet reset-card")
             case "CARD_BLOCKED":
-                "badgectl wallet reset-card, and then badgectl wallet words with the words that you have"
-            case "PIN_NOT_BLOCKED": "the PIN still has tries: badgectl wallet pin"
-            case "RESET_PIN_FAILED": "the card has the new PIN or the old one: try each once, the new one first"
-            case "FOREIGN_CARD": "after the line is in badged.conf: systemctl restart badged"
+                tr("badgectl wallet reset-card, and then badgectl wallet words with the words that you have")
+            case "PIN_NOT_BLOCKED": tr("the PIN still has tries: badgectl wallet pin")
+            case "RESET_PIN_FAILED": tr("the card has the new PIN or the old one: try each once, the new one first")
+            case "FOREIGN_CARD": tr("after the line is in badged.conf: systemctl restart badged")
             case "WRONG_WALLET":
-                "type the main PIN; if that fails, badgectl wallet reset-card and badgectl wallet words"
+                tr("type the main PIN; if that fails, badgectl wallet reset-card and badgectl wallet words")
             case "UNSUPPORTED_CARD": "badgectl wallet status shows the version of the card"
             case "NOT_PAIRED": "badgectl wallet pair pairs this computer with the card"
             case "NO_FREE_PAIRING_SLOT":
-                "run badgectl wallet unpair on a computer that no longer needs the card, or wallet unpair --others on"
-                    + " one that does; if no computer is paired any more, only badgectl wallet reset-card helps"
-            case "CARD_LOST", "CARD_FAILED": "put the card back and look at its state: badgectl wallet status"
+                tr(
+                    "run badgectl wallet unpair on a computer that no longer needs the card, or wallet unpair --others on"
+                )
+                    + tr(" one that does; if no computer is paired any more, only badgectl wallet reset-card helps")
+            case "CARD_LOST", "CARD_FAILED": tr("put the card back and look at its state: badgectl wallet status")
             case "ACCESS_DENIED":
-                "ask the administrator for the permissions cards and wallet in [access] of badged.conf"
-            case "TOO_MANY_WORKFLOWS": "try again later"
+                tr("ask the administrator for the permissions cards and wallet in [access] of badged.conf")
+            case "TOO_MANY_WORKFLOWS": tr("try again later")
             default: CommandFailure.seeLog
             }
         return CommandFailure(text, hint: hint)
