@@ -31,6 +31,8 @@ struct DocumentCatalogue: Sendable {
     static let more = load("more")
     /// Who has signed: each document with authorities of its own.
     static let trust = load("trust")
+    /// Chains, lists, revocations, keys and lengths: each document with authorities of its own.
+    static let chains = load("chains")
     /// Documents that are odd and right, with keys of their own.
     static let odd = load("odd")
 
