@@ -60,6 +60,10 @@ package struct ReadAbilities: Sendable, Equatable {
 extension DocumentChip {
     /// The maximum length of a file. Data groups have far less than 1 MiB.
     package static let maximumLength = 1 << 20
+    /// The maximum length of a file that does not say its length. Signed files have at most 20 KiB.
+    private static let maximumUnsaid = 0x8000
+    /// How often such a file is read to what is certain to follow. Then whole blocks are read.
+    private static let maximumShortReads = 64
     /// From this offset on READ BINARY needs the odd instruction.
     private static let oddOffset = 0x8000
     /// How often a channel that a read has ended is opened again for one file.
@@ -80,6 +84,8 @@ extension DocumentChip {
     ) async throws(DocumentError) -> [UInt8] {
         var content: [UInt8] = []
         var total: Int?
+        var ending = IndefiniteLength()
+        var shortReads = 0
         var reopenings = 0
         partial[file] = nil
         if !hasChannel { try await reopen(for: file) }
@@ -90,7 +96,10 @@ extension DocumentChip {
             let isOdd = content.count >= Self.oddOffset
             let wanted: Int
             if let total {
-                wanted = min(total - content.count, abilities.limit(cipher) - (isOdd ? Self.maximumOddHeader : 0))
+                let block = abilities.limit(cipher) - (isOdd ? Self.maximumOddHeader : 0)
+                let isSure = content[1] != 0x80 || shortReads < Self.maximumShortReads
+                wanted = isSure ? min(total - content.count, block) : block
+                if wanted < block { shortReads += 1 }
             } else {
                 // The header alone tells the length.
                 wanted = min(max(known, 8) - content.count, abilities.shortLimit(cipher))
@@ -136,6 +145,11 @@ extension DocumentChip {
             guard !data.isEmpty, data.count <= wanted else { throw .malformed(file) }
             content += data
             if total == nil { total = try Self.length(of: content, file) }
+            // The length is not said: what is certain to follow is read, until the end is there.
+            if content.count > 1, content[1] == 0x80 {
+                guard let count = ending.least(of: content), count <= Self.maximumUnsaid else { throw .malformed(file) }
+                total = count
+            }
             if let total { progress(min(content.count, total), total) }
             if answer.status.value == 0x6282, total.map({ content.count < $0 }) ?? true { throw .malformed(file) }
         }
@@ -159,6 +173,7 @@ extension DocumentChip {
         guard UInt32(tag) == file.tag else { throw .malformed(file) }
         guard content.count > 1 else { return nil }
         let first = Int(content[1])
+        guard first != 0x80 else { return nil }
         if first < 0x80 { return 2 + first }
         let count = first & 0x7F
         guard (1...4).contains(count) else { throw .malformed(file) }

@@ -49,7 +49,9 @@ package struct SecurityObject: Sendable, Equatable {
 
     /// Reads the SignedData inside of EF.SOD, the object 77.
     package static func signedData(_ file: [UInt8]) throws(SignedData.Fault) -> SignedData {
-        guard let object = try? BERTLV(startOf: file), object.tag == DocumentFile.sod.tag else { throw .malformed }
+        guard let (resolved, _) = DefiniteLengths.first(of: file), let object = try? BERTLV(resolved),
+            object.tag == DocumentFile.sod.tag
+        else { throw .malformed }
         return try SignedData(object.value)
     }
 }

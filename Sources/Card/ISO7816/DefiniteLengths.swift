@@ -107,3 +107,46 @@ package enum DefiniteLengths {
         return BERTLV(UInt32(tag & 0x1F), unused + parts.flatMap { $0.value.dropFirst(isBits ? 1 : 0) }).encoded
     }
 }
+
+/// Finds the end of an object with an indefinite length while its bytes come. X.690 8.1.3.6.
+package struct IndefiniteLength: Sendable {
+    /// Where the next header begins.
+    private var position = 0
+    /// How many objects wait for their end.
+    private var depth = 0
+    private static let maximumDepth = 24
+
+    package init() {}
+
+    /// Returns how many bytes the object has at least: as many as it has when its end is there. Call it with more and
+    /// more of the same bytes. Returns nil for bytes that are no object with an indefinite length.
+    package mutating func least(of bytes: [UInt8]) -> Int? {
+        while position == 0 || depth > 0 {
+            guard position + 2 <= bytes.count else { break }
+            let isEnd = bytes[position] == 0 && bytes[position + 1] == 0
+            let isIndefinite = bytes[position + 1] == 0x80 && bytes[position] & 0x1F != 0x1F
+            if isEnd, depth > 0 {
+                depth -= 1
+                position += 2
+            } else if isIndefinite {
+                guard bytes[position] & 0x20 != 0, depth < Self.maximumDepth else { return nil }
+                depth += 1
+                position += 2
+            } else {
+                guard depth > 0 else { return nil }
+                let head = bytes[position..<min(bytes.count, position + Self.maximumHeader)]
+                var reader = BERReader(head)
+                guard let header = reader.header() else {
+                    // More of the header may come.
+                    return head.count < Self.maximumHeader ? bytes.count + 1 : nil
+                }
+                position += header.count + header.length
+            }
+        }
+        // Each object that is open ends with two bytes.
+        return position + 2 * depth
+    }
+
+    /// Three bytes of a tag, four of a length.
+    private static let maximumHeader = 7
+}

@@ -101,6 +101,39 @@ struct DocumentQuirkTests {
         #expect(last.data == [0x53, 1, 7])
     }
 
+    @Test("a file that does not say its length is read to its end, in blocks and in few commands")
+    func unsaidLength() async throws {
+        let entry = try DocumentCatalogue.chains.document("length-sod")
+        var anchors = DocumentAnchors()
+        let files = (entry.expect["trust"]?.members ?? []).compactMap { member in
+            member.value.string.flatMap { DocumentCatalogue.chains.blobs[$0] }
+        }
+        for file in files { try anchors.trust(try DocumentCertificate(file)) }
+        let sod = try #require(entry.files["SOD"])
+        // The chip ends the channel when it is asked for more than the file has.
+        for endsChannel in [[], [0x6B00]] as [Set<UInt16>] {
+            var test = try TestReading(
+                entry,
+                groups: [1],
+                change: { ($0.quirks.beyondEnd, $0.quirks.endsChannel) = (0x6B00, endsChannel) }
+            )
+            try await test.run(anchors)
+            #expect(test.reading.checks.verdict == .genuineCopyable, "\(test.reading.checks)")
+            #expect(test.reading.files[.sod] == sod)
+        }
+        // A file that never ends, of small objects.
+        var endless = try TestReading(
+            entry,
+            groups: [1],
+            change: { description in
+                description.files["SOD"] = [0x77, 0x80] + [UInt8]((0..<80_000).map { $0 % 2 == 0 ? 0x05 : 0x00 })
+            }
+        )
+        try await endless.run(anchors)
+        #expect(endless.reading.checks.signature.reason == .malformed)
+        #expect(await endless.channel.log.count < 600)
+    }
+
     @Test("a chip that finds no file by its short identifier", arguments: [[], [0x6A82]] as [Set<UInt16>])
     func identifierNotFound(endsChannel: Set<UInt16>) async throws {
         let entry = try DocumentCatalogue.shared.document("bac-aa-rsa-sha256")
