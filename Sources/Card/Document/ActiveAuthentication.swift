@@ -31,7 +31,7 @@ package enum ActiveAuthentication {
         infos: SecurityInfos?
     ) throws(CryptoError) -> Answer {
         switch key {
-        case .rsa(let key): return try check(answer, challenge, key)
+        case .rsa(let key), .rsaPSS(let key, _): return try check(answer, challenge, key)
         case .elliptic(let key): return try check(answer, challenge, key, infos)
         case .integers: return .unsupported
         }

@@ -44,7 +44,7 @@ package struct ChipAuthenticationV1: Sendable, Equatable {
                 switch try PublicKeyInfo(info.publicKey) {
                 case .elliptic(let key): return .init(key: .curve(key), cipher: cipher, keyID: info.keyID)
                 case .integers(let key): return .init(key: .integers(key), cipher: cipher, keyID: info.keyID)
-                case .rsa: fault = .malformed
+                case .rsa, .rsaPSS: fault = .malformed
                 }
             } catch {
                 fault = error == .unsupported ? .unsupported : .malformed

@@ -57,7 +57,7 @@ extension DocumentReading {
         }
         let length: Int
         switch key {
-        case .rsa(let key): length = key.modulus.count
+        case .rsa(let key), .rsaPSS(let key, _): length = key.modulus.count
         case .elliptic(let key): length = key.curve.scalarLength * 2
         case .integers: return .init(.activeAuthentication, .notDone, .unsupported)
         }

@@ -11,6 +11,8 @@ import ISO7816
 package enum PublicKeyInfo: Sendable, Equatable {
     case elliptic(ECPublicKey)
     case rsa(RSAPublicKey)
+    /// A key for signatures with PSS alone, and with at least these parameters if there are any. RFC 4055 1.2, 3.1.
+    case rsaPSS(RSAPublicKey, RSAPublicKey.PSSParameters?)
     case integers(DHPublicKey)
 
     /// Why a structure of a chip cannot be used.
@@ -32,15 +34,26 @@ package enum PublicKeyInfo: Sendable, Equatable {
         let parameters = algorithm.dropFirst().first
         switch identifier.value {
         case Self.ecPublicKey, OID.publicKey + [2], OID.standardizedDomainParameters, Self.ecDH:
-            guard let parameters else { throw .malformed }
+            // Without parameters, they are those of the issuer. RFC 3279 2.3.5.
+            guard let parameters, parameters.tag != 0x05 else { throw .unsupported }
             let curve = try Self.curve(parameters)
+            // Hybrid points: nobody uses them.
+            guard key.first != 0x06, key.first != 0x07 else { throw .unsupported }
+            let isCompressed = key.first == 0x02 || key.first == 0x03
             do throws(CryptoError) {
-                self = .elliptic(try ECPublicKey(key, on: curve))
+                self = .elliptic(
+                    isCompressed ? try ECPublicKey(compressedPoint: key, on: curve) : try ECPublicKey(key, on: curve)
+                )
             } catch {
                 throw error == .invalidPoint ? .invalidKey : .unsupported
             }
-        case Self.rsaEncryption, Self.rsaPSS:
+        case Self.rsaEncryption:
             self = .rsa(try Self.rsa(key))
+        case Self.rsassaPSS:
+            let isRestricted = parameters.map { $0.tag != 0x05 } ?? false
+            let least = isRestricted ? SignatureAlgorithm.pssParameters(parameters) : nil
+            guard !isRestricted || least != nil else { throw .unsupported }
+            self = .rsaPSS(try Self.rsa(key), least)
         case Self.dhKeyAgreement, Self.dhPublicNumber:
             self = .integers(try Self.integers(key, parameters))
         default:
@@ -112,7 +125,7 @@ package enum PublicKeyInfo: Sendable, Equatable {
     private static let ecDH: [UInt8] = [0x2B, 0x81, 0x04, 0x01, 0x0C]
     private static let primeField: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x01, 0x01]
     private static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
-    private static let rsaPSS: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0A]
+    private static let rsassaPSS: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0A]
     private static let dhKeyAgreement: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x03, 0x01]
     private static let dhPublicNumber: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3E, 0x02, 0x01]
 

@@ -67,9 +67,17 @@ package struct SignatureAlgorithm: Sendable, Equatable {
     ) throws(CryptoError) -> Bool {
         switch (scheme, key) {
         case (.pkcs1, .rsa(let key)):
-            return try key.verify(signature, of: message, digest: digest)
+            if try key.verify(signature, of: message, digest: digest) { return true }
+            return try verify(withoutNull: signature, of: message, with: key)
         case (.pss(let parameters), .rsa(let key)):
             return try key.verify(signature, of: message, pss: parameters)
+        case (.pss(let parameters), .rsaPSS(let key, let least)):
+            // RFC 4055 3.3.
+            let isAllowed = least.map { least in
+                parameters.digest == least.digest && parameters.maskDigest == least.maskDigest
+                    && parameters.saltLength >= least.saltLength
+            }
+            return isAllowed ?? true ? try key.verify(signature, of: message, pss: parameters) : false
         case (.ecdsa, .elliptic(let key)):
             return try ECDSA.verify(der: signature, of: message, with: key, digest: digest)
         case (.ecdsaPlain, .elliptic(let key)):
@@ -77,6 +85,24 @@ package struct SignatureAlgorithm: Sendable, Equatable {
         case (.pkcs1, _), (.pss, _), (.ecdsa, _), (.ecdsaPlain, _):
             return false
         }
+    }
+
+    /// Verifies a signature whose DigestInfo has no parameters, which verifiers accept as well as NULL. libcrypto does not.
+    /// RFC 8017 9.2, note 1.
+    private func verify(
+        withoutNull signature: [UInt8],
+        of message: [UInt8],
+        with key: RSAPublicKey
+    ) throws(CryptoError) -> Bool {
+        guard let identifier = Self.digests.first(where: { $0.value == digest })?.key,
+            signature.count == key.modulus.count, let recovered = try key.recover(signature)
+        else { return false }
+        let algorithm = BERTLV(0x30, [BERTLV(0x06, identifier)])
+        let info = BERTLV(0x30, [algorithm, BERTLV(0x04, try digest.hash(message))]).encoded
+        // At least 8 bytes of padding.
+        guard info.count + 11 <= recovered.count else { return false }
+        let padding = [UInt8](repeating: 0xFF, count: recovered.count - info.count - 3)
+        return recovered == [0x00, 0x01] + padding + [0x00] + info
     }
 
     /// Reads the AlgorithmIdentifier of a digest; nil for an unknown one.
@@ -88,7 +114,7 @@ package struct SignatureAlgorithm: Sendable, Equatable {
     }
 
     /// RSASSA-PSS-params; absent fields mean SHA-1 and a salt of 20 bytes. RFC 4055 3.1.
-    private static func pssParameters(_ object: BERTLV?) -> RSAPublicKey.PSSParameters? {
+    static func pssParameters(_ object: BERTLV?) -> RSAPublicKey.PSSParameters? {
         var parameters = RSAPublicKey.PSSParameters(digest: .sha1, maskDigest: .sha1, saltLength: 20)
         guard let object, object.tag != 0x05 else { return parameters }
         guard object.tag == 0x30, let fields = try? object.children, fields.count <= 4 else { return nil }

@@ -121,10 +121,15 @@ struct HostileDocumentTests {
         let curve = BERTLV(0x06, Self.p256)
         let right = try ECPrivateKey(on: try Curve.secp256r1.group).publicKey.uncompressed
         #expect(throws: Never.self) { try PublicKeyInfo(Self.info(Self.elliptic, [curve], key: right)) }
+        let compressed = [2 | right[64] & 1] + right[1...32]
+        let read = try PublicKeyInfo(Self.info(Self.elliptic, [curve], key: compressed))
+        #expect(try read == PublicKeyInfo(Self.info(Self.elliptic, [curve], key: right)))
+        let hybrid = [6 | right[64] & 1] + right[1...64]
         var off = right
         off[64] ^= 1
         let wrong: [[UInt8]] = [
-            off, [0], [], [4], Array(right.dropLast()), right + [0], [2] + right[1...32],
+            off, [0], [], [4], Array(right.dropLast()), right + [0], compressed + [0], Array(compressed.dropLast()),
+            [2] + [UInt8](repeating: 0xFF, count: 32), hybrid,
             [4] + [UInt8](repeating: 0, count: 64), [4] + [UInt8](repeating: 0xFF, count: 64),
             [4] + [UInt8](repeating: 1, count: 100_000),
         ]
