@@ -124,10 +124,10 @@ private enum TextGroup {
 
 /// The machine readable zone of DG1. ICAO 9303-10 4.7.1.
 extension MachineReadableZone {
-    /// Reads the file; nil for a wrong structure or a zone that cannot be read.
+    /// Reads the file; nil for a wrong structure, for a zone that cannot be read, and for two of them.
     package init?(group file: [UInt8]) {
         guard let object = try? BERTLV(startOf: file), object.tag == 0x61, let objects = try? object.children,
-            let zone = objects.first(where: { $0.tag == 0x5F1F }),
+            let zone = objects.first(where: { $0.tag == 0x5F1F }), objects.count(where: { $0.tag == 0x5F1F }) == 1,
             let read = try? MachineReadableZone(zone.value)
         else { return nil }
         self = read
