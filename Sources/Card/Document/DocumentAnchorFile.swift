@@ -88,10 +88,7 @@ package enum DocumentAnchorFile: Sendable, Equatable {
             default: throw unknown
             }
         }
-        do throws(Malformed) {
-            return .revocationList(try RevocationList(bytes))
-        } catch {
-            throw error == .criticalRule ? error : unknown
-        }
+        guard let list = try? RevocationList(bytes) else { throw unknown }
+        return .revocationList(list)
     }
 }

@@ -100,7 +100,7 @@ extension DocumentAnchors {
             if !certificate.isSelfSigned {
                 try addLink(certificate)
             } else if isTrusted(certificate, at: time) {
-                try trust(certificate)
+                try trust(certificate, isChosen: isOfChosenAuthority(certificate, at: time))
             } else {
                 throw Self.notTrusted
             }
@@ -124,8 +124,12 @@ extension DocumentAnchors {
         package var warnings: [String] = []
     }
 
+    /// How the name of a file in the folder ends if a master list has brought its authority, and nobody has chosen it.
+    package static let listedSuffix = "listed.cer"
+
     /// Takes the files of a folder that only the administrator writes: its self-signed authorities are trusted; links,
-    /// revocation lists, master lists and defect lists count with the signature of one of them.
+    /// revocation lists, master lists and defect lists count with the signature of one of them. Authorities of files
+    /// whose name ends with `listedSuffix` bring no master list.
     ///
     /// - Parameters:
     ///   - files: name and content of each file, in any order.
@@ -151,9 +155,15 @@ extension DocumentAnchors {
                 certificate.signsCertificates, certificate.isSelfIssued
             else { return false }
             // Otherwise another key of the authority may have signed it.
-            return (try? trust(certificate)) != nil
+            return (try? trust(certificate, isChosen: !entry.place.hasSuffix("." + Self.listedSuffix))) != nil
         }
-        take(&entries, at: time, checksSigners: false)
+        var taken: [Entry] = []
+        take(&entries, at: time, checksSigners: false) { taken.append($0) }
+        var seen: Set<String> = []
+        func warn(_ warning: String) { if seen.insert(warning).inserted { summary.warnings.append(warning) } }
+        for case (let place, .revocationList(let list)) in taken.map({ ($0.place, $0.file) }) where isUnusable(list) {
+            warn("\(place): \(Self.unusable)")
+        }
         // A directory may have the authorities of all countries, which count only if somebody has chosen them.
         for entry in entries where entry.isChosen || (entry.step != .link && entry.step != .root) {
             var fault = entry.fault ?? Self.notTrusted
@@ -165,7 +175,7 @@ extension DocumentAnchors {
                 // It leads to no anchor, and tells what is wrong with a signer that it has certified.
                 try? addLink(certificate)
             }
-            summary.warnings.append("\(entry.place): \(fault)")
+            warn("\(entry.place): \(fault)")
         }
         return summary
     }

@@ -47,8 +47,14 @@ extension DocumentAnchors {
         guard let country = signer.subject.country, chain.fault != .wrongCountry, countries?.contains(country) != false
         else { return end(.failed, .wrongCountry) }
         check.revocation = revocation(of: signer, issuer: authority, at: time)
+        // A file may hold another certificate for the key than the one that it names.
+        if claim.otherNames.contains(where: { isRevoked($0) }) { check.revocation = .revoked }
         guard check.revocation != .revoked else { return end(.failed, .revoked) }
-        check.defects = defects(of: signer)
+        let links = zip(chain.steps, chain.steps.dropFirst())
+        if links.contains(where: { revocation(of: $0.issuer, issuer: $1.issuer, at: time) != .good }) {
+            check.revocation = .unknown
+        }
+        check.defects = ([signer.name] + claim.otherNames).flatMap { defects(of: $0) }
         guard check.defects.isEmpty else { return end(.failed, .defect) }
         // Both the time of signing and the time of reading must be within the signer's validity.
         for moment in [claim.signingTime, time].compactMap(\.self) {
@@ -56,6 +62,8 @@ extension DocumentAnchors {
             guard moment <= signer.validity.upperBound else { return end(.failed, .signerExpired) }
         }
         if let fault = chain.fault { return end(.failed, fault) }
+        // Either the signer or the clock of this host is wrong.
+        if let moment = claim.signingTime, moment > time + Self.clockTolerance { return end(.notDone, .signedInFuture) }
         guard countries != nil else { return check }
         guard object.rule.isOfDocument else {
             check.result = .passed
@@ -69,6 +77,33 @@ extension DocumentAnchors {
         guard check.revocation == .good || !requiresRevocationList else { return end(.notDone, .noRevocationList) }
         check.result = .passed
         return check
+    }
+
+    /// By how much the clocks of signers and hosts may differ: a time of another zone that was written as UTC.
+    private static let clockTolerance = 86_400
+
+    /// Judges those who have signed one file, each for itself. The first one that passes counts; without one, what is
+    /// wrong with a signer comes before what is not known about another one.
+    /// - Returns: the signer that counts, and the result; nil for no signer.
+    func judge(
+        _ claims: [SignedData.Claim],
+        as object: SignedObject,
+        countries: Set<String>?,
+        type: String?,
+        at time: Int
+    ) -> (claim: SignedData.Claim, check: AuthorityCheck)? {
+        func rank(_ check: AuthorityCheck) -> Int {
+            switch (check.result, check.reason) {
+            case (.passed, _): 0
+            // Nothing is wrong, and the country of the document is not known.
+            case (.notDone, nil): 1
+            case (.failed, .unknownAuthority): 3
+            case (.failed, _): 2
+            case (.notDone, _), (.absent, _): 4
+            }
+        }
+        return claims.map { ($0, judge($0, as: object, countries: countries, type: type, at: time)) }
+            .min { rank($0.1) < rank($1.1) }
     }
 
     /// Whether a type that a signer has is that of a zone: `P` is for every type that begins with it. 9303-12 7.1.1.7.
@@ -120,6 +155,12 @@ extension DocumentAnchors {
         role(of: certificate) == .authority || chain(of: certificate, at: time) != nil
     }
 
+    /// Whether a chain leads to an authority that the administrator has chosen, and not only to one of a list.
+    func isOfChosenAuthority(_ certificate: DocumentCertificate, at time: Int) -> Bool {
+        var visited: Set<DocumentCertificate> = [certificate]
+        return chain(of: certificate, time, 0, 0, false, 0, &visited, needsChoice: true) != nil
+    }
+
     /// Finds a chain in which every signature is right and, unless they are ignored, every rule is kept; nil if there is
     /// none. Without a time validity is not looked at. `nesting` is how many lists of links were asked about one another.
     package func chain(
@@ -139,7 +180,8 @@ extension DocumentAnchors {
         _ intermediates: Int,
         _ ignoringRules: Bool,
         _ nesting: Int,
-        _ visited: inout Set<DocumentCertificate>
+        _ visited: inout Set<DocumentCertificate>,
+        needsChoice: Bool = false
     ) -> Chain? {
         // Links are of the authority itself; others need its leave, which 9303-12 forbids to give. RFC 5280 6.1.4.
         let below = intermediates + (certificate.isAuthority && !certificate.isLink ? 1 : 0)
@@ -149,11 +191,22 @@ extension DocumentAnchors {
                 certificate.check(signedBy: issuer) == .right
             else { continue }
             let step = Chain.Step(issuer: issuer, isNamed: issuer.isNamed(by: certificate))
-            if role(of: issuer) == .authority { return Chain(steps: [step], fault: fault) }
+            if role(of: issuer) == .authority, !needsChoice || isChosen(issuer) {
+                return Chain(steps: [step], fault: fault)
+            }
             guard depth < Self.maximumDepth else { continue }
             visited.insert(issuer)
-            guard var rest = chain(of: issuer, time, depth + 1, below, ignoringRules, nesting, &visited)
-            else { continue }
+            let found = chain(
+                of: issuer,
+                time,
+                depth + 1,
+                below,
+                ignoringRules,
+                nesting,
+                &visited,
+                needsChoice: needsChoice
+            )
+            guard var rest = found else { continue }
             rest.steps.insert(step, at: 0)
             rest.fault = rest.fault == .wrongCountry ? rest.fault : fault ?? rest.fault
             return rest
@@ -199,11 +252,12 @@ extension DocumentAnchors {
 
     // MARK: Revocation
 
-    /// Whether a certificate of an authority's key counts: this one, or another one that may sign lists.
+    /// Whether a certificate of an authority's key counts: this one, or another one that may sign lists, and that was
+    /// valid at the time.
     func isKeyTrusted(of signer: DocumentCertificate, at time: Int, nesting: Int = 0) -> Bool {
         authorities(of: signer.subject.country).contains { other in
             guard other.publicKeyInfo == signer.publicKeyInfo, other.subject.hasParts(of: signer.subject),
-                SignedObject.revocationList.rule.permits(other)
+                SignedObject.revocationList.rule.permits(other), other.validity.contains(time)
             else { return false }
             return role(of: other) == .authority || chain(of: other, at: time, nesting: nesting) != nil
         }
@@ -213,11 +267,12 @@ extension DocumentAnchors {
     package enum Revocation: String, Sendable {
         case good = "passed"
         case revoked = "failed"
-        /// No list, or only lists whose successor is due.
+        /// No list, only lists whose successor is due, only lists about a part, or a newer one that cannot be used.
         case unknown = "notDone"
     }
 
-    /// Asks the lists of the authority that has signed a certificate, whichever of its keys has signed them.
+    /// Asks the lists of the authority that has signed a certificate, whichever of its keys has signed them, and those
+    /// that the same key has signed under another name.
     package func revocation(
         of certificate: DocumentCertificate,
         issuer: DocumentCertificate,
@@ -226,13 +281,31 @@ extension DocumentAnchors {
     ) -> Revocation {
         // The list of a link may say something about links, too.
         guard nesting < 2 else { return .unknown }
-        let lists = revocations(of: issuer.subject.country).filter { entry in
-            guard entry.list.issuer.hasParts(of: issuer.subject) || entry.list.issuer.hasParts(of: certificate.issuer)
-            else { return false }
+        func isOwn(_ list: RevocationList) -> Bool {
+            list.issuer.hasParts(of: issuer.subject) || list.issuer.hasParts(of: certificate.issuer)
+        }
+        let entries = revocations(of: issuer.subject.country).filter { entry in
+            guard isOwn(entry.list) || entry.signer.publicKeyInfo == issuer.publicKeyInfo else { return false }
             return isKeyTrusted(of: entry.signer, at: entry.list.thisUpdate, nesting: nesting + 1)
-        }.map(\.list)
-        if lists.contains(where: { $0.contains(certificate.serial) }) { return .revoked }
-        return lists.contains { $0.isCurrent(at: time) } ? .good : .unknown
+        }
+        if entries.contains(where: { $0.isUsable && $0.list.contains(certificate.serial) }) { return .revoked }
+        let own = entries.filter { isOwn($0.list) }
+        let complete = own.filter { $0.isUsable && $0.list.scope == .complete && $0.list.thisUpdate <= time }
+        guard let newest = complete.map(\.list).max(by: { $0.thisUpdate < $1.thisUpdate }), newest.isCurrent(at: time),
+            !own.contains(where: { !$0.isUsable && $0.list.thisUpdate >= newest.thisUpdate })
+        else { return .unknown }
+        return .good
+    }
+
+    /// Whether a list of the authority with this name, or of one with the same key, has a certificate.
+    private func isRevoked(_ name: DocumentCertificate.Name) -> Bool {
+        let country = name.issuer.country
+        let keys = authorities(of: country).filter { $0.subject.hasParts(of: name.issuer) }.map(\.publicKeyInfo)
+        return revocations(of: country).contains { entry in
+            entry.isUsable && entry.list.contains(name.serial)
+                && (entry.list.issuer.hasParts(of: name.issuer) || keys.contains(entry.signer.publicKeyInfo))
+                && isKeyTrusted(of: entry.signer, at: entry.list.thisUpdate)
+        }
     }
 }
 

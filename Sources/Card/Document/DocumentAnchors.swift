@@ -16,9 +16,14 @@ package struct DocumentAnchors: Sendable {
     struct Revocations: Sendable {
         let list: RevocationList
         let signer: DocumentCertificate
+        /// Whether the list can be used; otherwise it is only known that there is one.
+        let isUsable: Bool
     }
 
     private var roles: [DocumentCertificate: Role] = [:]
+    /// The authorities that the administrator has chosen, and those that one of them has certified. The others are known
+    /// from a master list alone, and bring no further list.
+    private var chosen: Set<DocumentCertificate> = []
     /// Authorities and links, by their country.
     private var byCountry: [String?: [DocumentCertificate]] = [:]
     /// By the country of their signer.
@@ -42,14 +47,21 @@ package struct DocumentAnchors: Sendable {
     package static let wrongSignature = Malformed("its signature is wrong")
     package static let notTrusted = Malformed(AuthorityCheck.Reason.unknownAuthority.text)
     package static let notAnAuthority = Malformed("it is not the certificate of an authority")
+    package static let notChosen = Malformed(
+        "another list has brought the authority of its signer, and nobody has chosen it"
+    )
+    static let notValid = Malformed("its authority was not valid when it was made")
+    /// About a list that is kept, because an older one must not count in its place.
+    package static let unusable = Malformed("badged cannot use it, and no older list counts in its place")
 
     // MARK: Import
 
-    /// Trusts an authority: a self-signed certificate that the administrator has chosen.
-    package mutating func trust(_ certificate: DocumentCertificate) throws(Malformed) {
+    /// Trusts an authority: a self-signed certificate that the administrator has chosen, or that a list has brought.
+    package mutating func trust(_ certificate: DocumentCertificate, isChosen: Bool = true) throws(Malformed) {
         guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.notAnAuthority }
         guard certificate.isSelfSigned else { throw Self.wrongSignature }
         insert(certificate, .authority)
+        if isChosen { chosen.insert(certificate) }
     }
 
     private mutating func insert(_ certificate: DocumentCertificate, _ role: Role) {
@@ -73,16 +85,16 @@ package struct DocumentAnchors: Sendable {
         }
     }
 
-    /// Takes the authorities of a master list whose signer a trusted authority has certified, or whose signer's
-    /// certificate has the SHA-256 `fingerprint`, which the administrator has compared.
+    /// Takes the authorities of a master list whose signer a chosen authority has certified, or whose signer's
+    /// certificate has the SHA-256 `fingerprint`, which the administrator has compared. By this the administrator has
+    /// chosen the signer's authority, too, and none of the others.
     package mutating func add(
         _ list: MasterList,
         at time: Int,
         fingerprint: [UInt8]? = nil
     ) throws(Malformed) -> Added {
-        if fingerprint == nil || fingerprint != list.proof.signer.fingerprint {
-            try requireTrust(in: list.proof, of: .masterList, at: time)
-        }
+        let pinned = list.proofs.first { $0.signer.fingerprint == fingerprint }
+        if pinned == nil { try requireTrust(in: list.proofs, of: .masterList, at: time) }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
             // A certificate that is here already needs no second check.
@@ -95,6 +107,9 @@ package struct DocumentAnchors: Sendable {
                 continue
             }
             insert(certificate, role)
+        }
+        if let pinned, let authority = chain(of: pinned.signer, at: time)?.steps.last?.issuer {
+            chosen.insert(authority)
         }
         return added
     }
@@ -110,28 +125,56 @@ package struct DocumentAnchors: Sendable {
     package mutating func add(_ list: RevocationList) throws(Malformed) {
         let known = authorities(of: list.issuer.country).filter { list.issuer.hasParts(of: $0.subject) }
         guard !known.isEmpty else { throw Self.notTrusted }
-        guard let signer = known.first(where: list.isSigned) else { throw Self.wrongSignature }
-        guard isKeyTrusted(of: signer, at: list.thisUpdate) else { throw Self.notTrusted }
+        let proven = known.first { list.check(signedBy: $0) == .right }
+        guard let signer = proven ?? known.first(where: { list.check(signedBy: $0) == .unsupported }) else {
+            throw Self.wrongSignature
+        }
+        guard isKeyTrusted(of: signer, at: list.thisUpdate) else {
+            throw role(of: signer) == .authority ? Self.notValid : Self.notTrusted
+        }
         // Each generation of an authority may have its own list.
         let country = signer.subject.country
         guard revocations[country]?.contains(where: { $0.list == list }) != true else { return }
-        revocations[country, default: []].append(Revocations(list: list, signer: signer))
+        let isUsable = proven != nil && list.scope != .unknown
+        revocations[country, default: []].append(Revocations(list: list, signer: signer, isUsable: isUsable))
+    }
+
+    /// Whether a list was taken and says nothing: it has a rule or an algorithm that badged does not know.
+    package func isUnusable(_ list: RevocationList) -> Bool {
+        revocations(of: list.issuer.country).contains { $0.list == list && !$0.isUsable }
     }
 
     /// Takes a defect list of a country.
     package mutating func addDefects(_ signed: SignedData, at time: Int) throws(Malformed) {
-        guard let proof = try? signed.verify(.defectList) else { throw Self.wrongSignature }
-        try requireTrust(in: proof, of: .defectList, at: time)
+        guard let proofs = try? signed.proofs(of: .defectList) else { throw Self.wrongSignature }
+        let signer = try requireTrust(in: proofs, of: .defectList, at: time)
         guard let list = try? DefectList(content: signed.content) else {
             throw Malformed("the list of defects cannot be read")
         }
-        defectLists[proof.signer.subject.country, default: []].append(list)
+        defectLists[signer.subject.country, default: []].append(list)
     }
 
-    /// Judges the signer of a list, which is bound to nothing but its own country.
-    private func requireTrust(in proof: SignedData.Proof, of object: SignedObject, at time: Int) throws(Malformed) {
-        let check = judge(proof.claim, as: object, countries: [proof.signer.subject.country ?? ""], at: time)
-        guard check.result == .passed else { throw Malformed(check.reason?.text ?? Self.notTrusted.text) }
+    /// Judges the signers of a list, which is bound to nothing but its own country.
+    /// - Returns: the first one that may sign it.
+    @discardableResult
+    private func requireTrust(
+        in proofs: [SignedData.Proof],
+        of object: SignedObject,
+        at time: Int
+    ) throws(Malformed) -> DocumentCertificate {
+        var fault: Malformed?
+        for proof in proofs {
+            let signer = proof.signer
+            let check = judge(proof.claim, as: object, countries: [signer.subject.country ?? ""], at: time)
+            if check.result != .passed {
+                fault = fault ?? Malformed(check.reason?.text ?? Self.notTrusted.text)
+            } else if object == .masterList, !isOfChosenAuthority(signer, at: time) {
+                fault = fault ?? Self.notChosen
+            } else {
+                return signer
+            }
+        }
+        throw fault ?? Self.notTrusted
     }
 
     /// Takes certificates of document signers, for files without certificates. They are not trusted by this.
@@ -142,13 +185,18 @@ package struct DocumentAnchors: Sendable {
     /// nil: the certificate is not here.
     package func role(of certificate: DocumentCertificate) -> Role? { roles[certificate] }
 
+    /// Whether the administrator has chosen an authority, or one that has certified it; otherwise a list has brought it.
+    package func isChosen(_ certificate: DocumentCertificate) -> Bool { chosen.contains(certificate) }
+
     /// The authorities and links of a country.
     func authorities(of country: String?) -> [DocumentCertificate] { byCountry[country] ?? [] }
 
     func revocations(of country: String?) -> [Revocations] { revocations[country] ?? [] }
 
     /// The defects of a signer that its own country has published, as contents of object identifiers.
-    package func defects(of certificate: DocumentCertificate) -> [[UInt8]] {
-        (defectLists[certificate.issuer.country] ?? []).flatMap { $0.defects(of: certificate) }
+    package func defects(of certificate: DocumentCertificate) -> [[UInt8]] { defects(of: certificate.name) }
+
+    func defects(of name: DocumentCertificate.Name) -> [[UInt8]] {
+        (defectLists[name.issuer.country] ?? []).flatMap { $0.defects(of: name) }
     }
 }

@@ -14,7 +14,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     package let bytes: [UInt8]
     /// The part that is signed.
     let signedPart: [UInt8]
-    /// Big-endian, without leading zeros.
+    /// In two's complement, as few bytes as possible.
     package let serial: [UInt8]
     package let issuer: DistinguishedName
     package let subject: DistinguishedName
@@ -43,6 +43,14 @@ package struct DocumentCertificate: Sendable, Hashable {
     /// The maximum length of a certificate in bytes.
     package static let maximumLength = 16_384
 
+    /// What names a certificate: its issuer, and the number that the issuer has given it.
+    package struct Name: Sendable, Equatable {
+        let issuer: DistinguishedName
+        let serial: [UInt8]
+    }
+
+    var name: Name { Name(issuer: issuer, serial: serial) }
+
     package static func == (left: DocumentCertificate, right: DocumentCertificate) -> Bool { left.bytes == right.bytes }
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 
@@ -64,7 +72,7 @@ package struct DocumentCertificate: Sendable, Hashable {
         else { throw .invalidTag }
         self.bytes = bytes
         signedPart = Array(parts[0].raw)
-        serial = body[0].magnitude
+        serial = body[0].integer
         issuer = try DistinguishedName(body[2].object)
         let times = try body[3].children()
         guard times.count == 2, let from = DocumentTime.seconds(times[0].object),
@@ -83,18 +91,13 @@ package struct DocumentCertificate: Sendable, Hashable {
     }
 
     private mutating func readExtensions(_ wrapped: RawObject) throws(Malformed) {
-        guard let list = try wrapped.children().first, list.tag == 0x30 else { throw .invalidTag }
+        guard let list = try wrapped.children().first else { throw .invalidTag }
         var seen: Set<[UInt8]> = []
-        for entry in try list.children() {
-            let fields = try entry.children()
-            guard entry.tag == 0x30, (2...3).contains(fields.count), fields[0].tag == 0x06,
-                let content = fields.last, content.tag == 0x04
-            else { throw .invalidTag }
+        for rule in try CertificateRule.all(of: list) {
             // A repeated extension would let two readers see different rights.
-            guard seen.insert(fields[0].value).inserted else { throw .invalidTag }
-            let isKnown = try parseExtension(fields[0].value, content.value)
-            let isCritical = fields.count == 3 && fields[1].tag == 0x01 && fields[1].value != [0]
-            if isCritical, !isKnown { hasUnknownRule = true }
+            guard seen.insert(rule.identifier).inserted else { throw .invalidTag }
+            let isKnown = try parseExtension(rule.identifier, rule.content)
+            if rule.isCritical, !isKnown { hasUnknownRule = true }
         }
     }
 
@@ -118,6 +121,8 @@ package struct DocumentCertificate: Sendable, Hashable {
             keyUsage = UInt16(bits.value[1]) << 8 | (bits.value.count > 2 ? UInt16(bits.value[2]) : 0)
         case Self.extendedKeyUsage:
             extendedKeyUsages = try BERTLV(content).children.map(\.value)
+            // A list without a use allows none.
+            if extendedKeyUsages.isEmpty { hasUnknownRule = true }
         case Self.documentTypeList:
             let fields = try BERTLV(content).children
             guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }

@@ -71,6 +71,8 @@ package struct AuthorityCheck: Sendable, Equatable {
         /// The algorithm or the key is not supported. The check is not done.
         case unsupported
         case defect
+        /// The signer says that it has signed in the future: it or the clock of this host is wrong. The check is not done.
+        case signedInFuture
         /// The configuration wants a current revocation list, and there is none. The check is not done.
         case noRevocationList
 
@@ -89,6 +91,7 @@ package struct AuthorityCheck: Sendable, Equatable {
             case .wrongDocumentType: "its signer is for other documents"
             case .unsupported: "the algorithm of its signer is not supported"
             case .defect: "its signer has defects"
+            case .signedInFuture: "it says that it was signed in the future"
             case .noRevocationList: "no current revocation list says that its signer is good"
             }
         }
@@ -110,6 +113,7 @@ package struct AuthorityCheck: Sendable, Equatable {
         return switch reason {
         case .unknownAuthority:
             "import the authorities of the document's country: badgectl documents anchors import FILE"
+        case .signedInFuture: "check the date and time of this computer"
         case .noRevocationList:
             "import a current revocation list of the country: badgectl documents anchors import FILE.crl"
         default: nil

@@ -56,9 +56,9 @@ package struct DocumentReading: Sendable {
     /// What is to be done once more. Empty if the last run was not finished.
     package private(set) var doubts: Set<Doubt> = []
     private(set) var object: SecurityObject?
-    private var signer: SignedData.Claim?
-    /// The signer of EF.CardSecurity, if PACE has proven the chip with its key.
-    private var cardSigner: SignedData.Claim?
+    private var signers: [SignedData.Claim] = []
+    /// The signers of EF.CardSecurity, if PACE has proven the chip with its key.
+    private var cardSigners: [SignedData.Claim] = []
     private let readsCommonData: Bool
     /// Whether EF.SOD was read to its end.
     private var isObjectRead = false
@@ -93,7 +93,7 @@ package struct DocumentReading: Sendable {
         doubts = []
         checks = DocumentChecks()
         groups = [:]
-        cardSigner = nil
+        cardSigners = []
         try await chip.open()
         access = await chip.access
         try await readSecurityObject(source, anchors)
@@ -114,15 +114,7 @@ package struct DocumentReading: Sendable {
         checkContent(key, infos: await chip.infos, at: time)
         checkHashes()
         // A wrong signature says nothing about the certificate that the file names.
-        if let signer {
-            checks.authority = anchors.judge(
-                signer,
-                as: .securityObject,
-                countries: PassiveAuthentication.countries(of: zone),
-                type: zone?.code,
-                at: time
-            )
-        }
+        if let check = judgeSigner(anchors, at: time)?.check { checks.authority = check }
         judgeCardSigner(anchors, at: time)
         checks.addFindings()
         doubts = findDoubts()
@@ -164,7 +156,7 @@ package struct DocumentReading: Sendable {
         checks.signature = result.check
         checks.hashes.reason = result.hashReason
         object = result.object
-        signer = result.signer
+        signers = result.signers
         checks.chip.isOfferKnown = object != nil
     }
 
@@ -238,18 +230,32 @@ package struct DocumentReading: Sendable {
         judgeCardSigner(anchors, at: time)
     }
 
-    /// Judges the signer of EF.CardSecurity, who must be of the country of EF.SOD's signer, and sign such documents. What
-    /// type the document has is known when DG1 was read.
-    private mutating func judgeCardSigner(_ anchors: DocumentAnchors, at time: Int) {
-        guard let cardSigner, let index = checks.chip.runs.firstIndex(where: { $0.method == .mapping }) else { return }
-        let trust = anchors.judge(
-            cardSigner,
-            as: .cardSecurity,
-            countries: signer?.certificate.subject.country.map { [$0] },
+    private func judgeSigner(
+        _ anchors: DocumentAnchors,
+        at time: Int
+    ) -> (claim: SignedData.Claim, check: AuthorityCheck)? {
+        anchors.judge(
+            signers,
+            as: .securityObject,
+            countries: PassiveAuthentication.countries(of: zone),
             type: zone?.code,
             at: time
         )
-        guard trust.result != .passed else { return }
+    }
+
+    /// Judges the signer of EF.CardSecurity, who must be of the country of EF.SOD's signer, and sign such documents. What
+    /// type the document has is known when DG1 was read.
+    private mutating func judgeCardSigner(_ anchors: DocumentAnchors, at time: Int) {
+        guard let index = checks.chip.runs.firstIndex(where: { $0.method == .mapping }) else { return }
+        let country = judgeSigner(anchors, at: time)?.claim.certificate.subject.country
+        let judgement = anchors.judge(
+            cardSigners,
+            as: .cardSecurity,
+            countries: country.map { [$0] },
+            type: zone?.code,
+            at: time
+        )
+        guard let trust = judgement?.check, trust.result != .passed else { return }
         let reason: ChipCheck.Reason = trust.reason == .unsupported ? .unsupported : .unknownAuthority
         checks.chip.runs[index] = .init(.mapping, trust.result, reason)
     }
@@ -262,10 +268,10 @@ package struct DocumentReading: Sendable {
     ) -> ChipCheck.Run {
         guard let proof else { return .init(.mapping, .failed, .malformed) }
         guard let file else { return .init(.mapping, .failed, .refused) }
-        let (signed, verified): (SignedData, SignedData.Proof)
+        let (signed, verified): (SignedData, [SignedData.Proof])
         do throws(SignedData.Fault) {
             signed = try SignedData(file)
-            verified = try signed.verify(.cardSecurity, others: anchors.signers)
+            verified = try signed.proofs(of: .cardSecurity, others: anchors.signers)
         } catch {
             switch error {
             case .malformed: return .init(.mapping, .failed, .malformed)
@@ -287,7 +293,7 @@ package struct DocumentReading: Sendable {
         guard let key = keys.first(where: { (try? proof.proves($0)) == true }) else {
             return .init(.mapping, .failed, .wrongKey)
         }
-        cardSigner = verified.claim
+        cardSigners = verified.map(\.claim)
         return isOfThisDocument(key) ? .init(.mapping, .passed) : .init(.mapping, .notDone, .notBound)
     }
 

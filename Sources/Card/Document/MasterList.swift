@@ -9,7 +9,9 @@ package struct MasterList: Sendable, Equatable {
     package let certificates: [DocumentCertificate]
     /// How many certificates of the list cannot be read. Official lists have some.
     package let malformed: Int
-    /// The signer and its signature, whose trust the caller decides.
+    /// The signers that may sign such lists, and their signatures; at least one. The caller decides whom to trust.
+    package let proofs: [SignedData.Proof]
+    /// The first signer.
     package let proof: SignedData.Proof
 
     /// The content of the object identifier.
@@ -26,8 +28,9 @@ package struct MasterList: Sendable, Equatable {
         guard bytes.count <= Self.maximumLength, let signed = try? SignedData(bytes),
             signed.contentType == Self.contentType
         else { throw Self.unreadable }
+        let all: [SignedData.Proof]
         do throws(SignedData.Fault) {
-            proof = try signed.verify(.masterList)
+            all = try signed.proofs(of: .masterList)
         } catch {
             throw switch error {
             case .unsupported: Malformed("the algorithm of its signature is not supported")
@@ -35,9 +38,9 @@ package struct MasterList: Sendable, Equatable {
             case .malformed, .wrongDigest, .wrongSignature: Malformed("the signature of the master list is wrong")
             }
         }
-        guard SignedObject.masterList.rule.permits(proof.signer) else {
-            throw Malformed("its signer's certificate is not for master lists")
-        }
+        proofs = all.filter { SignedObject.masterList.rule.permits($0.signer) }
+        guard let first = proofs.first else { throw Malformed("its signer's certificate is not for master lists") }
+        proof = first
         guard let content = try? RawObject(definite: signed.content), content.tag == 0x30,
             let fields = try? content.children(limit: 2), fields.count == 2, fields[0].object == BERTLV(0x02, [0]),
             fields[1].tag == 0x31, let list = try? fields[1].children(limit: Self.maximumCount)

@@ -12,7 +12,8 @@ enum PassiveAuthentication {
         var object: SecurityObject?
         /// Why there are no hashes, if the list can be read by others.
         var hashReason: HashCheck.Reason?
-        var signer: SignedData.Claim?
+        /// Who has signed, or who may have signed if no signature is right.
+        var signers: [SignedData.Claim] = []
     }
 
     /// Verifies the signature of EF.SOD.
@@ -36,14 +37,14 @@ enum PassiveAuthentication {
             if !isMalformed { result.hashReason = .unsupported }
         }
         do throws(SignedData.Fault) {
-            let proof = try signed.verify(.securityObject, others: anchors.signers)
+            let proofs = try signed.proofs(of: .securityObject, others: anchors.signers)
             result.check.result = .passed
-            result.check.algorithm = proof.algorithm.name
-            result.signer = proof.claim
+            result.check.algorithm = proofs.first?.algorithm.name
+            result.signers = proofs.map(\.claim)
         } catch {
             result.check.result = error == .unsupported || error == .noSigner ? .notDone : .failed
             result.check.reason = reason(error)
-            result.signer = signed.certificates.first { !$0.isAuthority }.map { .init(certificate: $0) }
+            result.signers = signed.certificates.first { !$0.isAuthority }.map { [.init(certificate: $0)] } ?? []
         }
         if isMalformed, result.check.result == .passed {
             result.check.result = .failed

@@ -9,9 +9,14 @@ struct RawObject {
 
     var tag: UInt32 { object.tag }
     var value: [UInt8] { object.value }
-    /// The bytes of a number without leading zeros. Some programs write the numbers of certificates with too many, or
-    /// with none where the first bit asks for one.
-    var magnitude: [UInt8] { Array(object.value.drop { $0 == 0 }) }
+    /// The bytes of a number in two's complement, as few as possible: some programs write more.
+    var integer: [UInt8] {
+        var bytes = object.value[...]
+        while let first = bytes.first, let second = bytes.dropFirst().first, first == (second & 0x80 == 0 ? 0 : 0xFF) {
+            bytes = bytes.dropFirst()
+        }
+        return Array(bytes)
+    }
 
     /// Reads exactly one object.
     init(_ bytes: [UInt8]) throws(Malformed) {

@@ -10,7 +10,18 @@ package struct RevocationList: Sendable, Equatable {
     package let thisUpdate: Int
     /// When the next list is due; nil if the list does not say it.
     package let nextUpdate: Int?
-    private let serials: Set<[UInt8]>
+    /// What a list is about.
+    package enum Scope: Sendable {
+        /// Everything that the authority has signed.
+        case complete
+        /// Some certificates, some reasons, or what is new: a certificate that it has not may be revoked.
+        case partial
+        /// Nobody here knows: the list has a critical rule that is not known, or its entries cannot be read.
+        case unknown
+    }
+
+    package private(set) var scope = Scope.complete
+    private var serials: Set<[UInt8]> = []
     private let signedPart: [UInt8]
     private let signatureAlgorithm: BERTLV
     private let signature: [UInt8]
@@ -20,7 +31,7 @@ package struct RevocationList: Sendable, Equatable {
     /// The maximum length of a list in bytes.
     package static let maximumLength = 4 << 20
 
-    /// Reads exactly one list.
+    /// Reads exactly one list. Of a list that cannot be used it is known who has made it, and when.
     /// - Throws: `Malformed`.
     package init(_ bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else { throw .invalidLength }
@@ -43,34 +54,61 @@ package struct RevocationList: Sendable, Equatable {
         } else {
             nextUpdate = nil
         }
-        var serials: Set<[UInt8]> = []
-        if let list = rest.first, list.tag == 0x30 {
-            for entry in try list.children(limit: Self.maximumEntries) {
-                let fields = try entry.children(limit: 3)
-                guard entry.tag == 0x30, let serial = fields.first, serial.tag == 0x02 else { throw .invalidTag }
-                if fields.count == 3 { try Self.refuseCriticalRules(in: fields[2]) }
-                serials.insert(serial.magnitude)
-            }
-            rest = rest.dropFirst()
-        }
-        if let wrapped = rest.first, wrapped.tag == 0xA0 {
-            guard let rules = try wrapped.children().first else { throw .invalidTag }
-            try Self.refuseCriticalRules(in: rules)
-        }
         self.bytes = bytes
-        self.serials = serials
         signedPart = Array(parts[0].raw)
         signatureAlgorithm = parts[1].object
         signature = Array(parts[2].value.dropFirst())
+        do throws(Malformed) {
+            try readEntries(rest)
+        } catch {
+            scope = .unknown
+        }
+        if scope == .unknown { serials = [] }
     }
 
-    /// A list with a rule that nobody here knows may be about other certificates, or only about some. RFC 5280 5.2.
-    private static func refuseCriticalRules(in extensions: RawObject) throws(Malformed) {
-        for entry in try extensions.children() {
-            let fields = try entry.children(limit: 3)
-            if fields.count == 3, fields[1].tag == 0x01, fields[1].value != [0] {
-                throw .criticalRule
+    /// Reads the entries, and the rules that say what the list is about.
+    private mutating func readEntries(_ fields: ArraySlice<RawObject>) throws(Malformed) {
+        var rest = fields
+        var entries: [RawObject] = []
+        if let list = rest.first, list.tag == 0x30 {
+            entries = try list.children(limit: Self.maximumEntries)
+            rest = rest.dropFirst()
+        }
+        var isDelta = false
+        if let wrapped = rest.first, wrapped.tag == 0xA0 {
+            guard let rules = try wrapped.children().first else { throw .invalidTag }
+            for rule in try CertificateRule.all(of: rules) {
+                switch rule.identifier {
+                case Self.deltaIndicator:
+                    isDelta = true
+                    scope = .partial
+                case Self.distributionPoint:
+                    // Entries of other authorities, or numbers of attribute certificates.
+                    let isForeign = try BERTLV(rule.content).children.contains { field in
+                        [0x84, 0x85].contains(field.tag) && field.value != [0]
+                    }
+                    guard !isForeign else { throw .criticalRule }
+                    scope = .partial
+                case Self.authorityKey, Self.issuerNames, Self.number, Self.newestDelta: continue
+                default: guard !rule.isCritical else { throw .criticalRule }
+                }
             }
+            rest = rest.dropFirst()
+        }
+        guard rest.isEmpty else { throw .leftOver }
+        for entry in entries {
+            let fields = try entry.children(limit: 3)
+            guard entry.tag == 0x30, let serial = fields.first, serial.tag == 0x02 else { throw .invalidTag }
+            var isReleased = false
+            for rule in fields.count == 3 ? try CertificateRule.all(of: fields[2]) : [] {
+                switch rule.identifier {
+                // Only the addition to a list can take something from it. RFC 5280 5.3.1.
+                case Self.reason: isReleased = isDelta && rule.content == [0x0A, 0x01, 0x08]
+                case Self.holdInstruction, Self.invalidityDate: continue
+                default: guard !rule.isCritical else { throw .criticalRule }
+                }
+            }
+            if !isReleased { serials.insert(serial.integer) }
         }
     }
 
@@ -80,20 +118,38 @@ package struct RevocationList: Sendable, Equatable {
     /// The number of entries.
     package var count: Int { serials.count }
 
-    package func contains(_ serial: [UInt8]) -> Bool { serials.contains(serial) }
-
-    /// Whether an authority that may sign lists has signed this one.
-    package func isSigned(by authority: DocumentCertificate) -> Bool {
-        SignedObject.revocationList.rule.permits(authority)
-            && authority.check(signature, ofObject: signedPart, algorithm: signatureAlgorithm) == .right
+    package func contains(_ serial: [UInt8]) -> Bool {
+        if serials.contains(serial) { return true }
+        // Some programs write random numbers without the zero that the first bit asks for. Short ones may be others.
+        guard serial.count >= Self.randomLength, let first = serial.first else { return false }
+        return first == 0
+            ? serials.contains(Array(serial.dropFirst())) : first & 0x80 != 0 && serials.contains([0] + serial)
     }
+
+    private static let randomLength = 8
+
+    /// Checks the signature with the key of an authority; one that may not sign lists has not signed this one.
+    package func check(signedBy authority: DocumentCertificate) -> DocumentCertificate.Check {
+        guard SignedObject.revocationList.rule.permits(authority) else { return .wrong }
+        return authority.check(signature, ofObject: signedPart, algorithm: signatureAlgorithm)
+    }
+
+    private static let family: [UInt8] = [0x55, 0x1D]
+    private static let issuerNames = family + [18]
+    private static let number = family + [20]
+    private static let reason = family + [21]
+    private static let holdInstruction = family + [23]
+    private static let invalidityDate = family + [24]
+    private static let deltaIndicator = family + [27]
+    private static let distributionPoint = family + [28]
+    private static let authorityKey = family + [35]
+    private static let newestDelta = family + [46]
 }
 
 /// The defects of document signers that a country has published. BSI TR-03129, ICAO 9303-12 9.
 package struct DefectList: Sendable, Equatable {
     package struct Entry: Sendable, Equatable {
-        let issuer: DistinguishedName
-        let serial: [UInt8]
+        let name: DocumentCertificate.Name
         /// The contents of the object identifiers of the defects.
         package let defects: [[UInt8]]
     }
@@ -122,15 +178,35 @@ package struct DefectList: Sendable, Equatable {
                 }
                 return identifier.value
             }
-            return Entry(issuer: try DistinguishedName(signer[0].object), serial: signer[1].magnitude, defects: defects)
+            let issuer = try DistinguishedName(signer[0].object)
+            return Entry(name: .init(issuer: issuer, serial: signer[1].integer), defects: defects)
         }
     }
 
     /// The defects of a signer; empty if it has none.
-    package func defects(of certificate: DocumentCertificate) -> [[UInt8]] {
-        entries.filter { $0.issuer.hasParts(of: certificate.issuer) && $0.serial == certificate.serial }.flatMap(
-            \.defects
-        )
+    func defects(of name: DocumentCertificate.Name) -> [[UInt8]] {
+        entries.filter { $0.name.issuer.hasParts(of: name.issuer) && $0.name.serial == name.serial }.flatMap(\.defects)
+    }
+}
+
+/// An extension of a certificate, of a list, or of an entry. RFC 5280 4.2.
+struct CertificateRule {
+    /// The content of the object identifier.
+    let identifier: [UInt8]
+    let isCritical: Bool
+    let content: [UInt8]
+
+    /// Reads a SEQUENCE OF Extension.
+    static func all(of list: RawObject) throws(Malformed) -> [CertificateRule] {
+        guard list.tag == 0x30 else { throw .invalidTag }
+        return try list.children().map { entry throws(Malformed) in
+            let fields = try entry.children(limit: 3)
+            guard entry.tag == 0x30, fields.count >= 2, fields[0].tag == 0x06, let content = fields.last,
+                content.tag == 0x04
+            else { throw .invalidTag }
+            let isCritical = fields.count == 3 && fields[1].tag == 0x01 && fields[1].value != [0]
+            return CertificateRule(identifier: fields[0].value, isCritical: isCritical, content: content.value)
+        }
     }
 }
 

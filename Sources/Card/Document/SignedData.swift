@@ -17,20 +17,25 @@ package struct SignedData: Sendable, Equatable {
 
     /// Who has signed.
     private enum Identity: Sendable, Equatable {
-        case issuer(DistinguishedName, serial: [UInt8])
+        case issuer(DocumentCertificate.Name)
         case keyID([UInt8])
     }
 
     private struct Signer: Sendable, Equatable {
         let identity: Identity
         let digest: BERTLV
-        /// The content of the signed attributes as found.
-        let attributes: [UInt8]
-        let contentType: [UInt8]
-        let messageDigest: [UInt8]
-        let signingTime: Int?
+        /// nil: the signature is over the content itself. RFC 5652 5.4.
+        let attributes: Attributes?
         let algorithm: BERTLV
         let signature: [UInt8]
+    }
+
+    private struct Attributes: Sendable, Equatable {
+        /// As found.
+        let content: [UInt8]
+        let contentType: [UInt8]?
+        let messageDigest: [UInt8]
+        let signingTime: Int?
     }
 
     /// The content of the object identifier.
@@ -94,10 +99,11 @@ package struct SignedData: Sendable, Equatable {
     }
 
     private static func signer(_ info: RawObject) throws(Fault) -> Signer {
-        guard info.tag == 0x30, let fields = try? info.children(limit: 8), fields.count >= 6, fields[0].tag == 0x02,
-            fields[2].tag == 0x30, fields[3].tag == 0xA0, fields[4].tag == 0x30, fields[5].tag == 0x04,
-            let attributes = try? fields[3].children(limit: 32)
+        guard info.tag == 0x30, var fields = try? info.children(limit: 8), fields.count >= 5, fields[0].tag == 0x02,
+            fields[2].tag == 0x30
         else { throw .malformed }
+        let attributes = fields[3].tag == 0xA0 ? try Self.attributes(fields.remove(at: 3)) : nil
+        guard fields.count >= 5, fields[3].tag == 0x30, fields[4].tag == 0x04 else { throw .malformed }
         let identity: Identity
         switch fields[1].tag {
         case 0x80: identity = .keyID(fields[1].value)
@@ -105,9 +111,20 @@ package struct SignedData: Sendable, Equatable {
             guard let parts = try? fields[1].children(limit: 2), parts.count == 2, parts[1].tag == 0x02,
                 let issuer = try? DistinguishedName(parts[0].object)
             else { throw .malformed }
-            identity = .issuer(issuer, serial: parts[1].magnitude)
+            identity = .issuer(.init(issuer: issuer, serial: parts[1].integer))
         default: throw .malformed
         }
+        return Signer(
+            identity: identity,
+            digest: fields[2].object,
+            attributes: attributes,
+            algorithm: fields[3].object,
+            signature: fields[4].value
+        )
+    }
+
+    private static func attributes(_ object: RawObject) throws(Fault) -> Attributes {
+        guard let attributes = try? object.children(limit: 32) else { throw .malformed }
         var values: [[UInt8]: BERTLV] = [:]
         for attribute in attributes {
             guard attribute.tag == 0x30, let pair = try? attribute.children(limit: 2), pair.count == 2,
@@ -115,18 +132,16 @@ package struct SignedData: Sendable, Equatable {
                 values.updateValue(first.object, forKey: pair[0].value) == nil
             else { throw .malformed }
         }
-        guard let type = values[contentTypeID], type.tag == 0x06, let digest = values[messageDigestID],
-            digest.tag == 0x04
-        else { throw .malformed }
-        return Signer(
-            identity: identity,
-            digest: fields[2].object,
-            attributes: fields[3].value,
-            contentType: type.value,
+        // Without the digest the signature says nothing about the content.
+        let type = values[contentTypeID]
+        guard let digest = values[messageDigestID], digest.tag == 0x04, type.map({ $0.tag == 0x06 }) ?? true else {
+            throw .malformed
+        }
+        return Attributes(
+            content: object.value,
+            contentType: type?.value,
             messageDigest: digest.value,
-            signingTime: values[signingTimeID].flatMap(DocumentTime.seconds),
-            algorithm: fields[4].object,
-            signature: fields[5].value
+            signingTime: values[signingTimeID].flatMap(DocumentTime.seconds)
         )
     }
 
@@ -138,11 +153,19 @@ package struct SignedData: Sendable, Equatable {
         /// Whether the file names its signer otherwise than the signer's certificate, or its content otherwise than the
         /// signer. The key has proven who has signed, so this is no fault.
         package let isLabelWrong: Bool
+        /// The other certificates for this key that the file names or has. One of them may be the signer's, too.
+        package let otherNames: [DocumentCertificate.Name]
 
-        package init(certificate: DocumentCertificate, signingTime: Int? = nil, isLabelWrong: Bool = false) {
+        package init(
+            certificate: DocumentCertificate,
+            signingTime: Int? = nil,
+            isLabelWrong: Bool = false,
+            otherNames: [DocumentCertificate.Name] = []
+        ) {
             self.certificate = certificate
             self.signingTime = signingTime
             self.isLabelWrong = isLabelWrong
+            self.otherNames = otherNames
         }
     }
 
@@ -154,38 +177,53 @@ package struct SignedData: Sendable, Equatable {
         package var signer: DocumentCertificate { claim.certificate }
     }
 
-    /// Verifies the signature of the first signer that fits: the content type, the digest of the content, the signature
-    /// of the attributes. Whether the signer is trusted is `DocumentAnchors.judge`.
+    /// Verifies the signatures: the content type, the digest of the content, the signature of the attributes. Whether a
+    /// signer is trusted is `DocumentAnchors.judge`.
     ///
     /// - Parameters:
     ///   - object: what the file must be.
-    ///   - others: certificates that may be the signer's, for files without certificates.
-    /// - Returns: who has signed, and how.
+    ///   - others: certificates that may be the signers', for files without certificates.
+    /// - Returns: who has signed, and how; at least one.
     /// - Throws: why no signer fits; what is proven wrong rather than what is not supported.
-    package func verify(_ object: SignedObject, others: [DocumentCertificate] = []) throws(Fault) -> Proof {
+    package func proofs(of object: SignedObject, others: [DocumentCertificate] = []) throws(Fault) -> [Proof] {
+        var proofs: [Proof] = []
         var fault: Fault?
         for signer in signers {
             do throws(Fault) {
-                return try verify(signer, object.rule.contentTypes, others)
+                proofs.append(try verify(signer, object, others))
             } catch {
                 if fault == nil || fault == .unsupported { fault = error }
             }
         }
+        guard proofs.isEmpty else { return proofs }
         throw fault ?? .malformed
+    }
+
+    /// Whether a file names its content otherwise than the standard. The key proves who has signed, so that is no fault.
+    /// - Throws: `.malformed` for the signature of something else.
+    private func isTypeWrong(_ signer: Signer, _ object: SignedObject) throws(Fault) -> Bool {
+        // The type beside the content is not signed; the one among the attributes is.
+        let type = signer.attributes.map(\.contentType) ?? contentType
+        if let type, object.rule.contentTypes.contains(type) { return type != contentType }
+        guard !SignedObject.allCases.contains(where: { $0.rule.contentTypes.contains(type ?? []) }) else {
+            throw .malformed
+        }
+        return true
     }
 
     private func verify(
         _ signer: Signer,
-        _ types: [[UInt8]],
+        _ object: SignedObject,
         _ others: [DocumentCertificate]
     ) throws(Fault) -> Proof {
-        // The type beside the content is not signed; the one among the attributes is.
-        guard types.contains(signer.contentType) else { throw .malformed }
+        let isTypeWrong = try isTypeWrong(signer, object)
         guard let digest = SignatureAlgorithm.digest(signer.digest),
             let algorithm = SignatureAlgorithm(signer.algorithm, digest: digest)
         else { throw .unsupported }
-        guard let hash = try? digest.hash(content) else { throw .unsupported }
-        guard hash == signer.messageDigest else { throw .wrongDigest }
+        if let attributes = signer.attributes {
+            guard let hash = try? digest.hash(content) else { throw .unsupported }
+            guard hash == attributes.messageDigest else { throw .wrongDigest }
+        }
         let named = (certificates + others).filter { Self.fits($0, signer.identity) }
         let unnamed = certificates.filter { !Self.fits($0, signer.identity) }.prefix(Self.maximumUnnamed)
         guard !named.isEmpty || unnamed.contains(where: { !$0.isAuthority }) else {
@@ -193,13 +231,14 @@ package struct SignedData: Sendable, Equatable {
         }
         var fault = Fault.unsupported
         for (candidate, isNamed) in named.map({ ($0, true) }) + unnamed.map({ ($0, false) }) {
-            for attributes in Self.forms(signer.attributes) {
-                switch candidate.check(signer.signature, of: attributes, algorithm: signer.algorithm, digest: digest) {
+            for message in signer.attributes.map({ Self.forms($0.content) }) ?? [content] {
+                switch candidate.check(signer.signature, of: message, algorithm: signer.algorithm, digest: digest) {
                 case .right:
                     let claim = Claim(
                         certificate: candidate,
-                        signingTime: signer.signingTime,
-                        isLabelWrong: !isNamed || contentType != signer.contentType
+                        signingTime: signer.attributes?.signingTime,
+                        isLabelWrong: !isNamed || isTypeWrong,
+                        otherNames: Self.otherNames(than: candidate, signer.identity, named)
                     )
                     return Proof(claim: claim, algorithm: algorithm)
                 case .wrong: if isNamed || named.isEmpty { fault = .wrongSignature }
@@ -212,9 +251,20 @@ package struct SignedData: Sendable, Equatable {
 
     private static func fits(_ certificate: DocumentCertificate, _ identity: Identity) -> Bool {
         switch identity {
-        case .issuer(let issuer, let serial): certificate.issuer == issuer && certificate.serial == serial
+        case .issuer(let name): certificate.name == name
         case .keyID(let id): certificate.subjectKeyID == id
         }
+    }
+
+    /// What else the signer's certificate may be: the one that the file names, and those with the same key.
+    private static func otherNames(
+        than certificate: DocumentCertificate,
+        _ identity: Identity,
+        _ named: [DocumentCertificate]
+    ) -> [DocumentCertificate.Name] {
+        var names = named.filter { $0.publicKeyInfo == certificate.publicKeyInfo }.map(\.name)
+        if case .issuer(let name) = identity { names.append(name) }
+        return names.filter { $0 != certificate.name }
     }
 
     /// The signed attributes as a SET OF: as found, and with the order and the lengths that DER requires.

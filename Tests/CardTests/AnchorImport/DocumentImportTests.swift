@@ -44,6 +44,63 @@ import Text
         #expect(chosen.files.keys.contains { $0.hasPrefix("UT-") && $0.hasSuffix(".link.cer") })
     }
 
+    @Test("an authority that an imported list has brought imports no list without a question, now and later")
+    func nested() async throws {
+        let files = try DocumentCatalogue.chains.document("list-of-three").expect["trust"]?.members ?? []
+        let contents = files.compactMap { $0.value.string.flatMap { DocumentCatalogue.chains.blobs[$0] } }
+        #expect(contents.count == 4)
+        // The authority, its list, and lists of the authorities that these bring.
+        let temporary = try TemporaryFolder()
+        let path = temporary.path + "/csca"
+        var folder = DocumentAnchorFolder(path, warn: { _ in })
+        for (count, isOneByOne) in [(contents.count, false), (2, true), (3, true), (4, true)] {
+            let present = await folder.anchors(at: DocumentCatalogue.time)
+            var chosen = DocumentAnchorImport(present: present, at: DocumentCatalogue.time)
+            for (index, content) in contents.prefix(count).enumerated() { chosen.add("\(index).ml", content) }
+            chosen.decide()
+            // The administrator chooses the first authority alone.
+            chosen.accept(chosen.questions.filter { $0.place == "0.ml" })
+            #expect(chosen.questions.map(\.place) == (isOneByOne ? 2..<count : 2..<4).map { "\($0).ml" })
+            chosen.finish()
+            #expect(chosen.anchors.countries == ["FR", "UT"])
+            #expect(chosen.files.keys.filter { $0.hasSuffix(".listed.cer") }.map { $0.prefix(2) } == ["FR"])
+            try AnchorWriter(folder: path).write(chosen.files)
+            folder = DocumentAnchorFolder(path, warn: { _ in })
+        }
+        let last = await folder.anchors(at: DocumentCatalogue.time)
+        #expect(last.all.filter(last.isChosen).map(\.subject.country) == ["UT"])
+        // The answer to the question about a list chooses its authority.
+        var later = DocumentAnchorImport(present: last, at: DocumentCatalogue.time)
+        later.add("2.ml", contents[2])
+        later.decide()
+        later.accept(later.questions)
+        #expect(later.anchors.countries == ["FR", "GR", "UT"])
+        #expect(Set(later.anchors.all.filter(later.anchors.isChosen).map(\.subject.country)) == ["FR", "UT"])
+        try AnchorWriter(folder: path).write(later.files)
+        let end = await DocumentAnchorFolder(path, warn: { _ in }).anchors(at: DocumentCatalogue.time)
+        #expect(Set(end.all.filter(end.isChosen).map(\.subject.country)) == ["FR", "UT"])
+    }
+
+    @Test("a list that cannot be used is kept, told, and hides no revocation")
+    func unusable() async throws {
+        let members = try DocumentCatalogue.chains.document("cr-clean-old+revoked-new-crit").expect["trust"]?.members
+        let contents = (members ?? []).compactMap { $0.value.string.flatMap { DocumentCatalogue.chains.blobs[$0] } }
+        var chosen = DocumentAnchorImport(present: DocumentAnchors(), at: DocumentCatalogue.time)
+        for (index, content) in contents.enumerated() { chosen.add("\(index)", content) }
+        chosen.decide()
+        chosen.accept(chosen.questions)
+        chosen.finish()
+        #expect(chosen.files.keys.count { $0.hasSuffix(".crl") } == 2)
+        #expect(chosen.complaints == [])
+        #expect(chosen.notes == ["2: \(DocumentAnchors.unusable)"])
+        let temporary = try TemporaryFolder()
+        try AnchorWriter(folder: temporary.path + "/csca").write(chosen.files)
+        let summary = await DocumentAnchorFolder(temporary.path + "/csca", warn: { _ in })
+            .summary(at: DocumentCatalogue.time)
+        #expect(summary.warnings.count == 1)
+        #expect(summary.warnings.first?.hasSuffix("\(DocumentAnchors.unusable)") == true)
+    }
+
     @Test("a list whose signer a trusted authority has certified is taken without a question")
     func trustedList() throws {
         let all = ["csca-0-sha1", "csca-1-rsa", "csca-2-brainpool", "csca-3-pss", "csca-4-same-name"]

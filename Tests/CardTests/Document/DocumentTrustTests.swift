@@ -167,6 +167,31 @@ struct DocumentTrustTests {
         }
     }
 
+    @Test("an authority that only a list has brought is trusted, and brings no list")
+    func listed() throws {
+        var anchors = DocumentAnchors()
+        try anchors.trust(try catalogue.certificate("csca-2-brainpool"))
+        let list = try MasterList(try file("masterlist.ml"))
+        _ = try anchors.add(list, at: time)
+        let own = try catalogue.certificate("csca-2-brainpool")
+        #expect(anchors.all.filter(anchors.isChosen) == [own])
+        // The same certificate, chosen or brought by a list.
+        for isChosen in [true, false] {
+            var other = DocumentAnchors()
+            try other.trust(own, isChosen: isChosen)
+            if isChosen {
+                #expect(throws: Never.self) { try other.add(list, at: time) }
+            } else {
+                #expect(throws: DocumentAnchors.notChosen) { try other.add(list, at: time) }
+                #expect(other.count == 1)
+                // A compared fingerprint is a choice, and chooses the signer's authority.
+                _ = try other.add(list, at: time, fingerprint: list.proof.signer.fingerprint)
+                #expect(other.all.filter(other.isChosen) == [own])
+                #expect(throws: Never.self) { try other.add(list, at: time) }
+            }
+        }
+    }
+
     @Test(
         "a master list with a fault is refused",
         arguments: [
@@ -267,7 +292,28 @@ struct DocumentTrustTests {
             [0x30, 0x80] + parts[0].encoded + [0xA0, 0x80, 0x30, 0x80] + signed.value + [0, 0, 0, 0, 0, 0]
         let file = BERTLV(0x77, indefinite).encoded
         let read = try SecurityObject.signedData(file)
-        #expect(throws: Never.self) { try read.verify(.securityObject) }
+        #expect(throws: Never.self) { try read.proofs(of: .securityObject) }
+    }
+
+    @Test("the end of an object with an indefinite length is found, and no byte after it is asked for")
+    func ending() {
+        let inner = BERTLV(0x04, [UInt8](repeating: 0, count: 300)).encoded
+        let object = [0x30, 0x80] + inner + [0x30, 0x80, 0x02, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00]
+        for step in [1, 2, 7, 100] {
+            var ending = IndefiniteLength()
+            var (read, commands) = (2, 0)
+            while let least = ending.least(of: Array(object.prefix(read))), least > read, commands < 1000 {
+                #expect(least <= object.count)
+                read = min(least, read + step)
+                commands += 1
+            }
+            #expect(read == object.count)
+        }
+        for wrong in ["3000", "0480", "30800480", "0000", "308030"] + [String(repeating: "3080", count: 25)] {
+            var ending = IndefiniteLength()
+            let least = ending.least(of: hex(wrong))
+            #expect(least == nil || least.map { $0 > wrong.utf8.count / 2 } == true, "\(wrong)")
+        }
     }
 
     @Test("thousands of signers, deep nesting and cut files are malformed")

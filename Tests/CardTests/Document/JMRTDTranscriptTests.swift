@@ -91,7 +91,7 @@ struct JMRTDTranscriptTests {
         #expect(plain.protected > 10)
         let sod = try #require(plain.files["A011D"])
         let signed = try SecurityObject.signedData(sod)
-        #expect(throws: Never.self) { try signed.verify(.securityObject) }
+        #expect(throws: Never.self) { try signed.proofs(of: .securityObject) }
         let object = try SecurityObject(signed.content)
         var checked = 0
         for (number, file) in plain.files where number.hasPrefix("A01") {

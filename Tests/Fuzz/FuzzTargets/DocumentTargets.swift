@@ -52,12 +52,14 @@ import VirtualDocument
     if let (object, count) = DefiniteLengths.first(of: file) {
         require(count <= file.count && object.count <= file.count + 64, "an object longer than its bytes")
         require(DefiniteLengths.shortest(object).count <= object.count, "a shortest form that is longer")
+        var ending = IndefiniteLength()
+        require(file[1] != 0x80 || ending.least(of: file) == count, "two ends of one object")
     }
     if let signed = try? SecurityObject.signedData(file) {
-        _ = try? signed.verify(.securityObject)
+        _ = try? signed.proofs(of: .securityObject)
     }
     if let signed = try? SignedData(file) {
-        _ = try? signed.verify(.cardSecurity)
+        _ = try? signed.proofs(of: .cardSecurity)
         _ = try? DefectList(content: signed.content)
     }
 }

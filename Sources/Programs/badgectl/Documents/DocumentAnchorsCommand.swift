@@ -29,9 +29,10 @@ enum DocumentAnchorsCommand {
             .p7b with many of them; - for standard input. Unpack a zip archive first.
             """,
             """
-            import takes what an authority that is trusted has signed. About anything else it shows the countries, the
-            number, the newest certificate and the SHA-256 of the signer, or of a file with many certificates, and
-            asks once. Compare the SHA-256 with another source. It needs root. A running badged uses new files at once.
+            import takes what an authority that is trusted has signed; a master list only if its signer's authority was
+            chosen, and not brought by another list. About anything else it shows the countries, the number, the
+            newest certificate and the SHA-256 of the signer, or of a file with many certificates, and asks once.
+            Compare the SHA-256 with another source. It needs root. A running badged uses new files at once.
             """,
         ],
         run: run
@@ -73,6 +74,7 @@ enum DocumentAnchorsCommand {
             if try await agrees(to: questions) { chosen.accept(questions) }
         }
         chosen.finish()
+        for note in chosen.notes { Output.note(note.printable) }
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
@@ -83,7 +85,7 @@ enum DocumentAnchorsCommand {
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(chosen.files)
         } catch {
-            throw CommandFailure(error, in: "documents anchors import")
+            throw CommandFailure(error, in: tr("documents anchors import"))
         }
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""
@@ -117,7 +119,7 @@ enum DocumentAnchorsCommand {
         while true {
             guard case .text(let answer) = await terminal.ask(tr("Trust this? [y, n] ")) else { return false }
             switch answer.lowercased().filter({ !$0.isWhitespace }) {
-            case _ where answer.isYes: return true
+            case "y", "yes": return true
             case "n", "no": return false
             default: terminal.say(tr("Type y or n."))
             }

@@ -31,6 +31,8 @@ package struct DocumentAnchorImport: Sendable {
     package private(set) var questions: [Question] = []
     /// What was left, and why.
     package private(set) var complaints: [String] = []
+    /// What is to be known about files that were taken.
+    package private(set) var notes: [String] = []
     /// Entries and certificates that cannot be read. Official lists have some.
     package private(set) var malformed = 0
     private var waiting: [DocumentAnchors.Entry] = []
@@ -98,7 +100,12 @@ package struct DocumentAnchorImport: Sendable {
             switch file {
             case .certificate(let certificate): try anchors.trust(certificate)
             case .masterList(let list):
+                let known = Set(anchors.all.filter(anchors.isChosen))
                 _ = try anchors.add(list, at: time, fingerprint: list.proof.signer.fingerprint)
+                // The authority of the signer is chosen by this, also if the list does not have it.
+                for authority in anchors.all where anchors.isChosen(authority) && !known.contains(authority) {
+                    keep(authority)
+                }
                 keep(list)
                 waiting.removeAll { $0.file == file }
             case .revocationList, .defectList, .collection: return
@@ -138,7 +145,9 @@ package struct DocumentAnchorImport: Sendable {
         switch entry.file {
         case .certificate(let certificate): keep(certificate)
         case .masterList(let list): keep(list)
-        case .revocationList(let list): keep(list.bytes, list.issuer.country, "crl")
+        case .revocationList(let list):
+            keep(list.bytes, list.issuer.country, "crl")
+            if anchors.isUnusable(list) { notes.append("\(entry.place): \(DocumentAnchors.unusable)") }
         case .defectList: keep(entry.content, nil, "defects")
         case .collection: break
         }
@@ -147,7 +156,7 @@ package struct DocumentAnchorImport: Sendable {
     private mutating func keep(_ certificate: DocumentCertificate) {
         let suffix: String
         switch anchors.role(of: certificate) {
-        case .authority: suffix = "cer"
+        case .authority: suffix = anchors.isChosen(certificate) ? "cer" : DocumentAnchors.listedSuffix
         case .link: suffix = "link.cer"
         // Signers are only needed for documents without certificates.
         case nil: suffix = "signer.cer"
