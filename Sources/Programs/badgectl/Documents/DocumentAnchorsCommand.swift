@@ -85,7 +85,7 @@ enum DocumentAnchorsCommand {
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(chosen.files)
         } catch {
-            throw CommandFailure(error, in: tr("documents anchors import"))
+            throw CommandFailure(error, in: "documents anchors import")
         }
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""
@@ -119,7 +119,7 @@ enum DocumentAnchorsCommand {
         while true {
             guard case .text(let answer) = await terminal.ask(tr("Trust this? [y, n] ")) else { return false }
             switch answer.lowercased().filter({ !$0.isWhitespace }) {
-            case "y", "yes": return true
+            case _ where answer.isYes: return true
             case "n", "no": return false
             default: terminal.say(tr("Type y or n."))
             }
