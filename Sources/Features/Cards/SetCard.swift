@@ -12,9 +12,11 @@ extension ReaderFeature {
         }
         let (reader, backend) = try virtualReader(call)
         let description = try await description(call.arguments, backend)
-        let isInserted = try await Self.valid(
-            await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-        )
+        if registry.isTurnOfAnother(workflow, for: reader) {
+            registry.postpone(description, into: reader, for: workflow)
+            throw Failure(.wrongArgument, reader.useObstacle.text(reader.name))
+        }
+        let isInserted = try await Self.valid(await registry.insert(description, into: reader, for: workflow))
         guard isInserted else {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
@@ -25,7 +27,7 @@ extension ReaderFeature {
             return .none
         }
         // At the end of the workflow the card is taken out, used or not.
-        if workflow.isOver { await registry.reclaimCards(of: ObjectIdentifier(workflow)) }
+        if workflow.isOver { await registry.reclaimCards(of: workflow) }
         return .none
     }
 
@@ -36,7 +38,8 @@ extension ReaderFeature {
             throw Failure(.wrongArgument, "Card is not insertable")
         }
         // The end of the other client's workflow removes the card, so a new one would never be used.
-        guard registry.state(name, for: call.session).attached?.busy != true else {
+        let isBusy = registry.state(name, for: call.session).attached?.busy == true
+        guard !isBusy || call.session.workflow.map({ registry.isTurnOfAnother($0, for: reader) }) == true else {
             throw Failure(.wrongArgument, reader.useObstacle.text(name))
         }
         return (reader, backend)
