@@ -33,7 +33,7 @@ package struct AccessPolicy: Sendable, Equatable {
     private var others: Permissions
     private var owner: UInt32?
     /// The rules whose names the system does not know.
-    package private(set) var unknown: [AccessRule] = []
+    private var unknown: [AccessRule] = []
 
     /// The permissions of a client that no line of `[access]` applies to.
     package static let defaultPermissions: Permissions = [.readers, .cards, .wallet, .agent]
@@ -63,13 +63,17 @@ package struct AccessPolicy: Sendable, Equatable {
         others = Self.defaultPermissions
         unknown = rules
         resolve(names)
-        for rule in unknown {
+        warnings += unknownNames.map(\.warning)
+    }
+
+    /// The settings whose names the system does not know, such as `[access] user:NAME`, with what that means.
+    package var unknownNames: [(setting: String, warning: String)] {
+        unknown.map { rule in
             let key = rule.subject.key
             let kind = key.prefix { $0 != ":" }
-            warnings.append(
-                "[access] \(key) names no \(kind) of this computer: until it does, its line also limits"
-                    + " clients whose user has no known name"
-            )
+            let setting = "[access] \(key)"
+            let meaning = "until it does, its line also limits clients whose user has no known name"
+            return (setting, "\(setting) names no \(kind) of this computer: \(meaning)")
         }
     }
 

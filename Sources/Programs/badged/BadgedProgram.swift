@@ -45,9 +45,9 @@ import ScannerMgmt
         var warnings: [String] = []
         let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
         for error in errors { Log.report(error) }
-        for (rule, warning) in zip(policy.unknown, warnings) {
-            let error = StartError.inConfiguration(warning, of: "[access] \(rule.subject.key)", hint: "")
-            Log.warning("\(configuration.placed(error).message)")
+        for (setting, warning) in policy.unknownNames {
+            let place = configuration.settings[setting].map { "\($0.place): " } ?? ""
+            Log.warning("\(place)\(warning)")
         }
         guard errors.isEmpty, warnings.isEmpty || !options.isStrict else { return wrongConfiguration }
         let path = options.configurationPath ?? Configuration.defaultPath

@@ -108,8 +108,12 @@ import WalletFeature
     /// Applies the access rules of a configuration, and logs its warnings.
     private func load(_ configuration: Configuration) async {
         let warnings = await access.load(configuration.access, owner: AccessPolicy.trustedOwner(socket))
-        for warning in warnings { Log.warning("\(warning)") }
+        for warning in warnings.prefix(Self.loggedWarnings) { Log.warning("\(warning)") }
+        let rest = warnings.count - Self.loggedWarnings
+        if rest > 0 { Log.warning("\(rest) more names in [access] are unknown: badged --check-config shows all") }
     }
+
+    private static let loggedWarnings = 20
 
     func start() async {
         await load(configuration)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Host
@@ -70,6 +71,24 @@ struct AccessPolicyTests {
         #expect(
             warnings.first?.contains("user:carol ") == true && warnings.last?.contains("group:nobody-here ") == true
         )
+    }
+
+    @Test("each name is looked up once, however many are unknown")
+    func lookUps() {
+        let looked = Mutex(0)
+        let names = NameService(
+            user: { _ in
+                looked.withLock { $0 += 1 }
+                return nil
+            },
+            group: { _ in nil }
+        )
+        var warnings: [String] = []
+        let rules = (0..<1000).map { AccessRule(.user("u\($0)"), .readers) }
+        let policy = AccessPolicy(rules: rules, names: names, warnings: &warnings)
+        #expect(looked.withLock { $0 } == 1000)
+        #expect(warnings == policy.unknownNames.map(\.warning))
+        #expect(policy.unknownNames.last?.setting == "[access] user:u999")
     }
 
     private static let unknown = [

@@ -27,6 +27,44 @@ struct ConfigurationTests {
         #expect(try read(text) == Configuration())
     }
 
+    /// A section [access] with this number of users and groups.
+    private static func access(_ count: Int) -> String {
+        "[access]\n" + (0..<count).map { "\($0 % 2 == 0 ? "user" : "group"):u\($0) = readers\n" }.joined()
+    }
+
+    @Test("[access] has at most 1000 lines, and the error says what to do instead")
+    func manyUsers() throws {
+        #expect(try read(Self.access(1000)).access.count == 1000)
+        let error = refusal(Array(Self.access(1001).utf8))
+        #expect(error?.message == "b.conf, line 1002: [access] has more than 1000 lines")
+        #expect(error?.hint == "grant permissions to groups instead of users")
+    }
+
+    /// A configuration with this number of entries of a kind.
+    private static func long(_ kind: String, _ count: Int) -> String {
+        switch kind {
+        case "users": access(count)
+        case "sections": (0..<count).map { "[s\($0)]\nk = 1\n" }.joined()
+        case "keys": "[server]\n" + (0..<count).map { "max_cli\($0) = 1\n" }.joined()
+        case "origins": "[activation]\norigins = " + (0..<count).map { "https://e\($0)" }.joined(separator: ",")
+        case "hosts": "[mpin]\ntrusted_domains = " + (0..<count).map { "h\($0).example" }.joined(separator: ",")
+        default: "[log]\n" + String(repeating: "# a comment\n", count: count)
+        }
+    }
+
+    @Test(
+        "twice as many lines take at most 2.5 times as long",
+        arguments: ["users", "sections", "keys", "origins", "hosts", "comments"]
+    )
+    func manyLines(kind: String) {
+        let (short, long) = (Array(Self.long(kind, 2000).utf8), Array(Self.long(kind, 4000).utf8))
+        let isSlow = (0..<3).allSatisfy { _ in
+            Growth.factor(from: 2000) { _ = try? Configuration(bytes: $0 == 2000 ? short : long, file: "b.conf") }
+                > Growth.limit
+        }
+        #expect(!isSlow)
+    }
+
     /// A line of every key of every section.
     private static let everyLine = """
         [server]
@@ -36,6 +74,7 @@ struct ConfigurationTests {
         max_workflows = 5
         max_workflows_per_user = 4
         prompt_timeout = 30
+        shared_prompt_timeout = 20
         [virtual]
         enabled = Yes
         readers = 64
@@ -136,6 +175,7 @@ struct ConfigurationTests {
         var limits = ServerLimits()
         (limits.clients, limits.clientsPerUser, limits.workflows, limits.workflowsPerUser) = (7, 6, 5, 4)
         limits.promptTimeout = .seconds(30)
+        limits.sharedPromptTimeout = .seconds(20)
         #expect(configuration.limits == limits)
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")

@@ -98,6 +98,8 @@ package struct Configuration: Sendable, Equatable {
         "ble": RadioConfiguration.table, "log": logKeys,
     ]
     private static let accessSection = "access"
+    /// The names of `[access]` that are looked up when badged starts; those that are unknown, for each new client, too.
+    private static let maximumAccessRules = 1000
 
     /// Reads the files of `--config`, which must exist, or those of the system, which may be missing.
     /// - Throws: the error of the first line that cannot be used, with file, line and allowed values.
@@ -145,13 +147,22 @@ package struct Configuration: Sendable, Equatable {
     }
 
     private init(_ files: [(path: String, bytes: [UInt8])], errors: inout [StartError]) {
-        // The names in the order of their lines, because that of [access] is told to people.
-        var order: [String] = []
+        // The names with the numbers of their last lines, because the order of [access] is told to people.
+        var order: [String: Int] = [:]
         for file in files { Self.read(file.bytes, file.path, &settings, &order, &errors) }
-        for name in order {
+        for (name, _) in order.sorted(by: { $0.value < $1.value }) {
             guard let setting = settings[name], let (section, key) = Self.parts(of: name) else { continue }
             // What is wrong with a value was reported with its line.
             try? apply(section, key, ConfigurationValue(setting.value, "\(setting.place): \(name)"))
+            guard access.count > Self.maximumAccessRules else { continue }
+            access.removeLast()
+            errors.append(
+                .inConfiguration(
+                    "\(setting.place): [access] has more than \(Self.maximumAccessRules) lines",
+                    hint: "grant permissions to groups instead of users"
+                )
+            )
+            return
         }
     }
 
@@ -172,12 +183,13 @@ package struct Configuration: Sendable, Equatable {
         _ bytes: [UInt8],
         _ file: String,
         _ settings: inout [String: Setting],
-        _ order: inout [String],
+        _ order: inout [String: Int],
         _ errors: inout [StartError]
     ) {
         var section: String?
         // The lines in which sections and keys were seen first.
         var seen: [String: Int] = [:]
+        let before = order.values.max() ?? 0
         for (number, content) in INIFile(bytes: bytes).lines {
             let place = "\(file), line \(number)"
             do throws(StartError) {
@@ -207,9 +219,8 @@ package struct Configuration: Sendable, Equatable {
                         try trial.apply(section, key, ConfigurationValue(text, "\(place): \(name)"))
                     }
                     try note(name, number, place, &seen, "leave one of the two lines")
-                    order.removeAll { $0 == name }
                     settings[name] = text.isEmpty ? nil : Setting(value: text, place: place)
-                    if !text.isEmpty { order.append(name) }
+                    order[name] = before + number
                 }
             } catch {
                 errors.append(error)
