@@ -103,6 +103,14 @@ kept = host.run("--events", str(last["sequence"])).stdout
 check("--events prints what the broker had", kept.startswith("badged/1/door/credential {") and
       json.loads(kept.split(" ", 1)[1]) == last, kept)
 
+# MARK: A program that hangs
+os.kill(host.process.pid, signal.SIGSTOP)
+stopped = host.run("--status")
+check("--status says that a stopped program does not answer", stopped.returncode == 1 and "does not answer" in stopped.stdout and
+      "not connected" in stopped.stdout, stopped)
+os.kill(host.process.pid, signal.SIGCONT)
+check("--status says that it is connected again", until(lambda: host.run("--status").returncode == 0), host.run("--status"))
+
 # MARK: The end, and the will
 session = consumer.last("state")["session"]
 code = host.end(signal.SIGTERM)

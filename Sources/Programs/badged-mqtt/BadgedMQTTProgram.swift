@@ -174,16 +174,22 @@ import Vault
 
     private static func showStatus(_ configuration: MQTTConfiguration) throws(StartError) {
         let file = StatusFile(configuration)
+        let isRunning = file.isRunning
+        let isAnswering = isRunning && file.ask()
         guard let status = file.read() else {
             throw StartError(
                 "there is no status in \(configuration.folder)",
                 hint: "run this as root or as user badged-mqtt; systemctl status badged-mqtt"
             )
         }
-        let isRunning = file.isRunning
-        func holds(_ key: String) -> Bool { isRunning && status[key]?.bool == true }
+        func holds(_ key: String) -> Bool { isAnswering && status[key]?.bool == true }
         func count(_ key: String) -> Int { status[key]?.int ?? 0 }
-        if !isRunning { print("program:  badged-mqtt does not run; what follows was so at its end") }
+        if !isRunning {
+            print("program:  badged-mqtt does not run; what follows was so at its end")
+        } else if !isAnswering {
+            print("program:  badged-mqtt does not answer: it is stopped or hangs; what follows was so before")
+            print("hint:     systemctl restart badged-mqtt; systemd ends it after two minutes by itself")
+        }
         print("broker:   \(status["broker"]?.string ?? "") \(holds("connected") ? "connected" : "not connected")")
         if let fault = status["fault"]?.string {
             print("fault:    \(fault)")

@@ -20,6 +20,8 @@ package enum MailboxInput: Sendable {
     case reload(MQTTConfiguration)
     /// The thread that watches badged goes on.
     case alive
+    /// The same because somebody asks for the status.
+    case asked
     case stop
 }
 

@@ -144,7 +144,7 @@ package final class EventOutbox {
                 daemon = state
                 if state.isConnected { daemonRun = state.run }
                 slots[.state]?.isDirty = true
-            case .dialled, .reload, .alive, .stop: break
+            case .dialled, .reload, .alive, .asked, .stop: break
             }
         }
         commit()

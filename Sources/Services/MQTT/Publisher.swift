@@ -31,6 +31,8 @@ package final class Publisher {
     private var route: Route { routes[0] }
     private var attempts = 0
     private var status: StatusFile
+    /// Whether somebody has asked for the status, and the other thread has not answered yet.
+    private var isAnswering = false
 
     /// `service` gets the state for the service manager; nil without one.
     package init(
@@ -68,6 +70,9 @@ package final class Publisher {
                 case .dialled(let attempt, let outcome): dialled(attempt, outcome)
                 case .reload(let new): reload(new)
                 case .alive: service?.watchdog()
+                case .asked:
+                    isAnswering = false
+                    status.takeQuestions()
                 case .stop:
                     service?.stopping()
                     leave("stopped")
@@ -114,9 +119,17 @@ package final class Publisher {
 
     private func wait(until deadline: Int64) {
         let connections = routes.map(\.connection)
-        var polled = [pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)]
+        var polled = [
+            pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: isAnswering ? -1 : status.questions, events: Int16(POLLIN), revents: 0),
+        ]
         polled += connections.map { Self.interest(in: $0) }
         _ = poll(&polled, UInt(polled.count), Int32(max(0, min(deadline - Self.now, 3_600_000))))
+        if polled[1].revents != 0 {
+            isAnswering = true
+            // The answer comes through the thread that watches badged, so it proves that both threads go on.
+            Task { @Loop [mailbox] in mailbox.post(.asked) }
+        }
         // A new connection comes before the one that it replaces.
         for place in connections.indices.reversed() {
             if let connection = connections[place] { step(connection) }

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
 package import Host
 package import Text
 
 /// The state of the running program, for `badged-mqtt --status` and `badgectl metrics`.
 ///
-/// The file in the folder of the queue is written when something has changed, at most once a second. A lock beside it
-/// shows whether a program runs. The metrics are a message METRICS in the folder that systemd makes for the service.
+/// The file in the folder of the queue is written when something has changed, at most once a second, and when somebody
+/// asks. A lock beside it shows whether a program runs, and a FIFO takes the questions whether it answers. The metrics are a message METRICS in the folder that systemd makes for the service.
 package struct StatusFile {
     private let path: String
     private let lockPath: String
+    private let questionPath: String
+    /// The end of the FIFO at which questions arrive; negative: nobody can ask.
+    private(set) var questions: Int32 = -1
+    /// The last question.
+    private var question: String?
     private let metricsPath: String?
     /// Negative: nobody asks for metrics.
     private var metricsDescriptor: Int32 = -1
@@ -23,6 +29,7 @@ package struct StatusFile {
     package init(_ configuration: MQTTConfiguration, _ environment: Environment = systemEnvironment) {
         path = configuration.folder + "/status.json"
         lockPath = configuration.folder + "/status.lock"
+        questionPath = configuration.folder + "/status.ask"
         metricsPath = Self.metricsFolder(environment).map { $0 + "/metrics.json" }
     }
 
@@ -34,12 +41,16 @@ package struct StatusFile {
     /// Replaces the file if the members differ from those in it. A failure is not logged, because the log has the same
     /// state.
     mutating func write(_ members: [JSON.Member], at now: Int64, isLast: Bool) {
-        guard members != written else { return due = nil }
-        guard isLast || now >= writtenAt + Self.pause else { return due = writtenAt + Self.pause }
+        if !isAsked {
+            guard members != written else { return due = nil }
+            guard isLast || now >= writtenAt + Self.pause else { return due = writtenAt + Self.pause }
+        }
+        isAsked = false
         written = members
         writtenAt = now
         due = nil
-        let content = members + [.init("time", .number(String(EventStore.now)))]
+        let answer = question.map { [JSON.Member("question", .string($0))] } ?? []
+        let content = members + [.init("time", .number(String(EventStore.now)))] + answer
         replace(JSON.object(content).bytes)
         if metricsDescriptor >= 0 {
             // One call in place, always of the same length.
@@ -65,6 +76,41 @@ package struct StatusFile {
         return try? JSON(bytes)
     }
 
+    // MARK: Questions
+
+    /// Whether the file is to be written, although nothing has changed.
+    private var isAsked = false
+    /// The number of characters of a question.
+    private static let questionLength = 16
+    /// How long a running program may take to answer, in milliseconds.
+    private static let answerTime: Int64 = 1500
+
+    /// Takes the questions that have arrived. The file answers the last one at the next `write`.
+    mutating func takeQuestions() {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        while case let count = Glibc.read(questions, &bytes, bytes.count), count > 0 {
+            let last = bytes[..<count].suffix(Self.questionLength)
+            question = String(decoding: last.filter { Hex.value($0) != nil }, as: UTF8.self)
+        }
+        isAsked = true
+    }
+
+    /// Asks the running program, and waits for its answer.
+    /// - Returns: whether it has answered. Then the file is up to date.
+    package func ask() -> Bool {
+        let question = Hex.encode(UInt64.random(in: .min ... .max))
+        let descriptor = open(questionPath, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        guard Glibc.write(descriptor, question, question.utf8.count) == question.utf8.count else { return false }
+        let end = Loop.clock + Self.answerTime * 1000
+        while Loop.clock < end {
+            if read()?["question"] == .string(question) { return true }
+            poll(nil, 0, 10)
+        }
+        return false
+    }
+
     // MARK: The lock
 
     /// Takes the lock for the life of the process, and opens the file with the metrics. Call it before the program is
@@ -77,6 +123,10 @@ package struct StatusFile {
         var lock = Self.lock
         guard fcntl(descriptor, F_SETLK, &lock) == 0 else {
             throw StartError("another badged-mqtt uses \(lockPath)", hint: Self.hint)
+        }
+        unlink(questionPath)
+        if mkfifo(questionPath, 0o600) == 0 {
+            questions = open(questionPath, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
         }
         guard let metricsPath else { return }
         metricsDescriptor = open(metricsPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
