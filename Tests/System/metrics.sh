@@ -26,6 +26,8 @@ check "node_exporter shows the file" scraped '^badged_up 1$'
 check "node_exporter finds no fault" scraped '^node_textfile_scrape_error 0$'
 
 printf 'GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n' | badgectl metrics --http >"$work/http"
+printf 'GET /metrics HTTP/1.1\r\nHost: evil.example:9837\r\n\r\n' | badgectl metrics --http >"$work/refused"
+check "a request under the name of a web page is refused" holds "$work/refused" '^HTTP/1.1 403 '
 check "the answer over HTTP is OpenMetrics" holds "$work/http" 'Content-Type: application/openmetrics-text'
 sed '1,/^\r$/d' "$work/http" | tail -n 1 >"$work/end"
 check "the answer is whole" holds "$work/end" '^# EOF$'

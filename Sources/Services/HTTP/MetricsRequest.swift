@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
+import Host
 import Text
 
 /// One request of Prometheus over HTTP, on a socket that systemd has accepted. RFC 9112.
@@ -39,9 +40,14 @@ package enum MetricsRequest {
         bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) || bytes.suffix(2).elementsEqual("\n\n".utf8)
     }
 
-    /// What to answer to a request.
-    package static func answer(_ bytes: [UInt8]?) -> Answer {
+    /// What to answer to a request. `hosts` are the names of this computer, in lower case, beside the loopback ones.
+    ///
+    /// A web page can make its own name resolve to this computer (DNS rebinding), but Host still has that name.
+    package static func answer(_ bytes: [UInt8]?, hosts: Set<String> = []) -> Answer {
         guard let bytes, let head = Head(bytes) else { return .refused("400 Bad Request") }
+        guard head.hosts.allSatisfy({ LoopbackSockets.areReached(by: $0) || hosts.contains($0) }) else {
+            return .refused("403 Forbidden")
+        }
         guard head.path == "/metrics" else { return .refused("404 Not Found") }
         guard head.method == "GET" || head.method == "HEAD" else { return .refused("405 Method Not Allowed") }
         let open = head.weight(of: "application", "openmetrics-text", isNamed: true)
@@ -53,6 +59,8 @@ package enum MetricsRequest {
     private struct Head {
         let method: String
         let path: String
+        /// The host of the target and that of the Host header, if they are there.
+        private(set) var hosts: [String] = []
         /// The media ranges of all Accept headers.
         private var accepted: [MediaRange] = []
 
@@ -62,10 +70,12 @@ package enum MetricsRequest {
             }
             let first = lines.removeFirst().split(separator: 0x20, omittingEmptySubsequences: false)
             guard first.count == 3, first[0].isHTTPToken, first[2].starts(with: "HTTP/1.".utf8),
-                let path = Self.path(first[1])
+                let target = Self.target(first[1])
             else { return nil }
             method = String(decoding: first[0], as: UTF8.self)
-            self.path = path
+            path = target.path
+            var authorities = target.authority.map { [$0] } ?? []
+            var hostCount = 0
             for line in lines where !line.isEmpty {
                 let name = line.prefix { $0 != UInt8(ascii: ":") }
                 let value = line[name.endIndex...].dropFirst()
@@ -73,24 +83,44 @@ package enum MetricsRequest {
                 guard name.endIndex < line.endIndex, name.isHTTPToken,
                     value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
                 else { return nil }
-                guard String(decoding: name, as: UTF8.self).lowercased() == "accept" else { continue }
-                accepted += value.split(separator: UInt8(ascii: ",")).compactMap(MediaRange.init)
+                switch String(decoding: name, as: UTF8.self).lowercased() {
+                case "accept": accepted += value.split(separator: UInt8(ascii: ",")).compactMap(MediaRange.init)
+                case "host":
+                    hostCount += 1
+                    authorities.append(ArraySlice(value.trimmed { $0 == 0x20 || $0 == 0x09 }))
+                default: break
+                }
             }
+            guard hostCount <= 1 else { return nil }
+            hosts = authorities.map(Self.host)
         }
 
-        /// The path of a target in origin form or absolute form. RFC 9112, 3.2.
-        private static func path(_ target: ArraySlice<UInt8>) -> String? {
+        /// The host of an authority, in lower case and without its port; the whole text if it has another form.
+        private static func host(_ authority: ArraySlice<UInt8>) -> String {
+            let isBracketed = authority.first == UInt8(ascii: "[")
+            let host = authority.dropFirst(isBracketed ? 1 : 0).prefix { $0 != UInt8(ascii: isBracketed ? "]" : ":") }
+            let port = authority[host.endIndex...].dropFirst(isBracketed ? 1 : 0)
+            let isPort =
+                port.isEmpty
+                || port.first == UInt8(ascii: ":") && port.dropFirst().allSatisfy { (0x30...0x39).contains($0) }
+            return String(decoding: isPort ? host : authority, as: UTF8.self).lowercased()
+        }
+
+        /// The path of a target in origin form or absolute form, and its authority. RFC 9112, 3.2.
+        private static func target(_ target: ArraySlice<UInt8>) -> (authority: ArraySlice<UInt8>?, path: String)? {
             guard target.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
             var rest = target
+            var named: ArraySlice<UInt8>?
             if rest.first != UInt8(ascii: "/") {
                 let text = String(decoding: rest, as: UTF8.self).lowercased()
                 guard let scheme = ["http://", "https://"].first(where: { text.hasPrefix($0) }) else { return nil }
                 rest = rest.dropFirst(scheme.utf8.count)
                 let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
                 guard !authority.isEmpty else { return nil }
+                named = authority
                 rest = rest[authority.endIndex...]
             }
-            return String(decoding: rest.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+            return (named, String(decoding: rest.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self))
         }
 
         /// The weight of a media type in thousandths: that of the most exact range. Without Accept all types have the same.
@@ -120,6 +150,24 @@ package enum MetricsRequest {
             let quality = parts.dropFirst().first { $0.starts(with: "q=".utf8) }
             weight = quality.map { $0.dropFirst(2).httpQuality } ?? 1000
         }
+    }
+
+    /// The address at which a connection has arrived, as a Host header has it; nil: it is no connection over TCP.
+    package static func ownAddress(of descriptor: Int32) -> String? {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var name = [CChar](repeating: 0, count: 64)
+        let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getsockname(descriptor, address, &size) == 0
+                    && [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
+                    && getnameinfo(address, size, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST) == 0
+            }
+        }
+        guard isNamed else { return nil }
+        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // IPv4 at a socket of IPv6.
+        return text.hasPrefix("::ffff:") ? String(text.dropFirst(7)) : text
     }
 
     /// The bytes of a response. The connection ends after it.

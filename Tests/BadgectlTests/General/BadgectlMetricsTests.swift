@@ -78,7 +78,10 @@ import Testing
     @Test(
         "requests over HTTP",
         arguments: [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", MetricsRequest.Answer.metrics(isOpen: false, withBody: true)),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                MetricsRequest.Answer.metrics(isOpen: false, withBody: true)
+            ),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", .metrics(isOpen: false, withBody: false)),
             (
                 "GET /metrics?x=1 HTTP/1.0\r\naccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n",
@@ -86,7 +89,10 @@ import Testing
             ),
             ("GET / HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
             ("POST /metrics HTTP/1.1\r\n\r\n", .refused("405 Method Not Allowed")),
-            ("GET http://localhost:9837/metrics HTTP/1.1\r\nHost: a\r\n\r\n", .metrics(isOpen: false, withBody: true)),
+            (
+                "GET http://localhost:9837/metrics HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+                .metrics(isOpen: false, withBody: true)
+            ),
             ("HEAD HTTPS://[::1]/metrics?x HTTP/1.1\r\n\r\n", .metrics(isOpen: false, withBody: false)),
             ("GET http://localhost HTTP/1.1\r\n\r\n", .refused("404 Not Found")),
             ("GET http:///metrics HTTP/1.1\r\n\r\n", .refused("400 Bad Request")),
@@ -120,6 +126,37 @@ import Testing
     )
     func http(request: String, answer: MetricsRequest.Answer) {
         #expect(MetricsRequest.answer(Array(request.utf8)) == answer)
+    }
+
+    @Test(
+        "requests are answered under the names of this computer only, so that no web page can have the metrics",
+        arguments: [
+            ("localhost", true), ("LocalHost:9837", true), ("127.0.0.1", true), ("127.9.9.9:1", true), ("[::1]", true),
+            ("[::1]:9837", true), (" localhost ", true), ("metrics.example", true), ("Metrics.Example:80", true),
+            ("a", false), ("evil.example", false), ("evil.example:9837", false), ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false), ("[::2]", false), ("10.0.0.1", false), ("localhost:x", false),
+            ("localhost@evil.example", false), ("evil.example#localhost", false), ("", false), ("[::1", false),
+            ("xmetrics.example", false), ("localhost, evil.example", false), ("127.1", false), ("::1", false),
+        ]
+    )
+    func hosts(name: String, isAnswered: Bool) {
+        let expected: MetricsRequest.Answer =
+            isAnswered ? .metrics(isOpen: false, withBody: true) : .refused("403 Forbidden")
+        for request in [
+            "GET /metrics HTTP/1.1\r\nHost: \(name)\r\n\r\n", "GET /metrics HTTP/1.0\r\nhost:\(name)\r\n\r\n",
+        ] {
+            #expect(MetricsRequest.answer(Array(request.utf8), hosts: ["metrics.example"]) == expected)
+        }
+        let other = "GET http://localhost/metrics HTTP/1.1\r\nHost: \(name)\r\n\r\n"
+        #expect(MetricsRequest.answer(Array(other.utf8), hosts: ["metrics.example"]) == expected)
+    }
+
+    @Test("a second Host, or a foreign name in the target, is refused")
+    func twoHosts() {
+        let two = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
+        #expect(MetricsRequest.answer(Array(two.utf8)) == .refused("400 Bad Request"))
+        let target = "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        #expect(MetricsRequest.answer(Array(target.utf8)) == .refused("403 Forbidden"))
     }
 
     private static func accept(_ value: String) -> String { "GET /metrics HTTP/1.1\r\nAccept: \(value)\r\n\r\n" }

@@ -13,6 +13,7 @@ enum MetricsCommand {
             OptionSpec("--openmetrics", "write OpenMetrics 1.0 instead of the text format 0.0.4"),
             OptionSpec("--output", ValueSpec("FILE", .files), "write this file anew, for node_exporter"),
             OptionSpec("--http", "answer one HTTP request on standard input and output"),
+            OptionSpec("--hosts", ValueSpec("NAMES"), "with --http, further names of this host, with commas between"),
             OptionSpec("--mqtt", ValueSpec("FILE", .files), "the metrics of badged-mqtt, instead of \(mqttFile)"),
         ],
         details: [
@@ -22,6 +23,10 @@ enum MetricsCommand {
             """,
             "The file is exchanged in one step; its name must end with .prom for node_exporter.",
             "While badged-mqtt runs as a service, its metrics are added.",
+            """
+            --http answers requests to localhost, loopback addresses, the address of the socket and --hosts only, so that no
+            web page can read the metrics under a name of its own; other names are refused with 403.
+            """,
         ],
         run: run
     )
@@ -75,7 +80,9 @@ enum MetricsCommand {
 
     private static func serve(_ invocation: Invocation) async {
         let response: String
-        switch MetricsRequest.answer(MetricsRequest.read(from: STDIN_FILENO)) {
+        var hosts = Set((invocation.value(of: "--hosts") ?? "").lowercased().split(separator: ",").map(String.init))
+        if let own = MetricsRequest.ownAddress(of: STDIN_FILENO) { hosts.insert(own) }
+        switch MetricsRequest.answer(MetricsRequest.read(from: STDIN_FILENO), hosts: hosts) {
         case .refused(let status): response = MetricsRequest.response(status, "text/plain", status + "\n")
         case .metrics(let isOpen, let withBody):
             let form: MetricsText.Form = isOpen ? .open : .prometheus
