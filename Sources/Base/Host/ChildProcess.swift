@@ -50,12 +50,6 @@ package enum ChildProcess {
         return folders.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
     }
 
-    /// Ends a child at once. Unless SIGCHLD is ignored, the child stays a zombie until its status is read.
-    package static func end(_ process: Int32) {
-        kill(process, SIGKILL)
-        _ = startThread { waitpid(process, nil, 0) }
-    }
-
     /// Starts a program. The child inherits standard error.
     ///
     /// The caller does not wait for the end of the child. A caller that runs for long must ignore SIGCHLD, or wait for the
@@ -111,5 +105,31 @@ package enum ChildProcess {
         defer { for pointer in pointers { free(pointer) } }
         var pid: pid_t = 0
         return posix_spawn(&pid, path, &actions, &attributes, &pointers, environ) == 0 ? pid : nil
+    }
+}
+
+/// A child that was started. It can be ended at any time: a later process with its id is never meant.
+package final class Child: Sendable {
+    package let id: Int32
+    /// Of pidfd_open(2); -1: the child had ended already.
+    private let descriptor: Int32
+
+    /// Call this at once after the start.
+    package init(_ id: Int32) {
+        self.id = id
+        descriptor = clinux_open_child(id)
+    }
+
+    /// Ends the child at once, if it still runs.
+    package func end() { if descriptor >= 0 { clinux_kill_process(descriptor) } }
+
+    deinit {
+        guard descriptor >= 0 else { return }
+        // Unless SIGCHLD is ignored, the child stays a zombie until its status is read.
+        let isStarted = startThread { [descriptor] in
+            _ = clinux_wait_for_child(descriptor)
+            close(descriptor)
+        }
+        if !isStarted { close(descriptor) }
     }
 }

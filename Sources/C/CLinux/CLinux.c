@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const uint32_t CLINUX_EPOLLIN = EPOLLIN, CLINUX_EPOLLOUT = EPOLLOUT;
@@ -157,8 +158,26 @@ int clinux_landlock_restrict(int ruleset) {
     return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
 
-int clinux_open_process(int pid) { return pidfd_open(pid, 0); }
+int clinux_open_child(int pid) {
+    int pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0) return -1;
+    /* Where SIGCHLD is ignored, the child may have ended, and another process may have its id by now. */
+    siginfo_t info;
+    if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0) return pidfd;
+    close(pidfd);
+    return -1;
+}
+
 int clinux_kill_process(int pidfd) { return pidfd_send_signal(pidfd, SIGKILL, NULL, 0); }
+
+int clinux_wait_for_child(int pidfd) {
+    int result;
+    do {
+        siginfo_t info;
+        result = waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED);
+    } while (result < 0 && errno == EINTR);
+    return result;
+}
 
 int clinux_spawn_close_from(void *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);

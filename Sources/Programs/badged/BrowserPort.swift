@@ -36,8 +36,7 @@ import Text
     private struct Run {
         let descriptor: Int32
         let registration: Loop.Registration
-        /// The descriptor of its process.
-        let process: Int32
+        let process: Child
         let heartbeat: Heartbeat
     }
 
@@ -106,7 +105,7 @@ import Text
             program = Run(
                 descriptor: socket,
                 registration: registration,
-                process: clinux_open_process(id),
+                process: Child(id),
                 heartbeat: heartbeat
             )
             backOff.started()
@@ -133,10 +132,7 @@ import Text
         program.heartbeat.stop()
         program.registration.cancel()
         close(program.descriptor)
-        if program.process >= 0 {
-            clinux_kill_process(program.process)
-            close(program.process)
-        }
+        program.process.end()
         programEnded(reason)
     }
 

@@ -63,7 +63,7 @@ import Text
     }
 
     /// The process of the program, if it runs.
-    var process: Int32? { program?.process }
+    var process: Int32? { program?.process.id }
 
     // MARK: - Start and end
 

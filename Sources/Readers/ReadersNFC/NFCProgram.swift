@@ -6,7 +6,7 @@ import Text
 
 /// One run of the program badged-nfc, at the other end of a socket pair.
 @Loop final class NFCProgram {
-    let process: Int32
+    let process: Child
     private let socket: Int32
     private var registration: Loop.Registration?
     /// Messages that did not fit into the socket's buffer.
@@ -42,7 +42,7 @@ import Text
         guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
             throw Self.failure("\(path) cannot be started")
         }
-        self.process = process
+        self.process = Child(process)
         do throws(SystemError) {
             registration = try Loop.watch(socket, .read) { [weak self] events in self?.handle(events) }
         } catch {
@@ -71,8 +71,6 @@ import Text
     isolated deinit {
         registration?.cancel()
         close(socket)
-        // Unless SIGCHLD is ignored, the program stays a zombie until its status is read.
-        _ = startThread("badged-wait") { [process] in waitpid(process, nil, 0) }
     }
 
     func send(_ request: NFCRequest) { send(request.bytes) }
@@ -87,7 +85,7 @@ import Text
         self.registration = nil
         registration.cancel()
         heartbeat?.stop()
-        if ending == .silent { kill(process, SIGKILL) }
+        if ending == .silent { process.end() }
         onEnd(ending)
     }
 

@@ -31,7 +31,7 @@ import Text
     private var isAdmitted = false
     private var isPaused = false { didSet { heartbeat?.isSuspended = isPaused } }
 
-    package var process: Int32? { run.process }
+    package var process: Int32? { run.process?.id }
 
     /// The maximum number of bytes that wait to be sent.
     private static let maximumBacklog = 64 << 20

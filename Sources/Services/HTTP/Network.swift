@@ -32,14 +32,17 @@ package struct Network: Sendable {
         /// The socket to it.
         package let descriptor: Int32
         /// nil: systemd has started it.
-        package let process: Int32?
+        package let process: Child?
 
-        package init(descriptor: Int32, process: Int32?) { (self.descriptor, self.process) = (descriptor, process) }
+        package init(descriptor: Int32, process: Child?) {
+            self.descriptor = descriptor
+            self.process = process
+        }
 
         /// Ends the run at once.
         func end() {
             close(descriptor)
-            if let process { ChildProcess.end(process) }
+            process?.end()
         }
     }
 
@@ -59,7 +62,7 @@ package struct Network: Sendable {
             close(pair[0])
             throw .unavailable("\(path) cannot be started")
         }
-        return Run(descriptor: pair[0], process: process)
+        return Run(descriptor: pair[0], process: Child(process))
     }
 
     /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for at

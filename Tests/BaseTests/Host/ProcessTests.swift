@@ -59,6 +59,25 @@ struct ProcessTests {
         #expect(read(ends[0], &byte, 1) == 0)
     }
 
+    @Test("a child is ended by its own descriptor, and one that has ended already is not mistaken for another process")
+    func endOfChild() throws {
+        let id = try #require(ChildProcess.start("/bin/sleep", ["1000"]))
+        let child = Child(id)
+        withExtendedLifetime(child) {
+            child.end()
+            var info = siginfo_t()
+            // WNOWAIT leaves the status to the child's own thread.
+            #expect(waitid(P_PID, id_t(id), &info, WEXITED | WNOWAIT) == 0)
+        }
+        let gone = try #require(ChildProcess.start("/bin/true", []))
+        waitpid(gone, nil, 0)
+        // The id is free now. Its next process must not be ended.
+        #expect(clinux_open_child(gone) == -1)
+        // Another process that is no child has no descriptor.
+        #expect(clinux_open_child(getppid()) == -1)
+        Child(gone).end()
+    }
+
     @Test("a child inherits its standard descriptors and those that it is given")
     func children() throws {
         var (ends, secret): ([Int32], [Int32]) = ([-1, -1], [-1, -1])

@@ -80,9 +80,12 @@ int clinux_landlock_allow(int ruleset, const char *path, enum clinux_file_right 
 /* Gives up every other access for the calling thread and threads that it starts later. */
 int clinux_landlock_restrict(int ruleset);
 
-/* Returns a descriptor of a process, which never refers to a later process with the same id: pidfd_open(2). */
-int clinux_open_process(int pid);
+/* Returns a descriptor of a child, which never refers to a later process with the same id: pidfd_open(2); -1 if it has
+   ended and its id is free. */
+int clinux_open_child(int pid);
 int clinux_kill_process(int pidfd);
+/* Waits for the end of a child. Then its id is free. */
+int clinux_wait_for_child(int pidfd);
 
 /* Sends a descriptor and at most 64 bytes to the process at the other end of a Unix socket: SCM_RIGHTS. */
 int clinux_pass_descriptor(int socket, int fd, const uint8_t *note, int note_count);

@@ -74,8 +74,13 @@ final class Pinentry: Sendable {
 
     private func end() {
         shutdown(socket, Int32(SHUT_RDWR))
-        while waitpid(process, nil, 0) < 0, errno == EINTR {}
-        isEnded.withLock { $0 = true }
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+        // The id is free for another process from here on.
+        isEnded.withLock { isEnded in
+            isEnded = true
+            waitpid(process, nil, 0)
+        }
     }
 
     // MARK: Assuan
