@@ -158,7 +158,7 @@ struct BadDaemonTests {
         let error = await app.until("error")
         #expect(
             error == "error WorkflowController::connection: badged has closed the connection;"
-                + " see the log: journalctl -u badged; then connect again"
+                + " connect again; root and group adm can see why: journalctl -u badged"
         )
         #expect(await app.until("disconnected") == "disconnected false")
         #expect(!app.controller.isStarted)

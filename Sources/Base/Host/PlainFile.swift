@@ -162,10 +162,20 @@ package enum PlainFile {
     }()
 
     private static func exposed(_ path: String) -> StartError {
-        .inConfiguration(
+        var status = stat()
+        let forRoot = stat(path, &status) == 0 ? adviceForRoot(status.st_uid) : ""
+        return .inConfiguration(
             "other users can change \(path)",
-            hint: "it must belong to root or to the user of badged, who alone may write to it: chmod go-w \(path)"
+            hint:
+                "it must belong to root or to the user of badged, who alone may write to it: chmod go-w \(path)\(forRoot)"
         )
+    }
+
+    /// What root does to check a file of the user of the daemon; empty for other users, and for files of root.
+    static func adviceForRoot(_ owner: UInt32) -> String {
+        guard geteuid() == 0, owner != 0, let user = NameService.system.userName(owner) else { return "" }
+        let program = CommandLine.arguments.first?.split(separator: "/").last ?? "badged"
+        return "; if it belongs to the user of the daemon, run this as that user: runuser -u \(user) -- \(program) ..."
     }
 
     /// Whether users other than root and the user of this process can change a file, or the names in a folder.

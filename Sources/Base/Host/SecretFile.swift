@@ -31,7 +31,11 @@ package enum SecretFile {
             throw .inConfiguration("\(path) can be read by other users", of: setting, hint: advice)
         }
         guard !PlainFile.isExposed(status) else {
-            throw .inConfiguration("\(path) belongs to another user", of: setting, hint: advice)
+            throw .inConfiguration(
+                "\(path) belongs to another user",
+                of: setting,
+                hint: advice + PlainFile.adviceForRoot(status.st_uid)
+            )
         }
         if !isCredential { try PlainFile.checkPlace(path) }
         var count = 0

@@ -32,6 +32,28 @@ struct SettingFilesTests {
         }
     }
 
+    @Test(
+        "root is told to check the files of the user of the daemon as that user",
+        .enabled(if: geteuid() == 0 && NameService.system.userName(1) != nil)
+    )
+    func filesOfDaemon() throws {
+        let files = try Files()
+        try files.write("key", "secret")
+        let path = files.folder.appending(path: "key").path
+        chmod(path, 0o600)
+        chown(path, 1, 1)
+        let user = try #require(NameService.system.userName(1))
+        let errors = [
+            #expect(throws: StartError.self) {
+                _ = try SecretFile.read(path, limit: 6, setting: "[credentials] site_key")
+            },
+            #expect(throws: StartError.self) { try PlainFile.check(path, of: "[virtual] cvca") },
+        ]
+        for error in errors { #expect(error?.hint.contains("runuser -u \(user) -- ") == true) }
+        chown(path, 0, 0)
+        #expect(throws: Never.self) { _ = try SecretFile.read(path, limit: 6, setting: "[credentials] site_key") }
+    }
+
     @Test("later files replace lines of earlier ones, lists too; an empty value is the default; rules add up by name")
     func order() throws {
         let files = try Files()

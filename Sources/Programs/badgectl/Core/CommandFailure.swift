@@ -50,7 +50,7 @@ struct CommandFailure: Error, Equatable {
     )
 
     /// The hint when there is no better one.
-    static let seeLog = tr("see badged's log: journalctl -u badged")
+    static let seeLog = tr("badged's log says why, to root and to groups adm and systemd-journal: journalctl -u badged")
 
     init(_ text: String, hint: String? = nil) { self.init(.failed, text, hint: hint) }
 

@@ -91,7 +91,7 @@ class Core:
 
     def closed(self) -> None:
         """badged has closed the connection."""
-        advice = "see the log: journalctl -u badged; then connect again"
+        advice = "connect again; root and group adm can see why: journalctl -u badged"
         self.end(ConnectionEnded("CLOSED", "badged has closed the connection", advice))
 
     # Messages
@@ -110,7 +110,7 @@ class Core:
             self._expected.pop(request)(raw)
         elif name == "INTERNAL_ERROR":
             text_ = f"badged does not serve this connection: {raw.get('error')}"
-            raise ConnectionEnded("NOT_SERVED", text_, "the log says why: journalctl -u badged")
+            raise ConnectionEnded("NOT_SERVED", text_, "the log says why, to root and to group adm: journalctl -u badged")
         elif issubclass(MESSAGES.get(name, Message), Event):
             self._add(parse(raw), len(text))
         elif self.dialogue is not None:
