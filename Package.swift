@@ -194,7 +194,7 @@ let package = Package(
             "EService",
             ["Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency"]
         ),
-        services.target("Antelope", ["HTTP", "Text", "Crypto", "HDWallet"]),
+        services.target("Antelope", ["HTTP", "Text", "Crypto", "HDWallet", "Concurrency"]),
         // Without optimisation its arithmetic takes a seventh of the processor time of its tests.
         services.target(
             "MPin",

@@ -34,6 +34,8 @@ package struct TypedData: Sendable, Equatable {
     private static let maximumDepth = 16
     private static let maximumValues = 4096
     static let maximumBytes = 65_536
+    /// The bytes of the texts of all types, each of them with the types that it uses.
+    private static let maximumTypeText = 262_144
 
     package init(_ json: JSON) throws(Malformed) {
         guard json.members?.map(\.key).sorted() == ["domain", "message", "primaryType", "types"],
@@ -66,10 +68,13 @@ extension TypedData {
         struct Member {
             let name: String
             let type: String
+            /// The type without its brackets.
+            let base: String
         }
 
         private var types: [String: [Member]] = [:]
         private var typeHashes: [String: [UInt8]] = [:]
+        private var typeTextCount = 0
         /// The types that are a part of the digest.
         private var usedTypes: Set<String> = []
         private var values = 0
@@ -105,9 +110,15 @@ extension TypedData {
                 guard item.members?.count == 2, let name = item["name"]?.string, let type = item["type"]?.string,
                     isName(name), !members.contains(where: { $0.name == name }), type.utf8.count <= 128
                 else { throw Malformed("a member of a type needs a unique name and a type") }
-                members.append(Member(name: name, type: type))
+                members.append(try member(name, type))
             }
             return members
+        }
+
+        private static func member(_ name: String, _ type: String) throws(Malformed) -> Member {
+            var base = type
+            while let array = try array(base) { base = array.element }
+            return Member(name: name, type: type, base: base)
         }
 
         /// The type of the domain if it is not given: its members in the order of EIP-712.
@@ -116,7 +127,9 @@ extension TypedData {
                 ("name", "string"), ("version", "string"), ("chainId", "uint256"), ("verifyingContract", "address"),
                 ("salt", "bytes32"),
             ]
-            return known.filter { domain[$0.0] != nil }.map { Member(name: $0.0, type: $0.1) }
+            var members: [Member] = []
+            for (name, type) in known where domain[name] != nil { members.append(try member(name, type)) }
+            return members
         }
 
         /// Types of EIP-712, and types of Solidity and its ABI that EIP-712 lacks. A program that knows such a type hashes
@@ -210,8 +223,7 @@ extension TypedData {
             while let next = open.popLast() {
                 guard let members = types[next] else { throw Malformed("a type is not defined") }
                 for member in members {
-                    var base = member.type
-                    while let array = try Self.array(base) { base = array.element }
+                    let base = member.base
                     guard Self.isName(base), types[base] != nil else {
                         guard base == "string" || base == "bytes" || Self.atomic(base) != nil else {
                             throw Malformed("a type is not known")
@@ -227,7 +239,12 @@ extension TypedData {
             for type in [name] + used.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
                 let members = (types[type] ?? []).map { "\($0.type) \($0.name)" }
                 text += "\(type)(\(members.joined(separator: ",")))"
+                // A chain of types has the text of each one many times.
+                guard typeTextCount + text.utf8.count <= TypedData.maximumTypeText else {
+                    throw Malformed("the types are too long")
+                }
             }
+            typeTextCount += text.utf8.count
             let hash = Keccak256.hash(text.utf8)
             typeHashes[name] = hash
             return hash

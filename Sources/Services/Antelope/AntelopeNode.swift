@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Crypto
 package import HTTP
 import Text
@@ -74,19 +75,28 @@ package struct AntelopeNode: Sendable {
     package func abi(of contract: AccountName) async throws(NodeFailure) -> ABI {
         let question = Self.object([("account_name", "\(contract)")])
         do throws(NodeFailure) {
-            let packed = try Self.read(try await call("get_raw_abi", question)) { bytes throws(Malformed) in
-                try NodeAnswer.rawABI(bytes)
-            }
-            return try Self.read(packed, orElse: NodeFailure.unusableABI) { bytes throws(Malformed) in
-                try ABI(packed: bytes)
+            let answer = try await call("get_raw_abi", question)
+            return try await Self.working { () throws(NodeFailure) in
+                let packed = try Self.read(answer) { bytes throws(Malformed) in try NodeAnswer.rawABI(bytes) }
+                return try Self.read(packed, orElse: NodeFailure.unusableABI) { bytes throws(Malformed) in
+                    try ABI(packed: bytes)
+                }
             }
         } catch {
             guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
         }
-        let json = try Self.read(try await call("get_abi", question)) { bytes throws(Malformed) in
-            try NodeAnswer.abi(bytes)
+        let answer = try await call("get_abi", question)
+        return try await Self.working { () throws(NodeFailure) in
+            let json = try Self.read(answer) { bytes throws(Malformed) in try NodeAnswer.abi(bytes) }
+            return try Self.read(json, orElse: NodeFailure.unusableABI) { json throws(Malformed) in try ABI(json) }
         }
-        return try Self.read(json, orElse: NodeFailure.unusableABI) { json throws(Malformed) in try ABI(json) }
+    }
+
+    /// Reads an ABI, which anybody can make large, beside the loop.
+    private static func working(
+        _ body: @escaping @Sendable () throws(NodeFailure) -> ABI
+    ) async throws(NodeFailure) -> ABI {
+        try await Pool.run(orIfCancelled: NodeFailure.cancelled, body)
     }
 
     package func stats(of code: SymbolCode, at contract: AccountName) async throws(NodeFailure) -> CurrencyStats {

@@ -35,6 +35,27 @@ struct TypedDataTests {
         #expect(Hex.encode(try TypedData(try JSON(short.utf8)).digest) == digest)
     }
 
+    /// A message whose types use each other in a chain, and have further members.
+    private static func chain(_ count: Int, members: Int) -> String {
+        let more = (0..<members).map { #"{"name":"m\#($0)","type":"uint8\#(String(repeating: "[]", count: 40))"}"# }
+        let types = (0..<count).map { number in
+            let next = number + 1 < count ? [#"{"name":"next","type":"T\#(number + 1)"}"#] : []
+            return "\"T\(number)\":[\((next + more).joined(separator: ","))]"
+        }
+        let values = (0..<members).map { ",\"m\($0)\":[]" }.joined()
+        let message = (0..<count).reversed().reduce("") { text, _ in
+            "{" + ((text.isEmpty ? "" : "\"next\":" + text) + values).drop { $0 == "," } + "}"
+        }
+        return #"{"types":{\#(types.joined(separator: ","))},"primaryType":"T0","domain":{},"message":\#(message)}"#
+    }
+
+    @Test("types that use each other in a chain are read up to a length, which bounds the work")
+    func chains() throws {
+        #expect(throws: Never.self) { try TypedData(try JSON(Self.chain(8, members: 10).utf8)) }
+        let long = try JSON(Self.chain(15, members: 60).utf8)
+        #expect(throws: Malformed("the types are too long")) { try TypedData(long) }
+    }
+
     private func message(_ type: String, _ value: String, more: String = "") -> String {
         #"{"types":{"T":[{"name":"v","type":"\#(type)"}]\#(more)},"primaryType":"T","domain":{},"message":{"v":\#(value)}}"#
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
+import Concurrency
 import Crypto
 import HTTP
 import Server
@@ -81,12 +82,16 @@ extension WalletOperation {
             guard let type = try valid("actions", { () throws(Malformed) in try abi.type(of: wanted.name) }) else {
                 throw Failure(operation: .badField, "\(place): \(wanted.account) has no action \(wanted.name)")
             }
-            // The packed data are compared with the wanted ones.
-            let data = try valid("data", abi.pack(wanted.data, as: type))
+            let (data, decoded) = try await Pool.run(orIfCancelled: Failure.cancelled) { () throws(Failure) in
+                try valid("data") { () throws(Malformed) in
+                    // The packed data are compared with the wanted ones.
+                    let data = try abi.pack(wanted.data, as: type)
+                    // The user sees what is in the bytes, not what the dapp has sent.
+                    return (data, try abi.unpack(data, as: type))
+                }
+            }
             let level = PermissionLevel(actor: account, permission: permission)
             let action = AntelopeAction(account: wanted.account, name: wanted.name, authorization: [level], data: data)
-            // The user sees what is in the bytes, not what the dapp has sent.
-            let decoded = try valid("data", abi.unpack(data, as: type))
             try await check(decoded, of: action, account, node)
             actions.append(ShownRequest.ShownAction(action: action, data: decoded, info: wanted.info))
         }
