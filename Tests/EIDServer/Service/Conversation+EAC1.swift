@@ -18,6 +18,9 @@ extension Conversation {
             default: origin
             }
         recipe.certificateHashes = fault == .eac1NoCommCerts ? [] : certificateHashes
+        if let (text, bytes) = options.terms {
+            recipe.termsOfUsage = "Gesch\u{E4}ftszweck:\n" + String(repeating: text, count: bytes / text.utf8.count)
+        }
         description = recipe.encoded
         auxiliaryData = wantedAuxiliaryData
         var fields = try certificates().map { XML.element("iso:Certificate", bytes: $0) }

@@ -27,6 +27,8 @@ struct ServiceOptions: Sendable {
     ])
     var sendsRequired = true
     var transactionInfo: String?
+    /// The terms of usage: a text that is repeated to nearly this number of bytes; nil: those of `DescriptionRecipe`.
+    var terms: (text: String, bytes: Int)?
     var eidTypes: [String] = []
     var canAllowed = false
     var initializesFramework = false
@@ -76,6 +78,7 @@ struct ServiceOptions: Sendable {
         optional = try rights("optional", optional)
         sendsRequired = try flag("requiredchat", sendsRequired)
         transactionInfo = query["transaction"]
+        if let text = query["terms"], !text.isEmpty { terms = (text, try number("termsbytes", 0, 0...200_000)) }
         eidTypes = list("eidtypes")
         canAllowed = try flag("can", canAllowed)
         initializesFramework = try flag("init", initializesFramework)

@@ -74,6 +74,59 @@ struct TcTokenTests {
         }
     }
 
+    @Test(
+        "the words of a refusal name the element",
+        arguments: [
+            ("Binding", nil, "Binding is not PAOS"),
+            ("PathSecurity-Protocol", "x", "PathSecurity-Protocol is unknown"),
+            ("ServerAddress", nil, "ServerAddress is not an https address"),
+            ("RefreshAddress", nil, "RefreshAddress is not an https address"),
+            ("SessionIdentifier", nil, "SessionIdentifier is missing or too long"),
+            ("PSK", "x", "PSK is not hexBinary"),
+        ] as [(String, String?, String)]
+    )
+    func words(name: String, value: String?, words: String) {
+        #expect {
+            try TcToken(Self.document([name: value]))
+        } throws: { error in
+            (error as? InvalidTcToken)?.words == words
+        }
+    }
+
+    @Test(
+        "a text with more than 255 marks in a row, which cannot be compared, is refused in each element",
+        arguments: [
+            "ServerAddress", "SessionIdentifier", "RefreshAddress", "CommunicationErrorAddress", "Binding",
+            "PathSecurity-Protocol",
+        ]
+    )
+    func marks(name: String) {
+        #expect {
+            try TcToken(Self.document([name: "a" + String(repeating: "\u{301}", count: 256)]))
+        } throws: { error in
+            (error as? InvalidTcToken)?.words.utf8.elementsEqual(
+                "the TcToken cannot be read: \(name) is no text that can be compared".utf8
+            ) == true
+        }
+    }
+
+    @Test(
+        "what is no document is refused, and no address is taken from it",
+        arguments: [
+            "", "no XML", "<TCTokenType>", "<TCTokenType/><More/>", "<!DOCTYPE x><TCTokenType/>", "\u{0}",
+            "<TCTokenType><RefreshAddress>https://a.example</RefreshAddress>",
+        ]
+    )
+    func noDocument(text: String) {
+        #expect {
+            try TcToken(Array(text.utf8))
+        } throws: { error in
+            let refusal = error as? InvalidTcToken
+            return refusal?.refreshAddress == nil && refusal?.communicationErrorAddress == nil
+                && refusal?.words.hasPrefix("the TcToken cannot be read: ") == true
+        }
+    }
+
     @Test("without an https RefreshAddress only the CommunicationErrorAddress is left")
     func noRefresh() {
         for value in [nil, "", "http://service.example/", "nowhere"] as [String?] {
@@ -97,11 +150,16 @@ struct TcTokenTests {
         }
     }
 
-    @Test("a token with a repeated element is refused")
-    func duplicates() {
-        for extra in ["<Binding>urn:liberty:paos:2006-08</Binding>", "<PathSecurity-Parameters/>"] {
-            #expect(throws: InvalidTcToken.self) { try TcToken(Self.document(extra: extra)) }
-        }
+    @Test(
+        "a token with a repeated element is refused",
+        arguments: [
+            "<Binding>urn:liberty:paos:2006-08</Binding>", "<PathSecurity-Parameters/>", "<ServerAddress/>",
+            "<SessionIdentifier>1a2b</SessionIdentifier>", "<RefreshAddress/>", "<CommunicationErrorAddress/>",
+            "<PathSecurity-Protocol/>",
+        ]
+    )
+    func duplicates(extra: String) {
+        #expect(throws: InvalidTcToken.self) { try TcToken(Self.document(extra: extra)) }
     }
 
     @Test("a token of more than 64 KiB is refused")

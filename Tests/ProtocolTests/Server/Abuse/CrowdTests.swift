@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Glibc
 import ISO7816
 import Readers
 import Server
@@ -39,6 +40,28 @@ struct CrowdTests {
         #expect(
             await next.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN", "INSERT_CARD")?["msg"] == .string("ENTER_PIN")
         )
+    }
+
+    @Test("with the default limits a fifth user is served although four users hold 250 connections each")
+    @Loop func fifthUser() async throws {
+        // Each connection has two descriptors here.
+        var files = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+        files.rlim_cur = max(files.rlim_cur, min(files.rlim_max, 8192))
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+        let server = try await TestServer()
+        var held: [TestClient] = []
+        for uid in UInt32(1001)...1004 {
+            for _ in 0..<250 { held.append(try server.connect(uid: uid)) }
+            #expect(await (try server.connect(uid: uid)).next("INTERNAL_ERROR") != nil)
+        }
+        for client in held { _ = await client.exchange() }
+        let fifth = try server.connect(uid: 1005)
+        try await server.insert()
+        #expect(await fifth.ask(#"{"cmd":"RUN_CHANGE_PIN"}"#, "ENTER_PIN") != nil)
+        #expect(server.server.clientCount == 1000)
+        for client in held { client.close() }
+        await server.clients(1)
     }
 
     @Test("50 concurrent workflows on 50 readers change 50 PINs")
