@@ -249,15 +249,16 @@ let package = Package(
 
         // Doors
         doors.target("DoorReaders", ["Host", "Text"]),
+        doors.target("Bluetooth", ["Text", "DoorReaders", "Concurrency", "CSystemd"]),
         doors.target(
             "DoorOpening",
-            ["Text", "DoorReaders", "Concurrency", "Vault", "Crypto", "Taps"]
+            ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Vault", "Crypto", "Taps"]
         ),
-        doors.target("Scanners", ["Text", "DoorReaders", "Concurrency", "Host"]),
-        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
+        doors.target("Scanners", ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Host"]),
+        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Bluetooth", "Concurrency", "Host", "CLinux"]),
         doors.target(
             "ScannerBlueZ",
-            ["Text", "Scanners", "DoorReaders", "DoorOpening", "Concurrency", "Host", "CSystemd"]
+            ["Text", "Bluetooth", "Scanners", "DoorReaders", "DoorOpening", "Concurrency"]
         ),
 
         // Protocol
@@ -339,7 +340,7 @@ let package = Package(
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
-                "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
             isSmall: true
         ),
@@ -404,7 +405,7 @@ let package = Package(
         // A PKOC reader in software with the connection to it, and walks past doors
         testLibrary(
             "DoorTestSupport",
-            ["Text", "DoorOpening", "DoorReaders", "Concurrency", "Vault", "Crypto", "Host"]
+            ["Text", "Bluetooth", "DoorOpening", "DoorReaders", "Concurrency", "Vault", "Crypto", "Host"]
         ),
         // An eService with its eID-Server
         testLibrary(
@@ -486,7 +487,7 @@ let package = Package(
             "DoorsTests",
             [
                 "Scanners", "DoorReaders", "Concurrency", "TestSupport", "ScannerMgmt", "CLinux", "ScannerBlueZ",
-                "DoorOpening", "DoorTestSupport", "Crypto", "Host", "Vault", "Taps", "Text",
+                "Bluetooth", "DoorOpening", "DoorTestSupport", "Crypto", "Host", "Vault", "Taps", "Text",
             ]
         ),
         tests(

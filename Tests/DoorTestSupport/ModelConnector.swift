@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 package import DoorOpening
 package import DoorReaders
@@ -11,7 +12,7 @@ package import DoorReaders
     /// The MTU of the connections.
     package var mtu = 517
     /// The failure of the next connection.
-    package var failure: DoorLinkFailure?
+    package var failure: LinkFailure?
     /// The connection is lost when the reader has received this number of messages.
     package var isLostAfter: Int?
     /// The last piece of the greeting is missing.
@@ -40,12 +41,12 @@ package import DoorReaders
     /// Returns when this number of connections was asked for.
     package func wait(connections number: Int) async { await changes.wait { self.connections >= number } }
 
-    package func link(to address: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink {
+    package func link(to address: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
         addresses.append(address)
         return ModelLink(self)
     }
 
-    fileprivate func begin(within limit: Milliseconds) async throws(DoorLinkFailure) {
+    fileprivate func begin(within limit: Milliseconds) async throws(LinkFailure) {
         connections += 1
         limits.append(limit)
         changes.check()
@@ -79,7 +80,7 @@ package import DoorReaders
 
     init(_ connector: ModelConnector) { self.connector = connector }
 
-    func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
+    func establish(within limit: Milliseconds) async throws(LinkFailure) {
         try await connector.begin(within: limit)
         isOpen = true
         if let greeting = try? connector.reader.greeting() { notify(greeting) }
@@ -98,7 +99,7 @@ package import DoorReaders
         }
     }
 
-    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
+    func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8] {
         if Task.isCancelled { throw .failed("the opening was cancelled") }
         guard let first = waiting.first else {
             if let number = connector.isLostAfter, messages >= number { throw .failed("the connection was lost") }
@@ -108,7 +109,7 @@ package import DoorReaders
         return first
     }
 
-    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure) {
+    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(LinkFailure) {
         guard bytes.count <= capacity else { throw .failed("too long for the MTU") }
         if connector.refusesWrites { throw .timedOut }
         let message: [UInt8]?

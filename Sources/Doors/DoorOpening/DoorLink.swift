@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 package import DoorReaders
 
@@ -14,34 +15,22 @@ package enum PKOCService {
     package static let notify = "e5b1b3b5-3cca-3f76-cd86-a884cc239692"
 }
 
-/// Why a reader cannot be reached.
-package enum DoorLinkFailure: Error, Sendable, Equatable {
-    /// Nothing was received within the time limit.
-    case timedOut
-    /// There was no connection in time, with the step that has not ended.
-    case late(String)
-    /// Another program uses the reader, with the reason.
-    case inUse(String)
-    /// The connection was not possible or was lost, with the reason.
-    case failed(String)
-}
-
 /// A connection to a reader.
 @Loop package protocol DoorLink: AnyObject {
     /// Connects to the reader and switches its notifications on. Connects again while the time lasts when a connection
     /// fails before that.
     /// - Parameter limit: the time to find the reader, to connect to it, and to read its services, each.
     /// - Throws: why there is no connection. `disconnect` must be called nevertheless.
-    func establish(within limit: Milliseconds) async throws(DoorLinkFailure)
+    func establish(within limit: Milliseconds) async throws(LinkFailure)
 
     /// The bytes that one write carries, which is three less than the MTU.
     var capacity: Int { get }
 
     /// Returns the next notification. Notifications are queued until they are read.
-    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8]
+    func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8]
 
     /// Writes at most `capacity` bytes, and returns when the reader or the system has accepted them.
-    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure)
+    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(LinkFailure)
 
     /// Ends the connection or the attempts to connect, and returns when nothing is connected any more.
     func disconnect() async
@@ -55,5 +44,5 @@ package enum DoorLinkFailure: Error, Sendable, Equatable {
     ///   - adapter: the number of the adapter, such as 0 for hci0.
     /// - Returns: the connection, which the caller establishes, and ends with `disconnect`.
     /// - Throws: why there can be no connection.
-    func link(to address: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink
+    func link(to address: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 import Crypto
 package import DoorReaders
@@ -6,7 +7,7 @@ import Glibc
 package import Text
 package import Vault
 
-/// Opens PKOC readers: connects, runs the dialogue and disconnects. Each adapter opens one reader at a time.
+/// Opens PKOC readers: connects, runs the dialogue and disconnects. An adapter that serves another opening, or a phone, is busy.
 @Loop package final class DoorOpener {
     /// A reader as one adapter sees it.
     private struct Place: Hashable {
@@ -15,16 +16,20 @@ package import Vault
     }
 
     private let connector: any DoorConnector
-    private var busyAdapters: Set<Int> = [] { didSet { waiters.check() } }
+    private let owner: RadioOwner
+    private var openings = 0 { didSet { waiters.check() } }
     /// The readers whose opening is over and whose connection is being closed. bluetoothd takes two seconds for this.
     /// Neither the result nor other readers wait for it.
     private var leaving: Set<Place> = [] { didSet { waiters.check() } }
     private let waiters = Waiters()
 
-    package init(_ connector: any DoorConnector) { self.connector = connector }
+    package init(_ connector: any DoorConnector, owner: RadioOwner = RadioOwner()) {
+        self.connector = connector
+        self.owner = owner
+    }
 
     /// Returns when no opening runs any more, so that no reader stays connected at the end of the process.
-    package func waitUntilIdle() async { await waiters.wait { self.busyAdapters.isEmpty && self.leaving.isEmpty } }
+    package func waitUntilIdle() async { await waiters.wait { self.openings == 0 && self.leaving.isEmpty } }
 
     /// Opens one reader. A cancelled task ends the opening. The reader is disconnected on every path; the connection
     /// may end after the result, and a new opening of this reader waits for its end.
@@ -42,14 +47,18 @@ package import Vault
         _ timeouts: OpeningTimeouts = OpeningTimeouts(),
         changed: @escaping @Loop (OpeningState) -> Void = { _ in }
     ) async -> OpeningResult {
-        guard busyAdapters.insert(adapter).inserted else {
-            return OpeningResult(.busy, reason: "hci\(adapter) opens another reader")
+        if let other = owner.begin(.opening, on: adapter) {
+            return OpeningResult(.busy, reason: "hci\(adapter) \(other.text)")
         }
-        defer { busyAdapters.remove(adapter) }
+        openings += 1
+        defer {
+            owner.end(on: adapter)
+            openings -= 1
+        }
         changed(.connecting)
         let place = Place(adapter: adapter, address: address)
         await waiters.wait { !self.leaving.contains(place) }
-        do throws(DoorLinkFailure) {
+        do throws(LinkFailure) {
             let link = try connector.link(to: address, adapter: adapter)
             defer { leave(link, place) }
             try await link.establish(within: timeouts.connect)
@@ -116,7 +125,7 @@ package import Vault
             let (limit, timeout): (Milliseconds, OpeningStatus) =
                 framing.isInside
                 ? (timeouts.fragment, .readerTimedOutFragment) : (timeouts.apdu, .readerTimedOutAPDU)
-            let bytes = try await step(timeout) { () async throws(DoorLinkFailure) in
+            let bytes = try await step(timeout) { () async throws(LinkFailure) in
                 try await link.notification(within: limit)
             }
             if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
@@ -134,7 +143,7 @@ package import Vault
             throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
-            try await step(.readerTimedOutBLE) { () async throws(DoorLinkFailure) in
+            try await step(.readerTimedOutBLE) { () async throws(LinkFailure) in
                 try await link.write(bytes, within: timeouts.apdu)
             }
         }
@@ -143,9 +152,9 @@ package import Vault
     /// Runs a step of the link; `timeout` is the status when the reader does not answer in time.
     private static func step<T>(
         _ timeout: OpeningStatus,
-        _ body: () async throws(DoorLinkFailure) -> T
+        _ body: () async throws(LinkFailure) -> T
     ) async throws(PKOCFailure) -> T {
-        do throws(DoorLinkFailure) {
+        do throws(LinkFailure) {
             return try await body()
         } catch {
             switch error {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 package import DoorOpening
 package import DoorReaders
@@ -8,27 +9,28 @@ import Text
 /// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.
 @Loop package final class BlueZConnector: DoorConnector {
     private let address: String
-    private let radio: Radio?
+    private let owner: RadioOwner
     /// The object paths of the readers that are being connected, opened, or disconnected.
     private var own: Set<String> = []
     /// How long bluetoothd may take for its objects, and for the end of a connection, in milliseconds.
     var answerTime: Milliseconds = 2000
     private static let disconnectTime: Milliseconds = 5000
 
-    /// Creates a connector on the bus with this address; nil: the system's bus. The radio leaves its adapters to
-    /// connections.
-    package init(address: String? = nil, radio: Radio? = nil) {
+    /// Creates a connector on the bus with this address; nil: the system's bus.
+    package init(address: String? = nil, owner: RadioOwner = RadioOwner()) {
         self.address = address ?? SystemBus.standardAddress
-        self.radio = radio
+        self.owner = owner
     }
 
-    package func link(to device: DeviceAddress, adapter: Int) throws(DoorLinkFailure) -> any DoorLink {
-        let bus = try translating({ DoorLinkFailure.failed($0.text) }) { () throws(ScannerFault) in
+    package func link(to device: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
+        let bus = try translating({ LinkFailure.failed($0.text) }) { () throws(BusFailure) in
             try SystemBus(address: address)
         }
-        let link = BlueZLink(bus, device, adapter: adapter, radio: radio) { [weak self] path in self?.own.remove(path) }
-        own.insert(link.devicePath)
-        return link
+        let client = GATTClient(bus, device, adapter: adapter, .pkoc, owner: owner) { [weak self] path in
+            self?.own.remove(path)
+        }
+        own.insert(client.devicePath)
+        return client
     }
 }
 
@@ -50,7 +52,7 @@ extension BlueZConnector: ReaderConnections {
             let mayEnd = endsUnused && !device.isListenedTo
             if mayEnd {
                 if let address = DeviceAddress(device.address, isRandom: device.isRandom) {
-                    radio?.endConnection(to: address, adapter: device.adapter)
+                    owner.endConnection(to: address, adapter: device.adapter)
                 }
                 let method = BusMethod(device.path, BlueZName.device, "Disconnect")
                 _ = await bus.result(of: method, within: Self.disconnectTime) { _ in true }
@@ -62,6 +64,18 @@ extension BlueZConnector: ReaderConnections {
         return readers
     }
 }
+
+extension GATTProfile {
+    fileprivate static let pkoc = GATTProfile(
+        "PKOC",
+        of: "reader",
+        services: Set(PKOCService.services),
+        written: PKOCService.write,
+        notified: PKOCService.notify
+    )
+}
+
+extension GATTClient: DoorLink {}
 
 /// The readers among the devices to which bluetoothd has a connection.
 struct BlueZConnections: Sendable {

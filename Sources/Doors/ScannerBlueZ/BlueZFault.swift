@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Scanners
 
 /// The faults of a scan through bluetoothd.
 enum BlueZFault {
-    static let noLibrary =
-        ScannerFault(.service, "libsystemd is not installed", advice: "install libsystemd0", isPermanent: true)
-    static let noBus = ScannerFault(.service, "no connection to the system's D-Bus", advice: "systemctl start dbus")
+    static func bus(_ failure: BusFailure) -> ScannerFault {
+        switch failure {
+        case .noLibrary: ScannerFault(.service, failure.text, advice: "install libsystemd0", isPermanent: true)
+        case .noBus: ScannerFault(.service, failure.text, advice: "systemctl start dbus")
+        }
+    }
+
     static let noService = ScannerFault(.service, "bluetoothd does not run", advice: "systemctl start bluetooth")
     static let noAnswer =
         ScannerFault(.service, "bluetoothd does not answer", advice: "systemctl restart bluetooth")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Concurrency
 import Scanners
 import Text
@@ -29,12 +30,12 @@ import Text
 
     /// The connection and the alarm keep this object alive until `end`.
     private func begin(_ place: SystemBus.Place, _ timeout: Int64) {
-        do throws(ScannerFault) {
+        do throws(BusFailure) {
             let bus = try SystemBus(place)
             self.bus = bus
-            bus.onEnd = { self.end(BlueZFault.noBus) }
+            bus.onEnd = { self.end(BlueZFault.bus(.noBus)) }
         } catch {
-            return end(error)
+            return end(BlueZFault.bus(error))
         }
         alarm = Loop.Alarm { self.end(BlueZFault.noAnswer) }
         alarm?.set(after: timeout)

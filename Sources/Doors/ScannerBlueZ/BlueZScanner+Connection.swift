@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Concurrency
 import DoorReaders
 import Scanners
@@ -9,7 +10,7 @@ extension BlueZScanner {
     private static let longestPause: Int64 = 30_000
 
     func open() {
-        do throws(ScannerFault) {
+        do throws(BusFailure) {
             let bus = try SystemBus(place)
             bus.onMessage = { [weak self] message in self?.handle(message) }
             bus.onEnd = { [weak self] in self?.connectionLost() }
@@ -25,7 +26,8 @@ extension BlueZScanner {
             addMatch("type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
             readObjects()
         } catch {
-            if error.isPermanent { fail(error) } else { connectionLost() }
+            let fault = BlueZFault.bus(error)
+            if fault.isPermanent { fail(fault) } else { connectionLost() }
         }
     }
 
@@ -42,7 +44,7 @@ extension BlueZScanner {
 
     private func connectionLost() {
         forgetObjects()
-        fail(BlueZFault.noBus)
+        fail(BlueZFault.bus(.noBus))
         retryLater()
     }
 

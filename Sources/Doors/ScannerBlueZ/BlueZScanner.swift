@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 package import Concurrency
 import DoorReaders
 package import Scanners

@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 package import Concurrency
 package import DoorReaders
 
-/// Connections over the radio. The radio has one owner, which knows of scans and connections: a scan leaves the radio of an
-/// adapter to a connection, and connections that no opening owns are found.
-extension Radio {
-    /// Leaves the radio of an adapter to a connection that is being established, until `release`.
-    package func reserve(_ adapter: Int) {
-        reservations[adapter, default: 0] += 1
-        if reservations[adapter] == 1 { for scanner in allScanners { scanner.reserve(adapter, true) } }
+/// What the owner of the radio asks of the scan.
+extension Radio: RadioScan {
+    package func reserve(_ adapter: Int, _ isReserved: Bool) {
+        for scanner in allScanners { scanner.reserve(adapter, isReserved) }
     }
 
-    package func release(_ adapter: Int) {
-        guard let count = reservations[adapter] else { return }
-        reservations[adapter] = count > 1 ? count - 1 : nil
-        if count == 1 { for scanner in allScanners { scanner.reserve(adapter, false) } }
-    }
+    package func searches(_ adapter: Int) -> Bool { demand != nil && scanners.first?.searches(adapter) == true }
 
-    /// Whether the scan lets bluetoothd find devices on an adapter, until `reserve`.
-    package func searches(_ adapter: Int) -> Bool {
-        demand != nil && reservations[adapter] == nil && scanners.first?.searches(adapter) == true
-    }
-
-    /// Lets the system connect to a device as soon as it advertises, until `endConnection`; false when it cannot.
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
         guard demand != nil, let scanner = scanners.first else { return false }
         return await scanner.beginConnection(to: address, adapter: adapter)
@@ -31,7 +19,10 @@ extension Radio {
     package func endConnection(to address: DeviceAddress, adapter: Int) {
         for scanner in allScanners { scanner.endConnection(to: address, adapter: adapter) }
     }
+}
 
+/// Connections that no opening owns.
+extension Radio {
     /// How long a program may take from its connection to a reader until it listens to the reader, in milliseconds.
     static let connectionTime: Milliseconds = 10_000
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 package import DoorReaders
 package import Host
@@ -43,8 +44,7 @@ package import Host
     let silenceMonitor: SilenceMonitor
     /// The advertisements that were received by each scanner.
     package private(set) var received: [String: Int] = [:]
-    /// The connections that are being established, by adapter.
-    var reservations: [Int: Int] = [:]
+    private let owner: RadioOwner
     /// Finds connections that no opening owns; nil: none are made.
     package var connections: (any ReaderConnections)?
     /// When connections that were left behind are looked for.
@@ -54,20 +54,23 @@ package import Host
     /// The inspection in progress. Clients that ask for the health at the same time share it.
     var inspection: Task<ScannerFault?, Never>?
 
-    /// Creates a radio whose scanners are used in order of preference.
+    /// Creates a radio whose scanners are used in order of preference, and leave their adapters to the uses of the owner.
     package init(
         scanners: [any Scanner],
         clock: any RadioClock,
+        owner: RadioOwner = RadioOwner(),
         configuration: RadioConfiguration = RadioConfiguration()
     ) {
         self.scanners = scanners
         allScanners = scanners
         self.clock = clock
+        self.owner = owner
         self.configuration = configuration
         tracker = ReaderTracker(configuration: configuration)
         silenceMonitor = SilenceMonitor(timeout: Milliseconds(configuration.silence) * 1000)
         clock.onAlarm = { [weak self] in self?.alarm() }
         for scanner in scanners { scanner.observer = self }
+        owner.scan = self
     }
 
     package var now: Milliseconds { clock.now }
@@ -197,6 +200,8 @@ package import Host
     }
 
     private func recover(_ scanner: any Scanner, _ step: RecoveryStep, _ adapter: Int?) -> Bool {
+        // An adapter that is switched off loses its opening or session.
+        if step == .powerCycle, owner.isInUse(adapter) { return false }
         let isTaken = scanner.recover(step, adapter: adapter)
         if isTaken { restarts += 1 }
         return isTaken

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 package import Concurrency
 package import DoorReaders
 
 /// A backend that scans for advertisements. A new backend is one target with one type that conforms to this protocol,
 /// and one line in the program that creates it.
-@Loop package protocol Scanner: AnyObject {
+@Loop package protocol Scanner: RadioScan {
     /// The name in INFO, SCAN and logs, such as `bluez`.
     nonisolated var name: String { get }
 
@@ -29,20 +30,6 @@ package import DoorReaders
 
     /// Requests scan responses for a moment, if the scanner does not do so all the time. They contain names.
     func requestScanResponses()
-
-    /// Leaves the radio of an adapter to a connection, or takes it back: no discovery runs on it meanwhile.
-    func reserve(_ adapter: Int, _ isReserved: Bool)
-
-    /// Whether this scan lets bluetoothd find devices on an adapter, until `reserve`. Ends a pause of the scan.
-    func searches(_ adapter: Int) -> Bool
-
-    /// Lets the system connect to a device as soon as it advertises. `endConnection` must be called when it is connected,
-    /// or not wanted any more.
-    /// - Returns: false when this backend cannot.
-    func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool
-
-    /// Ends what `beginConnection` began. A connection stays.
-    func endConnection(to address: DeviceAddress, adapter: Int)
 
     /// Takes a recovery step for one adapter or, with nil, for all adapters.
     /// - Returns: false when the backend has no such step or must not take it now.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Concurrency
 import DoorOpening
 import Host
@@ -8,20 +9,20 @@ import Scanners
 
 extension Daemon {
     /// Creates the scan for door readers; nil when no scanner is configured. No scan runs until a client asks for one.
-    func makeRadio(_ configuration: RadioConfiguration) -> Radio? {
+    func makeRadio(_ configuration: RadioConfiguration, _ owner: RadioOwner) -> Radio? {
         let scanners = scanners(configuration)
         guard !scanners.isEmpty else { return nil }
-        let radio = Radio(scanners: scanners, clock: MonotonicClock(), configuration: configuration)
+        let radio = Radio(scanners: scanners, clock: MonotonicClock(), owner: owner, configuration: configuration)
         radio.log = { Log.notice("\($0)") }
         return radio
     }
 
     /// Creates the opener of door readers; nil when no scanner receives readers by radio.
-    func makeOpener(_ configuration: RadioConfiguration, _ radio: Radio?) -> DoorOpener? {
+    func makeOpener(_ configuration: RadioConfiguration, _ radio: Radio?, _ owner: RadioOwner) -> DoorOpener? {
         guard configuration.isEnabled, configuration.backend != .replay else { return nil }
-        let connector = BlueZConnector(radio: radio)
+        let connector = BlueZConnector(owner: owner)
         radio?.connections = connector
-        return DoorOpener(connector)
+        return DoorOpener(connector, owner: owner)
     }
 
     /// The scanners in order of preference. A new scanner is one line here and one target.

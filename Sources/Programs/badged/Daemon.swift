@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Bluetooth
 import Cards
 import Concurrency
 import CountryAuthorities
@@ -147,8 +148,9 @@ import WalletFeature
         let vault = Vault(store, tpm: tpm)
         let remote = Remote(configuration.remote, configuration.limits, parts.network, registry, store)
         if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
-        if configuration.radio.isEnabled { radio = makeRadio(configuration.radio) }
-        opener = makeOpener(configuration.radio, radio)
+        let owner = RadioOwner()
+        if configuration.radio.isEnabled { radio = makeRadio(configuration.radio, owner) }
+        opener = makeOpener(configuration.radio, radio, owner)
         registry.log = { level, text, reader in Log.write(level, Log.Fields(reader: reader)) { "\(text)" } }
 
         let wallet = WalletFeature(registry, store, trust: configuration.keycardTrust, antelope: parts.antelope)

@@ -7,6 +7,7 @@ import DoorTestSupport
 import Scanners
 import Testing
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 @Suite("Opening a reader with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))

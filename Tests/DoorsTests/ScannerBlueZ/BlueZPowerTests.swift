@@ -5,6 +5,7 @@ import Scanners
 import TestSupport
 import Testing
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 @Suite("Power cycles of BlueZScanner with an emulated bluetoothd", .timeLimit(.minutes(5)))

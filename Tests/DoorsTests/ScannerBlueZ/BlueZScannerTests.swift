@@ -5,6 +5,7 @@ import Scanners
 import TestSupport
 import Testing
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 /// The emulated service on a real dbus-daemon.
@@ -291,7 +292,7 @@ extension ScanDemand {
         #expect(await inspect().fault == BlueZFault.noService)
         #expect(await inspect(hasAdapter: false).fault == .noAdapter)
         fixture.bus.stop()
-        #expect(await inspect().fault == BlueZFault.noBus)
+        #expect(await inspect().fault == BlueZFault.bus(.noBus))
     }
 
     @Test("signals with wrong types are counted and ignored, and those of other programs are ignored")

@@ -4,6 +4,7 @@ import Glibc
 import TestSupport
 import Text
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 /// Emulates bluetoothd on a private bus, with the objects, methods and signals that a scan needs, and with faults.

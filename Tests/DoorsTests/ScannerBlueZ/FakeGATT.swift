@@ -4,6 +4,7 @@ import DoorOpening
 import DoorReaders
 import DoorTestSupport
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 /// Emulates a bluetoothd with one PKOC reader: its objects, connections, writes and notifications.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Testing
 
+@testable import Bluetooth
 @testable import ScannerBlueZ
 
 @Suite("RepeatWatch", .timeLimit(.minutes(5))) struct RepeatWatchTests {

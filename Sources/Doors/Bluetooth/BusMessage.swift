@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSystemd
-import Text
+package import Text
 
 /// A D-Bus message that is read from the beginning or written to the end. The C type is sd_bus_message.
 ///
 /// Reading throws when a value has another type than expected.
-final class BusMessage {
+package final class BusMessage {
     let raw: OpaquePointer
 
     /// Takes over the reference.
@@ -15,9 +15,9 @@ final class BusMessage {
 
     private static let malformed = Malformed("another format than the interface defines")
 
-    enum Kind { case call, `return`, error, signal }
+    package enum Kind { case call, `return`, error, signal }
 
-    var kind: Kind? {
+    package var kind: Kind? {
         switch UInt32(bitPattern: csystemd_message_kind(raw)) {
         case CSYSTEMD_CALL.rawValue: .call
         case CSYSTEMD_RETURN.rawValue: .return
@@ -29,15 +29,15 @@ final class BusMessage {
 
     private static func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
 
-    var path: String { Self.text(csystemd_message_path(raw)) }
-    var interface: String { Self.text(csystemd_message_interface(raw)) }
-    var member: String { Self.text(csystemd_message_member(raw)) }
-    var sender: String { Self.text(csystemd_message_sender(raw)) }
+    package var path: String { Self.text(csystemd_message_path(raw)) }
+    package var interface: String { Self.text(csystemd_message_interface(raw)) }
+    package var member: String { Self.text(csystemd_message_member(raw)) }
+    package var sender: String { Self.text(csystemd_message_sender(raw)) }
     /// The name of an error, such as `org.bluez.Error.InProgress`.
-    var errorName: String? { csystemd_message_error_name(raw).map { String(cString: $0) } }
+    package var errorName: String? { csystemd_message_error_name(raw).map { String(cString: $0) } }
 
     /// What an error says for people, such as `le-connection-abort-by-local`; at most 100 characters.
-    var errorText: String? {
+    package var errorText: String? {
         csystemd_message_error_text(raw).map {
             String(String.UnicodeScalarView(String(cString: $0).unicodeScalars.prefix(100)))
         }
@@ -56,22 +56,22 @@ final class BusMessage {
     private func code(_ type: Character) -> CChar { CChar(type.asciiValue ?? 0) }
 
     /// Reads a string or object path.
-    func string(_ type: Character = "s") throws(Malformed) -> String {
+    package func string(_ type: Character = "s") throws(Malformed) -> String {
         var pointer: UnsafePointer<CChar>?
         // The result is 0 at the end of the container.
         guard csystemd_message_read_basic(raw, code(type), &pointer) > 0, let pointer else { throw Self.malformed }
         return String(cString: pointer)
     }
 
-    func number<Number: FixedWidthInteger>(_ type: Character, as _: Number.Type) throws(Malformed) -> Number {
+    package func number<Number: FixedWidthInteger>(_ type: Character, as _: Number.Type) throws(Malformed) -> Number {
         var value = Number()
         guard csystemd_message_read_basic(raw, code(type), &value) > 0 else { throw Self.malformed }
         return value
     }
 
-    func bool() throws(Malformed) -> Bool { try number("b", as: Int32.self) != 0 }
+    package func bool() throws(Malformed) -> Bool { try number("b", as: Int32.self) != 0 }
 
-    func bytes() throws(Malformed) -> [UInt8] {
+    package func bytes() throws(Malformed) -> [UInt8] {
         var (pointer, size): (UnsafeRawPointer?, Int) = (nil, 0)
         try check(csystemd_message_read_array(raw, code("y"), &pointer, &size))
         guard let pointer, size > 0 else { return [] }
@@ -79,14 +79,14 @@ final class BusMessage {
     }
 
     /// Enters a container and leaves it after `body`, which must read all of it.
-    func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
+    package func enter(_ type: Character, _ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code(type), contents) > 0 else { throw Self.malformed }
         try body()
         try check(csystemd_message_exit_container(raw))
     }
 
     /// Calls `body` for every element of an array to read it.
-    func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
+    package func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Self.malformed }
         while try !isAtEnd() { try body() }
         try check(csystemd_message_exit_container(raw))
@@ -94,7 +94,7 @@ final class BusMessage {
 
     /// Calls `body` for every entry of an `a{sv}` whose key and type are in `types`, to read the value. Other entries
     /// are skipped.
-    func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
+    package func properties(_ types: [String: String], _ body: (String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{sv}") { () throws(Malformed) in
             try enter("e", "sv") { () throws(Malformed) in
                 let key = try string()
@@ -105,14 +105,14 @@ final class BusMessage {
     }
 
     /// Calls `body` for every interface of an object, an `a{sa{sv}}`, with its name, to read its properties.
-    func interfaces(_ body: (String) throws(Malformed) -> Void) throws(Malformed) {
+    package func interfaces(_ body: (String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{sa{sv}}") { () throws(Malformed) in
             try enter("e", "sa{sv}") { () throws(Malformed) in try body(try string()) }
         }
     }
 
     /// Calls `body` for every interface of every object in the answer to GetManagedObjects, with object path and name.
-    func eachInterface(_ body: (String, String) throws(Malformed) -> Void) throws(Malformed) {
+    package func eachInterface(_ body: (String, String) throws(Malformed) -> Void) throws(Malformed) {
         try each("{oa{sa{sv}}}") { () throws(Malformed) in
             try enter("e", "oa{sa{sv}}") { () throws(Malformed) in
                 let path = try string("o")
@@ -122,7 +122,7 @@ final class BusMessage {
     }
 
     /// The type of the value in the variant that follows.
-    func variantType() throws(Malformed) -> String {
+    package func variantType() throws(Malformed) -> String {
         var (type, contents): (CChar, UnsafePointer<CChar>?) = (0, nil)
         guard csystemd_message_peek_type(raw, &type, &contents) > 0, type == code("v"), let contents else {
             throw Self.malformed
@@ -130,7 +130,7 @@ final class BusMessage {
         return String(cString: contents)
     }
 
-    func skip(_ types: String) throws(Malformed) { try check(csystemd_message_skip(raw, types)) }
+    package func skip(_ types: String) throws(Malformed) { try check(csystemd_message_skip(raw, types)) }
 
     private func isAtEnd() throws(Malformed) -> Bool {
         var type: CChar = 0
@@ -143,28 +143,28 @@ final class BusMessage {
 
     // A failed write makes sending the message fail.
 
-    func append(_ text: String, _ type: Character = "s") {
+    package func append(_ text: String, _ type: Character = "s") {
         _ = text.withCString { csystemd_message_append_basic(raw, code(type), $0) }
     }
 
-    func append<Number: FixedWidthInteger>(_ value: Number, _ type: Character) {
+    package func append<Number: FixedWidthInteger>(_ value: Number, _ type: Character) {
         withUnsafePointer(to: value) { _ = csystemd_message_append_basic(raw, code(type), $0) }
     }
 
-    func append(_ value: Bool) { append(Int32(value ? 1 : 0), "b") }
+    package func append(_ value: Bool) { append(Int32(value ? 1 : 0), "b") }
 
-    func append(_ bytes: [UInt8]) {
+    package func append(_ bytes: [UInt8]) {
         container("a", "y") { for byte in bytes { append(byte, "y") } }
     }
 
-    func container(_ type: Character, _ contents: String, _ body: () -> Void) {
+    package func container(_ type: Character, _ contents: String, _ body: () -> Void) {
         _ = csystemd_message_open_container(raw, code(type), contents)
         body()
         _ = csystemd_message_close_container(raw)
     }
 
     /// Writes one entry of an `a{sv}`.
-    func property(_ key: String, _ type: String, _ body: () -> Void) {
+    package func property(_ key: String, _ type: String, _ body: () -> Void) {
         container("e", "sv") {
             append(key)
             container("v", type, body)

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CSystemd
-import Concurrency
+package import Concurrency
 import Glibc
-import Host
-import Scanners
 import Text
 
 /// A connection to the system's D-Bus that never blocks. The C type is sd_bus.
 ///
 /// Callbacks of sd-bus are not used. This class assigns answers to calls by their cookies.
-@Loop final class SystemBus {
-    typealias Answer = @Loop (BusMessage?) -> Void
+@Loop package final class SystemBus {
+    package typealias Answer = @Loop (BusMessage?) -> Void
 
     /// Called with each call and signal.
-    var onMessage: (@Loop (BusMessage) -> Void)?
+    package var onMessage: (@Loop (BusMessage) -> Void)?
     /// Called when the connection is lost or was not possible.
-    var onEnd: (@Loop () -> Void)?
+    package var onEnd: (@Loop () -> Void)?
 
-    static let standardAddress = "unix:path=/run/dbus/system_bus_socket"
+    package static let standardAddress = "unix:path=/run/dbus/system_bus_socket"
 
     private let bus: OpaquePointer
     private var registration: Loop.Registration?
@@ -31,20 +29,20 @@ import Text
     private static let largestBatch = 32
 
     /// Where the bus is.
-    enum Place: Sendable {
+    package enum Place: Sendable {
         case address(String)
         /// A connected socket, which is taken over; for tests that play the bus.
         case connection(Int32)
     }
 
-    convenience init(address: String) throws(ScannerFault) { try self.init(.address(address)) }
+    package convenience init(address: String) throws(BusFailure) { try self.init(.address(address)) }
 
-    init(_ place: Place) throws(ScannerFault) {
-        guard csystemd_load() == 0 else { throw BlueZFault.noLibrary }
+    package init(_ place: Place) throws(BusFailure) {
+        guard csystemd_load() == 0 else { throw BusFailure.noLibrary }
         var new: OpaquePointer?
-        guard csystemd_bus_new(&new) >= 0, let new else { throw BlueZFault.noBus }
+        guard csystemd_bus_new(&new) >= 0, let new else { throw BusFailure.noBus }
         bus = new
-        do throws(ScannerFault) {
+        do throws(BusFailure) {
             switch place {
             case .address(let address): try Self.check(csystemd_bus_set_address(bus, address))
             case .connection(let descriptor): try Self.check(csystemd_bus_set_fd(bus, descriptor))
@@ -58,19 +56,19 @@ import Text
         }
     }
 
-    private static func check(_ code: Int32) throws(ScannerFault) { if code < 0 { throw BlueZFault.noBus } }
+    private static func check(_ code: Int32) throws(BusFailure) { if code < 0 { throw BusFailure.noBus } }
 
     isolated deinit { close() }
 
-    private func watch() throws(ScannerFault) {
+    private func watch() throws(BusFailure) {
         registration = try? Loop.watch(csystemd_bus_get_fd(bus), .read) { [weak self] _ in self?.process() }
-        guard registration != nil else { throw BlueZFault.noBus }
+        guard registration != nil else { throw BusFailure.noBus }
         alarm = Loop.Alarm { [weak self] in self?.process() }
         arm()
     }
 
     /// Closes the connection. No closure is called any more, and `bus` must not be used.
-    func close() {
+    package func close() {
         guard !isEnded else { return }
         isEnded = true
         registration?.cancel()
@@ -93,7 +91,7 @@ import Text
     /// Calls a method; `arguments` writes its arguments. `answer` is called with the answer or error, and with nil when
     /// there is none within 25 s.
     /// - Returns: false when the call cannot be sent; `answer` is not called then.
-    @discardableResult func call(
+    @discardableResult package func call(
         _ method: BusMethod,
         arguments: (BusMessage) -> Void = { _ in },
         answer: @escaping Answer = { _ in }
@@ -114,7 +112,7 @@ import Text
 
     /// Calls a method and returns what `read` makes of the answer; nil: there is an error, or no answer within the limit
     /// in milliseconds.
-    func result<Result: Sendable>(
+    package func result<Result: Sendable>(
         of method: BusMethod,
         within limit: Int64,
         arguments: (BusMessage) -> Void = { _ in },
@@ -135,7 +133,7 @@ import Text
     }
 
     /// Answers a call; `values` writes the result.
-    func reply(to call: BusMessage, values: (BusMessage) -> Void = { _ in }) {
+    package func reply(to call: BusMessage, values: (BusMessage) -> Void = { _ in }) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_method_return(call.raw, &raw) >= 0, let raw else { return }
         let message = BusMessage(raw)
@@ -145,7 +143,7 @@ import Text
     }
 
     /// Answers a call with an error.
-    func refuse(_ call: BusMessage, _ name: String) {
+    package func refuse(_ call: BusMessage, _ name: String) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_method_error(call.raw, &raw, name) >= 0, let raw else { return }
         _ = send(BusMessage(raw), nil)
@@ -217,6 +215,19 @@ import Text
         } else {
             let now = Self.now
             alarm?.set(after: Int64(next > now ? (next - now) / 1000 + 1 : 0))
+        }
+    }
+}
+
+/// Why there is no connection to the system's D-Bus.
+package enum BusFailure: Error, Sendable {
+    case noLibrary
+    case noBus
+
+    package var text: String {
+        switch self {
+        case .noLibrary: "libsystemd is not installed"
+        case .noBus: "no connection to the system's D-Bus"
         }
     }
 }

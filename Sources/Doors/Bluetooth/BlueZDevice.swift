@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
-import Scanners
-import Text
+package import Text
 
 /// A device of bluetoothd: org.bluez.Device1. bluetoothd provides decoded properties instead of advertising data, so
 /// the data is encoded again from the properties.
-struct BlueZDevice {
-    var address: String?
+package struct BlueZDevice {
+    package var address: String?
     /// nil until bluetoothd has reported the type of the address.
-    var isRandom: Bool?
-    var isConnected = false
-    var rssi: Int16?
+    package var isRandom: Bool?
+    package var isConnected = false
+    package var rssi: Int16?
     private var name: String?
     private var txPower: Int16?
     private var uuids: [String] = []
     private var serviceData: [(uuid: String, data: [UInt8])] = []
     private var manufacturerData: [(company: UInt16, data: [UInt8])] = []
     /// The properties, encoded as advertising data.
-    private(set) var advertisingData: [UInt8] = []
+    package private(set) var advertisingData: [UInt8] = []
 
     /// Limits on the entries of a list and on the bytes of an entry; the rest is dropped.
     private static let maximumEntries = 32
     private static let maximumBytes = 255
 
-    init() {}
+    package init() {}
 
     private static let types = [
         "Address": "s", "AddressType": "s", "RSSI": "n", "TxPower": "n", "Name": "s", "UUIDs": "as", "Connected": "b",
@@ -31,7 +30,7 @@ struct BlueZDevice {
     ]
 
     /// Reads an `a{sv}`. Properties that the message does not contain stay, except for the signal strength.
-    mutating func read(_ message: BusMessage) throws(Malformed) {
+    package mutating func read(_ message: BusMessage) throws(Malformed) {
         rssi = nil
         var copy = self
         var hasNewData = false
@@ -133,63 +132,4 @@ struct BlueZDevice {
     }
 
     private static let base = [0x00, 0x00, 0x10, 0x00, 0x80, 0x00, 0x00, 0x80, 0x5F, 0x9B, 0x34, 0xFB] as [UInt8]
-}
-
-/// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only
-/// the properties that have changed.
-struct BlueZDevices {
-    private var devices: [String: BlueZDevice] = [:]
-    /// More than the readers in a `ReaderTracker`.
-    private static let capacity = 8192
-
-    subscript(path: String) -> BlueZDevice? { devices[path] }
-
-    mutating func keep(_ device: BlueZDevice, at path: String) {
-        if devices.count >= Self.capacity, devices[path] == nil { makeRoom() }
-        devices[path] = device
-    }
-
-    /// Forgets the devices that match no profile; if too many match, forgets all devices. `BlueZScanner` reads the
-    /// properties of a forgotten device again when it is received.
-    private mutating func makeRoom() {
-        let decoder = AdvertisementDecoder()
-        devices = devices.filter { decoder.decode($0.value.advertisingData.span).profile != nil }
-        if devices.count > Self.capacity / 2 { devices = [:] }
-    }
-
-    mutating func remove(_ path: String) { devices[path] = nil }
-}
-
-/// An adapter of bluetoothd: org.bluez.Adapter1.
-struct BlueZAdapter {
-    /// `/org/bluez/hci0`
-    let path: String
-    var address = ""
-    var isPowered = false
-
-    init(path: String) { self.path = path }
-
-    /// `hci0`
-    var name: String { path.split(separator: "/").last.map(String.init) ?? path }
-    var number: Int { Int(name.drop { !$0.isNumber }) ?? 0 }
-
-    /// The adapter as SCAN shows it.
-    func shown(isListening: Bool = false) -> RadioAdapter {
-        RadioAdapter(name: name, address: address, isPowered: isPowered, isListening: isListening)
-    }
-
-    private static let types = ["Address": "s", "Powered": "b"]
-
-    /// Reads an `a{sv}`; properties that the message does not contain stay.
-    mutating func read(_ message: BusMessage) throws(Malformed) {
-        var copy = self
-        try message.properties(Self.types) { key throws(Malformed) in
-            switch key {
-            case "Address": copy.address = try message.string()
-            case "Powered": copy.isPowered = try message.bool()
-            default: break
-            }
-        }
-        self = copy
-    }
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
-import DoorOpening
-import DoorReaders
-import Scanners
+package import Concurrency
+package import DoorReaders
 import Text
 
-/// A connection to one reader: org.bluez.Device1 and org.bluez.GattCharacteristic1.
-@Loop final class BlueZLink: DoorLink {
+/// A connection to one device, and its characteristics of a profile: org.bluez.Device1 and
+/// org.bluez.GattCharacteristic1.
+@Loop package final class GATTClient {
     private let bus: SystemBus
     private let address: DeviceAddress
     private let adapter: Int
     private let adapterPath: String
-    let devicePath: String
-    /// Leaves the radio to this connection; nil in tests.
-    private let radio: Radio?
+    package let devicePath: String
+    private let profile: GATTProfile
+    /// Leaves the radio to this connection.
+    private let owner: RadioOwner
     /// Called when nothing is connected any more.
     private let onEnd: @Loop (_ devicePath: String) -> Void
     /// The unique bus name of bluetoothd. Only its signals count.
-    private var owner = ""
-    private var gatt = BlueZGATT()
+    private var service = ""
+    private var gatt: GATTObjects
     private var isReserved = false
     /// Whether `disconnect` must ask bluetoothd to disconnect.
     private var mayBeConnected = false
@@ -33,7 +33,7 @@ import Text
     /// The time of the last Connect that bluetoothd has not answered.
     private var connecting: Milliseconds?
     /// Why nothing more can be received.
-    private var failure: DoorLinkFailure?
+    private var failure: LinkFailure?
     private var notifications: [[UInt8]] = []
     /// The last notification since the last write.
     private var last: [UInt8]?
@@ -52,36 +52,45 @@ import Text
     /// Connect, or for this time in milliseconds.
     private static let connectTime: Milliseconds = 250
 
-    init(
+    /// Prepares a connection on a bus that this object takes over. `onEnd` is called with the path of the device when nothing
+    /// is connected any more.
+    package init(
         _ bus: SystemBus,
         _ address: DeviceAddress,
         adapter: Int,
-        radio: Radio?,
+        _ profile: GATTProfile,
+        owner: RadioOwner,
         onEnd: @escaping @Loop (String) -> Void
     ) {
         self.bus = bus
         self.address = address
         self.adapter = adapter
-        self.radio = radio
+        self.profile = profile
+        self.owner = owner
         self.onEnd = onEnd
+        gatt = GATTObjects(profile)
         adapterPath = "/org/bluez/hci\(adapter)"
         devicePath = adapterPath + "/dev_" + address.description.map { $0 == ":" ? "_" : String($0) }.joined()
         bus.onMessage = { [weak self] message in self?.handle(message) }
         bus.onEnd = { [weak self] in self?.fail("the connection to the D-Bus has ended") }
     }
 
-    var capacity: Int { gatt.mtu - 3 }
+    /// The bytes that one write carries, which is three less than the MTU.
+    package var capacity: Int { gatt.mtu - 3 }
 
     // MARK: Connecting
 
-    func establish(within limit: Milliseconds) async throws(DoorLinkFailure) {
+    /// Connects and switches the notifications on. Connects again while the time lasts when a connection fails before that.
+    /// - Parameter limit: the time to find the device, to connect to it, and to read its services, each.
+    /// - Throws: why there is no connection. `disconnect` must be called nevertheless.
+    package func establish(within limit: Milliseconds) async throws(LinkFailure) {
         try await findService(until: Loop.now + limit)
         defer { releaseRadio() }
         let end = Loop.now + limit
         var tries = 0
         while true {
             tries += 1
-            do throws(DoorLinkFailure) {
+            do throws(LinkFailure) {
                 return try await connect(within: limit)
             } catch {
                 guard isTransient, failure == nil, !Task.isCancelled, tries < Self.mostTries, Loop.now < end else {
@@ -93,17 +102,17 @@ import Text
     }
 
     private func reserveRadio() {
-        if !isReserved { radio?.reserve(adapter) }
+        if !isReserved { owner.reserve(adapter) }
         isReserved = true
     }
 
     private func releaseRadio() {
-        if isReserved { radio?.release(adapter) }
+        if isReserved { owner.release(adapter) }
         isReserved = false
     }
 
-    private func findService(until deadline: Milliseconds) async throws(DoorLinkFailure) {
-        owner = try await ask(
+    private func findService(until deadline: Milliseconds) async throws(LinkFailure) {
+        service = try await ask(
             .nameOwner,
             arguments: { $0.append(BlueZName.service) },
             until: deadline,
@@ -120,11 +129,11 @@ import Text
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
         guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
         // The reader has already sent its first message, and does not repeat it in this connection.
-        if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to the reader") }
+        if gatt.isConnected, gatt.isListenedTo { throw .inUse("another program is connected to \(peer)") }
     }
 
     /// Tries to connect once.
-    private func connect(within limit: Milliseconds) async throws(DoorLinkFailure) {
+    private func connect(within limit: Milliseconds) async throws(LinkFailure) {
         isLost = false
         isTransient = false
         isConnected = false
@@ -132,17 +141,17 @@ import Text
         if !gatt.hasDevice { try await find(within: limit) }
         reserveRadio()
         if gatt.isRandom != nil, gatt.isRandom != address.isRandom {
-            throw .failed("bluetoothd knows the address of the reader with another type")
+            throw .failed("bluetoothd knows the address of \(peer) with another type")
         }
         if !isConnected {
             mayBeConnected = true
             connecting = Loop.now
-            try await step("bluetoothd has not connected to the reader in time") { () async throws(DoorLinkFailure) in
+            try await step("bluetoothd has not connected to \(peer) in time") { () async throws(LinkFailure) in
                 try await call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
             }
             isConnected = true
         }
-        try await step("the services of the reader were not read in time") { () async throws(DoorLinkFailure) in
+        try await step("the services of \(peer) were not read in time") { () async throws(LinkFailure) in
             let deadline = Loop.now + limit
             // Earlier signals may belong to an earlier connection.
             try await readObjects(until: deadline)
@@ -151,9 +160,9 @@ import Text
             try await wait(until: deadline) { self.isResolved }
             try await readObjects(until: deadline)
             guard let notify = gatt.notifyPath, gatt.writePath != nil else {
-                throw .failed("the reader does not offer PKOC")
+                throw .failed("\(peer) does not offer \(profile.name)")
             }
-            // From here on the reader may have begun the dialogue.
+            // From here on the device may have begun the dialogue.
             isEstablished = true
             try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
         }
@@ -162,30 +171,33 @@ import Text
     /// Names the step that has taken too long.
     private func step(
         _ late: String,
-        _ body: () async throws(DoorLinkFailure) -> Void
-    ) async throws(DoorLinkFailure) {
-        do throws(DoorLinkFailure) {
+        _ body: () async throws(LinkFailure) -> Void
+    ) async throws(LinkFailure) {
+        do throws(LinkFailure) {
             try await body()
         } catch {
             throw error == .timedOut ? .late(late) : error
         }
     }
 
+    /// Such as `the reader`.
+    private var peer: String { "the \(profile.device)" }
+
     private var adapterName: String { adapterPath.split(separator: "/").last.map(String.init) ?? "" }
 
-    /// Lets bluetoothd find the reader, which it does not know when another scanner has received it. Where the kernel
-    /// connects by itself, bluetoothd learns of the reader by the connection, and no discovery is necessary.
-    private func find(within limit: Milliseconds) async throws(DoorLinkFailure) {
-        if let radio, radio.searches(adapter) {
-            return try await step("bluetoothd has not found the reader in time") { () async throws(DoorLinkFailure) in
+    /// Lets bluetoothd find the device, which it does not know when another scanner has received it. Where the kernel
+    /// connects by itself, bluetoothd learns of the device by the connection, and no discovery is necessary.
+    private func find(within limit: Milliseconds) async throws(LinkFailure) {
+        if owner.searches(adapter) {
+            return try await step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
                 try await wait(until: Loop.now + limit) { self.gatt.hasDevice }
             }
         }
         reserveRadio()
-        if let radio, await radio.beginConnection(to: address, adapter: adapter) {
+        if await owner.beginConnection(to: address, adapter: adapter) {
             mayBeConnected = true
-            defer { radio.endConnection(to: address, adapter: adapter) }
-            try await step("the reader was not connected in time") { () async throws(DoorLinkFailure) in
+            defer { owner.endConnection(to: address, adapter: adapter) }
+            try await step("\(peer) was not connected in time") { () async throws(LinkFailure) in
                 try await wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
             }
             isConnected = true
@@ -194,7 +206,7 @@ import Text
         try await discover(until: Loop.now + limit)
     }
 
-    private func discover(until deadline: Milliseconds) async throws(DoorLinkFailure) {
+    private func discover(until deadline: Milliseconds) async throws(LinkFailure) {
         try await call(adapterPath, BlueZName.adapter, "SetDiscoveryFilter", until: deadline) { message in
             message.container("a", "{sv}") {
                 message.property("Transport", "s") { message.append("le") }
@@ -209,7 +221,7 @@ import Text
                 self?.change?.fill(())
             }
         )
-        try await step("bluetoothd has not found the reader in time") { () async throws(DoorLinkFailure) in
+        try await step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
             try await wait(until: deadline) { self.gatt.hasDevice || refusal != nil }
         }
         // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
@@ -217,14 +229,14 @@ import Text
         if let refusal, !gatt.hasDevice { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
     }
 
-    private func readObjects(until deadline: Milliseconds) async throws(DoorLinkFailure) {
-        let (adapterPath, devicePath) = (adapterPath, devicePath)
+    private func readObjects(until deadline: Milliseconds) async throws(LinkFailure) {
+        let (adapterPath, devicePath, profile) = (adapterPath, devicePath, profile)
         gatt = try await ask(
             .managedObjects,
             until: deadline,
             refusal: "bluetoothd does not list its objects"
         ) { answer throws(Malformed) in
-            var gatt = BlueZGATT()
+            var gatt = GATTObjects(profile)
             try answer.eachInterface { path, name throws(Malformed) in
                 try gatt.read(answer, path, name, adapter: adapterPath, device: devicePath)
             }
@@ -232,16 +244,18 @@ import Text
         }
     }
 
-    // MARK: DoorLink
+    // MARK: Data
 
-    func notification(within limit: Milliseconds) async throws(DoorLinkFailure) -> [UInt8] {
+    /// Returns the next notification. Notifications are queued until they are read.
+    package func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8] {
         // Notifications that were received before the end of the connection are still returned.
         if notifications.isEmpty { try await wait(until: Loop.now + limit) { !self.notifications.isEmpty } }
         guard !notifications.isEmpty else { throw .timedOut }
         return notifications.removeFirst()
     }
 
-    func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(DoorLinkFailure) {
+    /// Writes at most `capacity` bytes, and returns when the device or bluetoothd has accepted them.
+    package func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(LinkFailure) {
         guard let path = gatt.writePath, bytes.count <= capacity else {
             throw .failed("the write does not fit the MTU")
         }
@@ -262,8 +276,9 @@ import Text
         }
     }
 
-    func disconnect() async {
-        // The opening may be cancelled, and the reader must be disconnected nevertheless.
+    /// Ends the connection or the attempts to connect, and returns when nothing is connected any more.
+    package func disconnect() async {
+        // The opening may be cancelled, and the device must be disconnected nevertheless.
         await Task { @Loop in
             releaseRadio()
             if mayBeConnected { await endConnection() }
@@ -274,8 +289,8 @@ import Text
 
     private func endConnection() async {
         mayBeConnected = false
-        // Signals do not matter any more: a reader that goes on sending must not end the call.
-        owner = ""
+        // Signals do not matter any more: a device that goes on sending must not end the call.
+        service = ""
         failure = nil
         isEstablished = true
         if let connecting {
@@ -295,7 +310,7 @@ import Text
         _ member: String,
         until deadline: Milliseconds,
         _ arguments: (BusMessage) -> Void = { _ in }
-    ) async throws(DoorLinkFailure) {
+    ) async throws(LinkFailure) {
         try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
             _ throws(Malformed) in
         }
@@ -308,9 +323,9 @@ import Text
         until deadline: Milliseconds,
         refusal: String? = nil,
         read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
-    ) async throws(DoorLinkFailure) -> Result {
+    ) async throws(LinkFailure) -> Result {
         if let failure { throw failure }
-        let answered = OneShot<Swift.Result<Result, DoorLinkFailure>>()
+        let answered = OneShot<Swift.Result<Result, LinkFailure>>()
         let isSent = bus.call(method, arguments: arguments) { [weak self] answer in
             if method.member == "Connect" {
                 self?.connecting = nil
@@ -338,10 +353,10 @@ import Text
         return try result.get()
     }
 
-    private func failure(_ member: String, _ answer: BusMessage, _ refusal: String?) -> DoorLinkFailure {
+    private func failure(_ member: String, _ answer: BusMessage, _ refusal: String?) -> LinkFailure {
         let error = answer.errorName
         if member == "StartNotify", error == "org.bluez.Error.NotPermitted" {
-            return .inUse("another program has acquired the notifications of the reader")
+            return .inUse("another program has acquired the notifications of \(peer)")
         }
         // Connections fail in many ways that do not last. A device that bluetoothd has forgotten meanwhile is found again.
         if member == "Connect" {
@@ -364,16 +379,16 @@ import Text
     }
 
     /// The connection was lost before the services were read.
-    private func lost() -> DoorLinkFailure {
+    private func lost() -> LinkFailure {
         isTransient = true
-        return .failed("the reader has ended the connection")
+        return .failed("\(peer) has ended the connection")
     }
 
     /// Ends the call in progress.
-    private var pending: ((DoorLinkFailure) -> Void)?
+    private var pending: ((LinkFailure) -> Void)?
 
     /// Returns when the condition holds.
-    private func wait(until deadline: Milliseconds, for condition: () -> Bool) async throws(DoorLinkFailure) {
+    private func wait(until deadline: Milliseconds, for condition: () -> Bool) async throws(LinkFailure) {
         let alarm = Loop.Alarm { [weak self] in self?.change?.fill(()) }
         alarm.set(after: deadline - Loop.now)
         defer { alarm.cancel() }
@@ -388,9 +403,9 @@ import Text
         }
     }
 
-    private func pauseBeforeNextTry() async throws(DoorLinkFailure) {
+    private func pauseBeforeNextTry() async throws(LinkFailure) {
         isLost = false
-        do throws(DoorLinkFailure) {
+        do throws(LinkFailure) {
             try await wait(until: Loop.now + Self.pause) { false }
         } catch {
             guard error == .timedOut else { throw error }
@@ -413,7 +428,7 @@ import Text
             mayBeConnected = false
             return fail("bluetoothd has ended")
         }
-        guard message.sender == owner else { return }
+        guard message.sender == service else { return }
         do throws(Malformed) {
             switch message.member {
             case "InterfacesAdded": try handleAdded(message)
@@ -444,7 +459,7 @@ import Text
             } else if value {
                 gatt.connected()
             } else if isEstablished {
-                fail("the reader has ended the connection")
+                fail("\(peer) has ended the connection")
             } else if isConnected {
                 loseConnection()
             }
@@ -465,7 +480,7 @@ import Text
             if value == last { return }
             last = value
             guard notifications.count < Self.mostNotifications else {
-                return fail("the reader sends too much data")
+                return fail("\(peer) sends too much data")
             }
             notifications.append(value)
         }

@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import DoorOpening
 import Text
 
-/// What bluetoothd reports about an adapter, a reader, and the PKOC characteristics of this reader.
-struct BlueZGATT: Sendable {
+/// What a GATT client wants of a device: services, one of which the device offers, and their characteristics. UUIDs are in
+/// lower case.
+package struct GATTProfile: Sendable {
+    /// The name of the profile and of the devices that offer it, for people, such as `PKOC` and `reader`.
+    let name: String
+    let device: String
+    let services: Set<String>
+    /// The characteristic that the client writes.
+    let written: String
+    /// The characteristic whose notifications the client receives.
+    let notified: String
+
+    package init(_ name: String, of device: String, services: Set<String>, written: String, notified: String) {
+        self.name = name
+        self.device = device
+        self.services = services
+        self.written = written
+        self.notified = notified
+    }
+}
+
+/// What bluetoothd reports about an adapter, a device, and the characteristics of a profile on this device.
+struct GATTObjects: Sendable {
     private(set) var hasAdapter = false
     private(set) var isPowered = false
     private(set) var hasDevice = false
@@ -11,6 +31,7 @@ struct BlueZGATT: Sendable {
     private(set) var isRandom: Bool?
     private(set) var isResolved = false
     private(set) var isConnected = false
+    private let profile: GATTProfile
     private var services: Set<String> = []
     private var characteristics: [Characteristic] = []
 
@@ -23,21 +44,21 @@ struct BlueZGATT: Sendable {
         var isListenedTo = false
     }
 
-    /// A reader has two characteristics of PKOC; those beyond this number are ignored.
+    /// Characteristics of the profile beyond this number are ignored.
     private static let mostCharacteristics = 256
 
-    init() {}
+    init(_ profile: GATTProfile) { self.profile = profile }
 
-    private init(hasAdapter: Bool, isPowered: Bool) {
-        self.hasAdapter = hasAdapter
-        self.isPowered = isPowered
-    }
-
-    /// The reader was connected.
+    /// The device was connected.
     mutating func connected() { isConnected = true }
 
-    /// bluetoothd does not know the reader any more.
-    mutating func forgetDevice() { self = BlueZGATT(hasAdapter: hasAdapter, isPowered: isPowered) }
+    /// bluetoothd does not know the device any more.
+    mutating func forgetDevice() {
+        let old = self
+        self = GATTObjects(profile)
+        hasAdapter = old.hasAdapter
+        isPowered = old.isPowered
+    }
 
     /// Reads the properties of one interface of one object; those of other objects are skipped.
     mutating func read(
@@ -65,7 +86,7 @@ struct BlueZGATT: Sendable {
             }
         case BlueZName.gattService where path.hasPrefix(device + "/"):
             try message.properties(["UUID": "s"]) { _ throws(Malformed) in
-                if PKOCService.services.contains(try message.string().lowercased()) { services.insert(path) }
+                if profile.services.contains(try message.string().lowercased()) { services.insert(path) }
             }
         case BlueZName.characteristic where path.hasPrefix(device + "/"):
             try readCharacteristic(message, path)
@@ -89,29 +110,29 @@ struct BlueZGATT: Sendable {
             }
         }
         guard characteristics.count < Self.mostCharacteristics else { return }
-        if found.uuid == PKOCService.write || found.uuid == PKOCService.notify { characteristics.append(found) }
+        if found.uuid == profile.written || found.uuid == profile.notified { characteristics.append(found) }
     }
 
-    /// The first characteristic of a PKOC service with this UUID and one of these flags.
+    /// The first characteristic of a service of the profile with this UUID and one of these flags.
     private func characteristic(_ uuid: String, _ flags: Set<String>) -> Characteristic? {
         characteristics.filter { services.contains($0.service) && $0.uuid == uuid && !$0.flags.isDisjoint(with: flags) }
             .min { $0.path < $1.path }
     }
 
     private var writeCharacteristic: Characteristic? {
-        characteristic(PKOCService.write, ["write", "write-without-response"])
+        characteristic(profile.written, ["write", "write-without-response"])
     }
 
     var writePath: String? { writeCharacteristic?.path }
     private var notifyCharacteristic: Characteristic? {
-        characteristic(PKOCService.notify, ["notify", "indicate"])
+        characteristic(profile.notified, ["notify", "indicate"])
     }
 
     var notifyPath: String? { notifyCharacteristic?.path }
     /// Whether a program has subscribed to the notifications. bluetoothd enables them for the program in each
     /// connection.
     var isListenedTo: Bool { notifyCharacteristic?.isListenedTo ?? false }
-    /// Whether the reader confirms writes.
+    /// Whether the device confirms writes.
     var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
 
     /// The MTU of the connection, 23 to 517: 23 unless bluetoothd reports another one.

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+/// Why a device cannot be reached.
+package enum LinkFailure: Error, Sendable, Equatable {
+    /// Nothing was received within the time limit.
+    case timedOut
+    /// There was no connection in time, with the step that has not ended.
+    case late(String)
+    /// Another program uses the device, with the reason.
+    case inUse(String)
+    /// The connection was not possible or was lost, with the reason.
+    case failed(String)
+}
