@@ -115,7 +115,10 @@ check "the state is kept" holds /var/lib/badged/kept '^state$'
 check "no program is left" exit_code 1 sh -c 'ls /usr/bin/badge* /usr/libexec/badged* 2>/dev/null | grep .'
 check "apt installs them again, with the old configuration" apt -o Dpkg::Options::=--force-confold install "$work"/new/*.deb
 check "a member of the group is served" sh -c 'badgectl readers | grep Simulator'
-check "apt purges the packages" apt purge badged badged-activation badged-virtual-card
+# Also those that do not depend on badged, such as the library for Python.
+packages=$(for deb in "$work"/new/*.deb; do dpkg-deb -f "$deb" Package; done)
+# shellcheck disable=SC2086  # a list of words
+check "apt purges the packages" apt purge $packages
 files >"$work/left"
 check "no file is left" diff /dev/null "$work/left"
 check "user and group are left, without members who can log in" sh -c "getent passwd badged | grep nologin && getent group badged"
