@@ -40,6 +40,9 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Read passports and other electronic documents; needs `cards`, too.
     package static let documents = Permissions(rawValue: 8192)
 
+    /// Report what readers in the wall have read and what door panels show, as badged-osdp does.
+    package static let report = Permissions(rawValue: 16_384)
+
     /// Start an online authentication for a browser: ACTIVATE. Only connections of the browser port have this
     /// permission; no configuration grants it.
     package static let activate = Permissions(rawValue: 16)
@@ -47,7 +50,7 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     /// Everything that a configuration can grant.
     package static let all: Permissions = [
         .readers, .cards, .wallet, .mpin, .keys, .remote, .agent, .scan, .open, .openings, .credentials,
-        .documents, .admin,
+        .documents, .report, .admin,
     ]
 
     /// The words of [access] in badged.conf(5).
@@ -56,6 +59,7 @@ package struct Permissions: OptionSet, Sendable, Hashable {
     static let names: [(name: String, value: Permissions)] = [
         ("readers", .readers), ("cards", .cards), ("wallet", .wallet), ("mpin", .mpin), ("keys", .keys),
         ("remote", .remote), ("agent", .agent), ("scan", .scan), ("open", .open), ("openings", .openings),
-        ("credentials", .credentials), ("documents", .documents), ("admin", .admin),
+        ("credentials", .credentials), ("documents", .documents), ("report", .report),
+        ("admin", .admin),
     ]
 }

@@ -62,6 +62,21 @@ struct ConfinementTests {
         expectNoFault(result)
     }
 
+    @Test("the program for door panels can connect to ports and to badged, and has no file but its own and devices")
+    func lines() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            attack(
+                under: .lines(readable: [], folder: "/var/empty"),
+                allowing: [
+                    "connect to a port", "connect with MSG_FASTOPEN", "connect to the socket of badged",
+                    // Datagrams are for systemd.
+                    "send a datagram to a Unix socket",
+                ]
+            )
+        }
+        expectNoFault(result)
+    }
+
     @Test("the program for the broker can keep its files, read its settings, look up names and connect")
     func brokerWorks() async {
         await #expect(processExitsWith: .exitCode(7)) {

@@ -20,7 +20,8 @@ private func refusal(_ bytes: [UInt8]) -> StartError? {
 @Suite("badged.conf", .timeLimit(.minutes(5)))
 struct ConfigurationTests {
     private static let allPermissions =
-        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, openings, credentials, documents, admin"
+        "readers, cards, wallet, mpin, keys, remote, agent, scan, open, openings, credentials, documents, "
+        + "report, admin"
 
     @Test("an empty file and comments change nothing", arguments: ["", "\n\n", "# a = b\n ; [x]\n", "[server]\r\n"])
     func empty(text: String) throws {

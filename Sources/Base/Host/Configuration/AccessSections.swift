@@ -13,7 +13,7 @@ extension Configuration {
 }
 
 extension ConfigurationValue {
-    fileprivate func logLevel() throws(StartError) -> Log.Level {
+    package func logLevel() throws(StartError) -> Log.Level {
         guard let level = Log.Level(text) else { throw refuse(Log.Level.words) }
         return level
     }

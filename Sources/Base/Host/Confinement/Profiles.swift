@@ -71,6 +71,31 @@ extension Confinement {
         )
     }
 
+    /// badged-osdp: connects to badged, has serial lines and ports, and keeps its files in one folder.
+    package static func lines(readable: [String], folder: String) -> Confinement {
+        // Datagrams are for systemd.
+        let more = ["connect", "setsockopt", "sendto", "bind", "listen", "accept4", "fsync", "unlink", "rename"]
+        let families = [AF_INET, AF_INET6].map { SystemCall("socket", .argument(0, is: $0)) }
+        let folders = readable.compactMap { path in path.lastIndex(of: "/").map { String(path[..<$0]) } }
+        return Confinement(
+            calls: always + threads + files + deviceControls + families + more.map { SystemCall($0) }
+                + ["socket", "socketpair"].map {
+                    SystemCall(
+                        $0,
+                        .argument(0, is: AF_UNIX),
+                        .argument(1, masked: ~UInt32(bitPattern: socketFlags), is: SOCK_STREAM.rawValue)
+                    )
+                } + [
+                    SystemCall("ioctl", .argument(1, is: TIOCSRS485)),
+                    // GPIO lines.
+                    SystemCall("ioctl", .argument(1, masked: 0xFF00, is: 0xB400)),
+                ],
+            readable: ["/dev/urandom"] + folders.filter { !$0.isEmpty },
+            writable: ["/dev"],
+            owned: [folder]
+        )
+    }
+
     /// Connects to ports, and looks up names.
     private static var connections: [SystemCall] {
         [

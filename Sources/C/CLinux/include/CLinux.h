@@ -69,6 +69,16 @@ int clinux_tcp_owner(int diagnosis, int is_ipv6, const uint8_t *own, uint16_t ow
  * another kind of socket. */
 int clinux_tcp_peer(int fd, uint8_t address[16], uint16_t *port);
 
+/* Opens a serial line: 8 bits, no parity, one stop bit, no echo, non-blocking, for this process alone. With rs485 the
+ * driver switches the direction of the line. Returns -1 with errno; ENOTTY: the path is no serial line. termios(3) */
+int clinux_open_serial(const char *path, unsigned baud, int rs485);
+/* Changes the rate of a serial line. */
+int clinux_set_baud(int fd, unsigned baud);
+
+/* Takes a line of a GPIO chip as an output that is off. Returns its descriptor, or -1 with errno. gpio-v2-get-line-ioctl(2) */
+int clinux_open_gpio(const char *chip, unsigned line);
+int clinux_set_gpio(int line, int is_on);
+
 /* Returns the version of Landlock in the kernel; 0 without Landlock, or if this process may not use it. landlock(7). */
 int clinux_landlock_version(void);
 /* Makes a set of rules that allows no access to files. Returns its descriptor. */
