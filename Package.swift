@@ -211,6 +211,7 @@ let package = Package(
                 "CLinux", "COpenSSL", "CTLS", "Concurrency", "Vault", "Crypto", "Host", "Text", "Store",
             ]
         ),
+        services.target("OSDP", ["Crypto", "Host", "Text"]),
 
         // Readers
         readers.target("Readers", ["Text", "ISO7816", "Host"]),
@@ -398,7 +399,7 @@ let package = Package(
                 "MPin", "MPinFeature", "Vault", "RemoteIFD", "ReadersPCSC", "ReadersVirtual", "VirtualEID", "Keycard",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
-                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT",
+                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP",
             ],
             in: "Fuzz/FuzzTargets"
         ),
@@ -472,7 +473,7 @@ let package = Package(
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "HDWallet", "MPin",
-                "RemoteIFD", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault",
+                "RemoteIFD", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "OSDP",
             ]
         ),
         tests(

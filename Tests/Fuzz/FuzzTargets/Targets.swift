@@ -74,6 +74,8 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "proxy-answer": proxyAnswer,
     "metrics-request": metricsRequest,
     "broker-packets": brokerPackets,
+    "osdp-line": osdpLine,
+    "osdp-rule": osdpRule,
     "mpin-reply": mpinReply,
     "mpin-user": mpinUser,
     "enrolment": enrolment,

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Glibc
+package import Host
+import Text
+
+/// Where the bytes of a bus go.
+package enum OSDPLine: Sendable, Hashable {
+    /// A serial device.
+    case device(String)
+    /// Connects to a port. Numbers only: no name is looked up.
+    case connect(address: String, port: Int)
+    /// Waits at a port for the other side, one at a time.
+    case listen(address: String, port: Int)
+
+    package var text: String {
+        switch self {
+        case .device(let path): path
+        case .connect(let address, let port): "tcp \(address):\(port)"
+        case .listen(let address, let port): "port \(address):\(port)"
+        }
+    }
+}
+
+/// The settings of osdp.conf(5). The format is that of badged.conf(5).
+package struct OSDPConfiguration: Sendable, Equatable {
+    package static let defaultPath = "/etc/badged/osdp.conf"
+    package static let standardFolder = "/var/lib/badged-osdp"
+
+    /// What panels and readers in the wall have in common.
+    package struct Bus: Sendable, Equatable {
+        package let name: String
+        package var line: OSDPLine?
+        package var baud = 9600
+        package var address = 0
+        package var security = OSDPPeripheral.Security.required
+        package var keyFile: String?
+        /// Whether the kernel switches the direction of the line.
+        package var isRS485 = false
+
+        init(name: String) { self.name = name }
+    }
+
+    /// `[panel NAME]`: badged-osdp is a reader of this panel.
+    package struct Panel: Sendable, Equatable {
+        package var bus: Bus
+        /// Minutes of the install mode after the start; 0: none.
+        package var installMinutes = 0
+        package var acceptsCommunication = false
+        /// Milliseconds before an answer.
+        package var turnaround = 0
+        /// Seconds that a card waits.
+        package var patience = 5
+        package var leds = 1
+        package var hasBuzzer = true
+        package var rows = 1
+        package var outputs = 0
+        /// The readers of badged whose taps the panel gets; empty: all.
+        package var readers: [String] = []
+        /// Whether nothing in the settings leads to a key that is required.
+        package var lacksKey: Bool { bus.keyFile == nil && bus.security == .required && installMinutes == 0 }
+
+        /// GPIO lines of the board, by what they show.
+        package var lines: [Indicator: GPIOLine] = [:]
+
+        /// What a GPIO line shows.
+        package enum Indicator: Sendable, Hashable {
+            case red, green, blue, buzzer
+            case output(Int)
+
+            init?(_ word: String) {
+                switch word {
+                case "red": self = .red
+                case "green": self = .green
+                case "blue": self = .blue
+                case "buzzer": self = .buzzer
+                default:
+                    guard word.hasPrefix("output"), let number = Int(word.dropFirst(6)), (0..<8).contains(number) else {
+                        return nil
+                    }
+                    self = .output(number)
+                }
+            }
+        }
+
+        package struct GPIOLine: Sendable, Hashable {
+            package let chip: String
+            package let line: Int
+        }
+    }
+
+    package var panels: [Panel] = []
+    /// `[reader NAME]`: readers in the wall, in the order of the file.
+    package var readers: [Bus] = []
+    package var rules = CardRule.standard
+    package var formats: [String: CardFormat] = [:]
+    package var folder = OSDPConfiguration.standardFolder
+    /// nil: that of this system.
+    package var socket: String?
+    package var logLevel = Log.Level.notice
+
+    package init() {}
+
+    private struct Draft {
+        var fields: (text: String, place: String)?
+        var parities = ""
+        var format: [String] = []
+    }
+
+    /// Reads a file, and appends the error of each line that cannot be used.
+    package init(path: String, errors: inout [StartError]) {
+        do throws(StartError) {
+            guard let bytes = try INIFile.contents(of: path, checksOwner: true) else {
+                throw .inConfiguration("there is no file \(path)", hint: "see osdp.conf(5)")
+            }
+            read(bytes, path, &errors)
+            if errors.isEmpty { check(path, &errors) }
+        } catch {
+            errors.append(error)
+        }
+    }
+
+    package mutating func read(_ bytes: [UInt8], _ file: String, _ errors: inout [StartError]) {
+        var section = ""
+        var name = ""
+        var seen: Set<String> = []
+        var drafts: [String: Draft] = [:]
+        var ruleTexts: [ConfigurationValue] = []
+        for (number, content) in INIFile(bytes: bytes).lines {
+            let place = "\(file), line \(number)"
+            do throws(StartError) {
+                switch content {
+                case .fault(let text, let hint): throw .inConfiguration("\(place): \(text)", hint: hint)
+                case .section(let header):
+                    (section, name) = ("", "")
+                    let words = CardRule.words(header)
+                    section = try begin(words, header, place, &seen)
+                    name = words.count == 2 ? words[1] : ""
+                case .value(let key, let text):
+                    guard !section.isEmpty else { continue }
+                    let value = ConfigurationValue(text, "\(place): [\(section)] \(key)")
+                    if section == "rules", key == "rule" {
+                        ruleTexts.append(value)
+                        continue
+                    }
+                    guard seen.insert("[\(section) \(name)] \(key)").inserted else {
+                        throw .inConfiguration("\(place): \(key) occurs twice", hint: "leave one of the two lines")
+                    }
+                    guard !text.isEmpty else { continue }
+                    switch section {
+                    case "server": try readServer(key, value, place)
+                    case "panel": try readPanel(key, value, place)
+                    case "reader":
+                        guard !readers.isEmpty else { continue }
+                        try Self.unknown(key, in: section, Self.busKeys.keys, place) { () throws(StartError) in
+                            try Self.busKeys[key]?(&readers[readers.count - 1], value) != nil
+                        }
+                    case "format": try Self.readFormat(key, value, &drafts[name, default: Draft()], place)
+                    default: try Self.unknown(key, in: section, ["rule"], place) { false }
+                    }
+                }
+            } catch {
+                errors.append(error)
+            }
+        }
+        finish(drafts, ruleTexts, &errors)
+    }
+
+    /// Begins a section.
+    private mutating func begin(
+        _ words: [String],
+        _ header: String,
+        _ place: String,
+        _ seen: inout Set<String>
+    ) throws(StartError) -> String {
+        let known = ["server", "rules", "panel NAME", "reader NAME", "format NAME"]
+        let hasName = words.count == 2
+        guard let first = words.first, (1...2).contains(words.count),
+            known.contains(hasName ? "\(first) NAME" : first)
+        else {
+            let hint = Suggestion.question(header, among: known) + "see osdp.conf(5)"
+            throw .inConfiguration("\(place): unknown section [\(header)]", hint: hint)
+        }
+        guard hasName else { return first }
+        let isName =
+            (1...32).contains(words[1].utf8.count)
+            && words[1].utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                    || [0x5F, 0x2E, 0x2D].contains($0)
+            } && words[1].utf8.first != 0x2E
+        guard isName else {
+            throw .inConfiguration(
+                "\(place): '\(words[1])' is no name",
+                hint: "1 to 32 letters, digits, and the characters _ . -, not . first"
+            )
+        }
+        // Files and messages name both by this name alone.
+        let space = first == "format" ? "format" : "bus"
+        guard seen.insert("\(space) \(words[1])").inserted else {
+            throw .inConfiguration("\(place): the name \(words[1]) occurs twice", hint: "choose another name")
+        }
+        if first == "panel" { panels.append(Panel(bus: Bus(name: words[1]))) }
+        if first == "reader" { readers.append(Bus(name: words[1])) }
+        return first
+    }
+
+    private static func unknown(
+        _ key: String,
+        in section: String,
+        _ keys: some Sequence<String>,
+        _ place: String,
+        _ read: () throws(StartError) -> Bool
+    ) throws(StartError) {
+        guard try !read() else { return }
+        let hint = Suggestion.question(key, among: keys) + "see osdp.conf(5)"
+        throw .inConfiguration("\(place): unknown key '\(key)' in [\(section)]", hint: hint)
+    }
+
+    private mutating func readServer(
+        _ key: String,
+        _ value: ConfigurationValue,
+        _ place: String
+    ) throws(StartError) {
+        switch key {
+        case "socket": socket = try value.absolutePath()
+        case "folder": folder = try value.absolutePath()
+        case "log": logLevel = try value.logLevel()
+        default: try Self.unknown(key, in: "server", ["socket", "folder", "log"], place) { false }
+        }
+    }
+
+    private typealias BusTable = [String: @Sendable (inout Bus, ConfigurationValue) throws(StartError) -> Void]
+
+    private static let busKeys: BusTable = [
+        "device": { bus, value throws(StartError) in
+            let path = try value.absolutePath()
+            guard path.hasPrefix("/dev/"), !path.contains("/../") else { throw value.refuse("a path below /dev") }
+            try bus.use(.device(path), value)
+        },
+        "tcp": { bus, value throws(StartError) in
+            let (address, port) = try value.addressAndPort()
+            try bus.use(.connect(address: address, port: port), value)
+        },
+        "listen": { bus, value throws(StartError) in
+            let (address, port) = try value.addressAndPort()
+            try bus.use(.listen(address: address, port: port), value)
+        },
+        "baud": { bus, value throws(StartError) in
+            guard let baud = Int(value.text), OSDPPeripheral.baudRates.contains(baud) else {
+                throw value.refuse(OSDPPeripheral.baudRates.map(String.init).joined(separator: ", "))
+            }
+            bus.baud = baud
+        },
+        "address": { bus, value throws(StartError) in bus.address = try value.number(in: 0...126) },
+        "security": { bus, value throws(StartError) in bus.security = try value.word() },
+        "key": { bus, value throws(StartError) in bus.keyFile = try value.absolutePath() },
+        "rs485": { bus, value throws(StartError) in bus.isRS485 = try value.bool() },
+    ]
+
+    private typealias PanelTable = [String: @Sendable (inout Panel, ConfigurationValue) throws(StartError) -> Void]
+
+    private static let panelKeys: PanelTable = [
+        "install": { panel, value throws(StartError) in panel.installMinutes = try value.number(in: 0...1440) },
+        "comset": { panel, value throws(StartError) in panel.acceptsCommunication = try value.bool() },
+        "turnaround": { panel, value throws(StartError) in panel.turnaround = try value.number(in: 0...100) },
+        "wait": { panel, value throws(StartError) in panel.patience = try value.number(in: 1...60) },
+        "leds": { panel, value throws(StartError) in panel.leds = try value.number(in: 0...8) },
+        "buzzer": { panel, value throws(StartError) in panel.hasBuzzer = try value.bool() },
+        "text": { panel, value throws(StartError) in panel.rows = try value.number(in: 0...8) },
+        "outputs": { panel, value throws(StartError) in panel.outputs = try value.number(in: 0...8) },
+        "gpio": { panel, value throws(StartError) in panel.lines = try value.lines() },
+        "readers": { panel, value throws(StartError) in
+            panel.readers = value.text.split(separator: ",").map { String(INIFile.trim($0)) }.filter { !$0.isEmpty }
+        },
+    ]
+
+    private mutating func readPanel(
+        _ key: String,
+        _ value: ConfigurationValue,
+        _ place: String
+    ) throws(StartError) {
+        guard !panels.isEmpty else { return }
+        let last = panels.count - 1
+        let keys = Array(Self.busKeys.keys) + Array(Self.panelKeys.keys)
+        try Self.unknown(key, in: "panel", keys, place) { () throws(StartError) in
+            if let read = Self.busKeys[key] {
+                try read(&panels[last].bus, value)
+                return true
+            }
+            if let read = Self.panelKeys[key] {
+                try read(&panels[last], value)
+                return true
+            }
+            return false
+        }
+    }
+
+    private static func readFormat(
+        _ key: String,
+        _ value: ConfigurationValue,
+        _ draft: inout Draft,
+        _ place: String
+    ) throws(StartError) {
+        switch key {
+        case "fields": draft.fields = (value.text, place)
+        case "parities": draft.parities = value.text
+        case "facility": draft.format.append("facility=\(try value.number(in: 0...Int(Int32.max)))")
+        case "reversed": if try value.bool() { draft.format.append("reversed") }
+        case "align":
+            guard value.text == "left" || value.text == "right" else { throw value.refuse("left, right") }
+            draft.format.append(value.text)
+        default:
+            try unknown(key, in: "format", ["fields", "parities", "facility", "reversed", "align"], place) { false }
+        }
+    }
+
+    /// Makes the formats, and the rules that name them.
+    private mutating func finish(
+        _ drafts: [String: Draft],
+        _ ruleTexts: [ConfigurationValue],
+        _ errors: inout [StartError]
+    ) {
+        for (name, draft) in drafts.sorted(by: { $0.key < $1.key }) {
+            let place = draft.fields?.place ?? "[format \(name)]"
+            do throws(Malformed) {
+                guard CardFormat(named: name) == nil else { throw Malformed("badged-osdp has a format of this name") }
+                guard let text = draft.fields?.text else { throw Malformed("fields is missing") }
+                let plain = CardFormat(.fields(try CardFields(text, parities: draft.parities)))
+                formats[name] = try CardFormat(words: [name] + draft.format, [name: plain])
+            } catch {
+                errors.append(.inConfiguration("\(place): format \(name): \(error.text)", hint: "see osdp.conf(5)"))
+            }
+        }
+        guard !ruleTexts.isEmpty else { return }
+        rules = []
+        for value in ruleTexts {
+            do throws(Malformed) {
+                rules.append(try CardRule(value.text, formats))
+            } catch {
+                errors.append(value.refuse(error.text))
+            }
+        }
+    }
+
+    /// What single lines do not show.
+    private func check(_ file: String, _ errors: inout [StartError]) {
+        func refuse(_ text: String, _ hint: String) {
+            errors.append(.inConfiguration("\(file): \(text)", hint: hint))
+        }
+        if panels.isEmpty, readers.isEmpty {
+            refuse("there is neither a panel nor a reader", "write a section [panel NAME] with device = /dev/...")
+        }
+        var users: [OSDPLine: [String]] = [:]
+        for bus in panels.map(\.bus) {
+            if let line = bus.line { users[line, default: []].append(bus.name) }
+        }
+        for group in readerLines {
+            users[group.line, default: []].append(group.members[0].name)
+            if Set(group.members.map(\.address)).count < group.members.count {
+                refuse("two readers at \(group.line.text) have one address", "give each reader an address of its own")
+            }
+            if Set(group.members.map(\.baud)).count > 1 {
+                refuse("readers at \(group.line.text) have different baud rates", "a line has one baud rate")
+            }
+        }
+        for (line, names) in users.sorted(by: { $0.key.text < $1.key.text }) where names.count > 1 {
+            refuse("\(names.joined(separator: " and ")) use \(line.text)", "a line has one panel, or readers only")
+        }
+        for bus in panels.map(\.bus) + readers {
+            if bus.line == nil { refuse("\(bus.name) has no line", "write device =, tcp = or listen =") }
+        }
+        for panel in panels where panel.bus.security == .off && panel.installMinutes > 0 {
+            refuse("\(panel.bus.name): install needs the secure channel", "remove security = off")
+        }
+        for panel in panels {
+            for case .output(let number) in panel.lines.keys where number >= panel.outputs {
+                refuse("\(panel.bus.name) has no output\(number)", "write outputs = \(number + 1)")
+            }
+        }
+        for reader in readers where reader.security == .required && reader.keyFile == nil {
+            refuse("\(reader.name) has no key", "write key = FILE, or security = off")
+        }
+    }
+
+    /// The readers in the wall by their line, in the order of the file.
+    package var readerLines: [(line: OSDPLine, members: [Bus])] {
+        var groups: [(line: OSDPLine, members: [Bus])] = []
+        for reader in readers {
+            guard let line = reader.line else { continue }
+            if let index = groups.firstIndex(where: { $0.line == line }) {
+                groups[index].members.append(reader)
+            } else {
+                groups.append((line, [reader]))
+            }
+        }
+        return groups
+    }
+
+    /// The files that the settings name.
+    package var files: [String] { (panels.map(\.bus) + readers).compactMap(\.keyFile) }
+}
+
+extension OSDPConfiguration.Bus {
+    fileprivate mutating func use(_ line: OSDPLine, _ value: ConfigurationValue) throws(StartError) {
+        guard self.line == nil else { throw value.refuse("one of device, tcp and listen") }
+        self.line = line
+    }
+
+    /// The key in `keyFile`; nil: none is named.
+    package func key(_ environment: Environment = systemEnvironment) throws(StartError) -> OSDPKey? {
+        guard let keyFile else { return nil }
+        let content = try SecretFile.read(keyFile, limit: 33, setting: "key of \(name)", environment)
+        guard let key = OSDPKey(file: content) else {
+            throw .inConfiguration(
+                "\(keyFile) is no key",
+                hint: "write 16 random bytes, or 32 hexadecimal digits: openssl rand -hex 16"
+            )
+        }
+        guard !key.isDefault else {
+            throw .inConfiguration(
+                "\(keyFile) has the key of the installation, which everybody knows",
+                hint: "make a key of your own: openssl rand -hex 16; let the panel set it with install = MINUTES"
+            )
+        }
+        return key
+    }
+}
+
+extension ConfigurationValue {
+    /// `red gpiochip0:17, output0 gpiochip0:5`.
+    fileprivate func lines() throws(StartError) -> [OSDPConfiguration.Panel.Indicator: OSDPConfiguration.Panel.GPIOLine]
+    {
+        let form =
+            "a list such as red gpiochip0:17, green gpiochip0:18, with red, green, blue, buzzer, output0 to output7"
+        var found: [OSDPConfiguration.Panel.Indicator: OSDPConfiguration.Panel.GPIOLine] = [:]
+        for entry in text.split(separator: ",") {
+            let words = CardRule.words(String(entry))
+            let parts = words.count == 2 ? words[1].split(separator: ":").map(String.init) : []
+            guard parts.count == 2, let indicator = OSDPConfiguration.Panel.Indicator(words[0]),
+                parts[0].hasPrefix("gpiochip"), Int(parts[0].dropFirst(8)) != nil, let line = Int(parts[1]),
+                (0..<1024).contains(line), found[indicator] == nil
+            else { throw refuse(form) }
+            found[indicator] = .init(chip: parts[0], line: line)
+        }
+        guard Set(found.values).count == found.count else { throw refuse("each GPIO line once") }
+        return found
+    }
+
+    /// `ADDRESS:PORT`, with an address in numbers.
+    fileprivate func addressAndPort() throws(StartError) -> (String, Int) {
+        let form = "ADDRESS:PORT with an address in numbers, such as 192.0.2.1:4001 or [2001:db8::1]:4001"
+        guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")), let port = Int(text[text.index(after: colon)...]),
+            (1...65_535).contains(port)
+        else { throw refuse(form) }
+        var address = String(text[..<colon])
+        var (four, six) = (in_addr(), in6_addr())
+        if address.hasPrefix("["), address.hasSuffix("]") {
+            address = String(address.dropFirst().dropLast())
+            guard inet_pton(AF_INET6, address, &six) == 1 else { throw refuse(form) }
+        } else {
+            guard inet_pton(AF_INET, address, &four) == 1 else { throw refuse(form) }
+        }
+        return (address, port)
+    }
+}

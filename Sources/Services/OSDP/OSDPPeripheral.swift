@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Text
+
+/// A card number that waits for its panel.
+package struct OSDPCard: Sendable, Equatable {
+    package let id: Int
+    package let bits: Int
+    /// As they go on the line.
+    package let bytes: [UInt8]
+
+    package init(id: Int, bits: Int, bytes: [UInt8]) {
+        self.id = id
+        self.bits = bits
+        self.bytes = bytes
+    }
+}
+
+/// The peripheral that a door panel sees: it answers frames, and has no input or output of its own.
+///
+/// Times are milliseconds of one clock. A card is told once: after its answer has left, a repeated command gets the
+/// same bytes, and a panel that begins anew gets nothing of it.
+package final class OSDPPeripheral {
+    package enum Security: String, Sendable, CaseIterable { case required, optional, off }
+
+    package struct Settings: Sendable {
+        package var address: UInt8 = 0
+        package var baud = 9600
+        package var security = Security.required
+        package var key: OSDPKey?
+        /// Whether the panel may change address and baud rate.
+        package var acceptsCommunication = false
+        package var leds = 1
+        package var hasBuzzer = true
+        package var rows = 1
+        package var outputs = 0
+        /// How long a card waits for its panel.
+        package var patience: Int64 = 5000
+        package var serial: UInt32 = 0
+        package var firmware: [UInt8] = [0, 0, 0]
+
+        package init() {}
+    }
+
+    /// How a card has ended.
+    package enum Outcome: Sendable, Equatable {
+        /// The panel has gone on after the answer.
+        case confirmed
+        /// The panel has begun anew after the answer: nobody knows whether it has the number.
+        case unconfirmed
+        /// The number was not told, for this reason.
+        case dropped(String)
+    }
+
+    /// The connection to the panel.
+    package enum Link: String, Sendable { case silent, clear, installing, secure }
+
+    package enum Effect: Sendable {
+        case send([UInt8])
+        case ended(card: Int, Outcome)
+        case link(Link)
+        /// `display` has changed, or has a sound.
+        case display
+        /// The panel has set this key. Store it, and call `keyStored`: the answer waits for it.
+        case storeKey(OSDPKey)
+        /// After the bytes before have left, the line has this address and baud rate.
+        case communication(address: UInt8, baud: Int)
+        /// For the log.
+        case note(String)
+    }
+
+    /// Vendor (a local identifier, without a registered OUI) and model.
+    private static let identity: [UInt8] = [0x42, 0x44, 0x47, 1]
+    package static let baudRates = [9600, 19_200, 38_400, 57_600, 115_200, 230_400]
+    package static let silence: Int64 = 8000
+    package static let mostCards = 16
+
+    package private(set) var settings: Settings
+    package private(set) var display: OSDPDisplay
+    package private(set) var link = Link.silent
+    /// Until when SCBK-D is accepted; nil: it is not.
+    package private(set) var installsUntil: Int64?
+    /// Whether badged reports taps: the state of the reader in RSTATR.
+    package var isReading = false
+    private var reader: OSDPFrameReader
+    private var session: OSDPSession?
+    private var sessionKey: OSDPKey?
+    /// The random bytes of a handshake that has begun.
+    private var handshake: OSDPSession?
+    private var handshakeKey: OSDPKey?
+    /// The last command that changed something, and its answer.
+    private var last: (sequence: UInt8, command: [UInt8], reply: [UInt8])?
+    /// The card in the last answer.
+    private var outstanding: Int?
+    private var cards: [(card: OSDPCard, until: Int64)] = []
+    private var heard: Int64 = 0
+    private var pendingKey: (key: OSDPKey, frame: OSDPFrame, raw: [UInt8])?
+    private var effects: [Effect] = []
+
+    /// `gap` is the silence in milliseconds after which an unfinished frame is given up.
+    package init(_ settings: Settings, gap: Int64 = 20) {
+        self.settings = settings
+        display = OSDPDisplay(leds: settings.leds, rows: settings.rows, outputs: settings.outputs)
+        reader = OSDPFrameReader(gap: gap)
+    }
+
+    /// Frames with a wrong check, and unfinished ones.
+    package var faults: Int { reader.faults }
+
+    // MARK: Inputs
+
+    /// Accepts SCBK-D until then, or until the panel has set a key.
+    package func install(until end: Int64) { installsUntil = end }
+
+    package func receive(_ bytes: some Collection<UInt8>, at now: Int64) -> [Effect] {
+        for (frame, raw) in reader.read(bytes, at: now) where !frame.isReply {
+            guard frame.address == settings.address || frame.address == OSDPFrame.broadcast else { continue }
+            heard = max(heard, now)
+            answer(frame, raw, at: now)
+            if link == .silent { becomes(session == nil ? .clear : .secure) }
+        }
+        return take()
+    }
+
+    /// Tells the panel a number at its next poll.
+    package func present(_ card: OSDPCard, at now: Int64) -> [Effect] {
+        if cards.count < Self.mostCards {
+            cards.append((card, now + settings.patience))
+        } else {
+            effects.append(.ended(card: card.id, .dropped("too many cards wait for the panel")))
+        }
+        return take()
+    }
+
+    /// Shows that a tap is not passed on.
+    package func refuse(at now: Int64) -> [Effect] {
+        display.refuse(at: now)
+        effects.append(.display)
+        return take()
+    }
+
+    /// When `expire` has something to do; nil: never without an input.
+    package var deadline: Int64? {
+        [cards.first?.until, display.deadline, link == .silent ? nil : heard + Self.silence, installsUntil]
+            .compactMap(\.self).min()
+    }
+
+    package func expire(at now: Int64) -> [Effect] {
+        while let first = cards.first, first.until <= now {
+            cards.removeFirst()
+            effects.append(.ended(card: first.card.id, .dropped(waitReason)))
+        }
+        if link != .silent, heard + Self.silence <= now {
+            reset()
+            becomes(.silent)
+        }
+        if let end = installsUntil, end <= now {
+            installsUntil = nil
+            effects.append(.note("the install mode has ended; no key was set"))
+            if sessionKey?.isDefault == true { endSession() }
+        }
+        if display.expire(at: now) { effects.append(.display) }
+        return take()
+    }
+
+    /// The line was closed: an answer that was sent may not have arrived.
+    package func lineLost() -> [Effect] {
+        reset()
+        becomes(.silent)
+        return take()
+    }
+
+    /// The owner has stored the key of `storeKey`, or could not.
+    package func keyStored(_ isStored: Bool, at now: Int64) -> [Effect] {
+        guard let (key, frame, raw) = pendingKey else { return [] }
+        pendingKey = nil
+        if isStored {
+            reply(OSDPReply.acknowledged, to: frame, raw, isSealed: true)
+            settings.key = key
+            installsUntil = nil
+            effects.append(.note("the panel has set a new key"))
+            // Everybody knows the keys of this connection.
+            if sessionKey?.isDefault == true { endSession() }
+        } else {
+            refuse(.cannotBeDone, frame, raw, isSealed: true)
+        }
+        return take()
+    }
+
+    /// Takes the sound that was ordered and is not told yet.
+    package func takeBeep() -> OSDPDisplay.Beep? { display.takeBeep() }
+
+    private func take() -> [Effect] {
+        defer { effects = [] }
+        return effects
+    }
+
+    private var waitReason: String {
+        switch link {
+        case .silent: "the panel was silent"
+        case .clear where settings.security == .required: "the panel has opened no secure channel"
+        case .installing: "the panel has not set a key yet"
+        case .clear, .secure: "the panel has not asked"
+        }
+    }
+
+    private func becomes(_ new: Link) {
+        guard new != link else { return }
+        link = new
+        effects.append(.link(new))
+    }
+
+    private func endSession() {
+        session = nil
+        sessionKey = nil
+        handshake = nil
+        handshakeKey = nil
+        if link != .silent { becomes(.clear) }
+    }
+
+    /// The panel begins anew, or is gone.
+    private func reset() {
+        last = nil
+        pendingKey = nil
+        endSession()
+        lose()
+    }
+
+    private func lose() {
+        guard let card = outstanding else { return }
+        outstanding = nil
+        effects.append(.ended(card: card, .unconfirmed))
+    }
+
+    // MARK: Frames
+
+    private func answer(_ frame: OSDPFrame, _ raw: [UInt8], at now: Int64) {
+        guard pendingKey == nil else { return }
+        if frame.sequence == 0 {
+            reset()
+        } else if let last, last.sequence == frame.sequence, last.command == raw {
+            return effects.append(.send(last.reply))
+        } else if frame.sequence != (last.map { $0.sequence % 3 + 1 } ?? 0) {
+            return refuse(.wrongSequence, frame)
+        }
+        guard let type = frame.blockType else {
+            // Who has no key cannot end the connection of the panel by this.
+            guard session == nil else { return refuseUnproven(.needsSecurity, frame, raw) }
+            accept(frame.data, of: frame, raw, isSealed: false, at: now)
+            return
+        }
+        guard settings.security != .off else { return refuseUnproven(.unsupportedSecurity, frame, raw) }
+        switch (type, frame.code) {
+        case (0x11, OSDPCommand.challenge): begin(frame, raw, at: now)
+        case (0x13, OSDPCommand.serverCryptogram): finish(frame, raw)
+        case (0x15, _), (0x17, _):
+            guard let session else { return refuseUnproven(.needsSecurity, frame, raw) }
+            guard let data = try? session.open(frame) else {
+                effects.append(.note("a frame had a wrong MAC: the secure channel is closed"))
+                lose()
+                endSession()
+                return refuseUnproven(.needsSecurity, frame, raw)
+            }
+            accept(data, of: frame, raw, isSealed: true, at: now)
+        default: refuseUnproven(.unsupportedSecurity, frame, raw)
+        }
+    }
+
+    /// CHLNG: CCRYPT with the identifier, random bytes and the client cryptogram.
+    private func begin(_ frame: OSDPFrame, _ raw: [UInt8], at now: Int64) {
+        guard frame.data.count == 8, frame.securityBlock.count == 2 else {
+            return refuseUnproven(.wrongLength, frame, raw)
+        }
+        let wantsDefault = frame.securityBlock[1] == 0
+        let key = wantsDefault ? (installsUntil.map { $0 > now } ?? false ? OSDPKey.installation : nil) : settings.key
+        guard let key else {
+            let reason = wantsDefault ? "the key of the installation" : "a key, and none is set"
+            effects.append(.note("the panel asks for \(reason): refused"))
+            return refuseUnproven(.unsupportedSecurity, frame, raw)
+        }
+        lose()
+        endSession()
+        do {
+            let random = try Random.bytes(8)
+            let handshake = try OSDPSession(key, panel: frame.data, peripheral: random)
+            self.handshake = handshake
+            handshakeKey = key
+            let data = identifier + random + handshake.clientCryptogram
+            reply(OSDPReply.clientCryptogram, data, to: frame, raw, block: [0x12, wantsDefault ? 0 : 1])
+        } catch {
+            refuseUnproven(.unsupportedSecurity, frame, raw)
+        }
+    }
+
+    /// SCRYPT: RMAC_I, if the panel has the key. A handshake has one attempt.
+    private func finish(_ frame: OSDPFrame, _ raw: [UInt8]) {
+        let (begun, key) = (handshake, handshakeKey)
+        handshake = nil
+        handshakeKey = nil
+        guard session == nil, let begun, let key else {
+            return refuseUnproven(.needsSecurity, frame, raw)
+        }
+        guard ConstantTime.equal(frame.data, begun.serverCryptogram) else {
+            effects.append(.note("the panel has another key: no secure channel"))
+            return refuseUnproven(.unsupportedSecurity, frame, raw)
+        }
+        reply(OSDPReply.initialMAC, begun.initialMAC, to: frame, raw, block: [0x14, 1])
+        session = begun
+        sessionKey = key
+        becomes(key.isDefault ? .installing : .secure)
+    }
+
+    /// A command whose place and MAC are right.
+    private func accept(_ data: [UInt8], of frame: OSDPFrame, _ raw: [UInt8], isSealed: Bool, at now: Int64) {
+        if let card = outstanding {
+            outstanding = nil
+            effects.append(.ended(card: card, .confirmed))
+        }
+        let isOpen: Set<UInt8> = [OSDPCommand.identify, OSDPCommand.capabilities]
+        // The poll with which a panel begins tells nothing.
+        let isFirstPoll = frame.code == OSDPCommand.poll && frame.sequence == 0
+        guard isSealed || settings.security != .required || isOpen.contains(frame.code) || isFirstPoll else {
+            return refuse(.needsSecurity, frame, raw)
+        }
+        if frame.code == OSDPCommand.setKey { return setKey(data, frame, raw, isSealed: isSealed) }
+        switch result(of: frame.code, data, at: now, isSealed: isSealed) {
+        case .success(let answer):
+            reply(answer.code, answer.data, to: frame, raw, isSealed: isSealed)
+            if frame.code == OSDPCommand.setCommunication { communicate(answer.data) }
+        case .failure(let refusal): refuse(refusal.reason, frame, raw, isSealed: isSealed)
+        }
+    }
+
+    private struct Refused: Error { let reason: OSDPRefusal }
+
+    private typealias Answer = (code: UInt8, data: [UInt8])
+
+    /// Carries out a command.
+    private func result(
+        of code: UInt8,
+        _ data: [UInt8],
+        at now: Int64,
+        isSealed: Bool
+    ) -> Result<Answer, Refused> {
+        func refused(_ reason: OSDPRefusal) -> Result<Answer, Refused> { .failure(Refused(reason: reason)) }
+        func shown(_ isDone: Bool) -> Result<Answer, Refused> {
+            guard isDone else { return refused(.cannotBeDone) }
+            effects.append(.display)
+            return .success((OSDPReply.acknowledged, []))
+        }
+        let lengths: (multiple: Int, least: Int)? =
+            switch code {
+            case OSDPCommand.poll, OSDPCommand.localStatus, OSDPCommand.inputStatus, OSDPCommand.outputStatus,
+                OSDPCommand.readerStatus, OSDPCommand.abort:
+                (0, 0)
+            case OSDPCommand.identify, OSDPCommand.capabilities: (0, 1)
+            case OSDPCommand.led: (14, 14)
+            case OSDPCommand.buzzer, OSDPCommand.setCommunication: (0, 5)
+            case OSDPCommand.text: (1, 6)
+            case OSDPCommand.output: (4, 4)
+            case OSDPCommand.receiveSize, OSDPCommand.keepActive: (0, 2)
+            default: nil
+            }
+        guard let lengths else { return refused(.unknownCommand) }
+        let isRight =
+            lengths.multiple == 0
+            ? data.count == lengths.least : data.count >= lengths.least && data.count % lengths.multiple == 0
+        guard isRight else { return refused(.wrongLength) }
+        switch code {
+        case OSDPCommand.poll:
+            guard let card = nextCard(isSealed: isSealed) else { return .success((OSDPReply.acknowledged, [])) }
+            outstanding = card.id
+            let bits = [UInt8(truncatingIfNeeded: card.bits), UInt8(truncatingIfNeeded: card.bits >> 8)]
+            return .success((OSDPReply.raw, [0, 0] + bits + card.bytes))
+        case OSDPCommand.identify: return .success((OSDPReply.identification, identification))
+        case OSDPCommand.capabilities: return .success((OSDPReply.capabilities, capabilities))
+        case OSDPCommand.localStatus: return .success((OSDPReply.localStatus, [0, 0]))
+        case OSDPCommand.inputStatus: return .success((OSDPReply.inputStatus, []))
+        case OSDPCommand.outputStatus:
+            return .success((OSDPReply.outputStatus, display.outputs.map { $0 ? 1 : 0 }))
+        case OSDPCommand.readerStatus: return .success((OSDPReply.readerStatus, [isReading ? 0 : 1]))
+        case OSDPCommand.led: return shown(display.setLights(data, at: now))
+        case OSDPCommand.buzzer: return shown(settings.hasBuzzer && display.setBuzzer(data))
+        case OSDPCommand.text:
+            guard data.count == 6 + Int(data[5]) else { return refused(.wrongLength) }
+            return shown(display.setText(data, at: now))
+        case OSDPCommand.output: return shown(display.setOutputs(data, at: now))
+        case OSDPCommand.setCommunication: return .success((OSDPReply.communication, communication(data)))
+        case OSDPCommand.keepActive:
+            heard = now + (Int64(data[0]) | Int64(data[1]) << 8)
+            return .success((OSDPReply.acknowledged, []))
+        default: return .success((OSDPReply.acknowledged, []))
+        }
+    }
+
+    /// Takes the next card, if it may be told on this connection.
+    private func nextCard(isSealed: Bool) -> OSDPCard? {
+        let mayTell = isSealed ? sessionKey?.isDefault == false : settings.security != .required
+        return mayTell && !cards.isEmpty ? cards.removeFirst().card : nil
+    }
+
+    /// KEYSET: only encrypted, and only SCBK.
+    private func setKey(_ data: [UInt8], _ frame: OSDPFrame, _ raw: [UInt8], isSealed: Bool) {
+        guard isSealed, frame.blockType == 0x17 else { return refuse(.needsSecurity, frame, raw, isSealed: isSealed) }
+        guard data.count == 2 + OSDPKey.count, data[0] == 1, data[1] == OSDPKey.count else {
+            return refuse(.wrongLength, frame, raw, isSealed: true)
+        }
+        var bytes = Array(data[2...])
+        defer { bytes.wipe() }
+        guard let key = OSDPKey(Secret(bytes)), !key.isDefault else {
+            return refuse(.cannotBeDone, frame, raw, isSealed: true)
+        }
+        pendingKey = (key, frame, raw)
+        effects.append(.storeKey(key))
+    }
+
+    /// The address and the rate that hold from now on, for COM: those in force, if the new ones are refused.
+    private func communication(_ data: [UInt8]) -> [UInt8] {
+        let baud = data[1...].enumerated().reduce(0) { $0 | Int($1.element) << (8 * $1.offset) }
+        let isAccepted =
+            settings.acceptsCommunication && data[0] < OSDPFrame.broadcast && Self.baudRates.contains(baud)
+        let (address, rate) = isAccepted ? (data[0], baud) : (settings.address, settings.baud)
+        if !isAccepted { effects.append(.note("the panel wants another address or baud rate: refused")) }
+        return [address] + (0..<4).map { UInt8(truncatingIfNeeded: rate >> (8 * $0)) }
+    }
+
+    private func communicate(_ data: [UInt8]) {
+        let baud = data[1...].enumerated().reduce(0) { $0 | Int($1.element) << (8 * $1.offset) }
+        guard data[0] != settings.address || baud != settings.baud else { return }
+        settings.address = data[0]
+        settings.baud = baud
+        effects.append(.communication(address: data[0], baud: baud))
+    }
+
+    // MARK: Answers
+
+    private var identifier: [UInt8] { Self.identity + serial }
+
+    private var serial: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: settings.serial >> (8 * $0)) } }
+
+    private var identification: [UInt8] { Self.identity + [1] + serial + settings.firmware }
+
+    /// PDCAP: function, level and number of each thing that is there.
+    private var capabilities: [UInt8] {
+        var list: [[UInt8]] = []
+        if settings.outputs > 0 { list.append([2, 2, UInt8(truncatingIfNeeded: settings.outputs)]) }
+        list.append([3, 1, 0])
+        if settings.leds > 0 { list.append([4, 4, UInt8(truncatingIfNeeded: settings.leds)]) }
+        if settings.hasBuzzer { list.append([5, 2, 1]) }
+        if settings.rows > 0 { list.append([6, 1, 1]) }
+        list.append([8, 1, 0])
+        if settings.security != .off { list.append([9, 1, installsUntil == nil ? 0 : 1]) }
+        list.append([10, UInt8(OSDPFrame.largest & 0xFF), UInt8(OSDPFrame.largest >> 8)])
+        list.append([11, UInt8(OSDPFrame.largest & 0xFF), UInt8(OSDPFrame.largest >> 8)])
+        list.append([13, 0, 1])
+        list.append([16, 2, 0])
+        return list.flatMap(\.self)
+    }
+
+    private func reply(
+        _ code: UInt8,
+        _ data: [UInt8] = [],
+        to frame: OSDPFrame,
+        _ raw: [UInt8]?,
+        block: [UInt8] = [],
+        isSealed: Bool = false
+    ) {
+        var reply = OSDPFrame(
+            address: frame.address,
+            isReply: true,
+            sequence: frame.sequence,
+            usesCRC: frame.usesCRC,
+            securityBlock: block,
+            code: code,
+            data: data
+        )
+        if isSealed, let session {
+            guard let sealed = try? session.seal(reply) else { return effects.append(.note("libcrypto failed")) }
+            reply = sealed
+        }
+        if let raw { last = (frame.sequence, raw, reply.bytes) }
+        effects.append(.send(reply.bytes))
+    }
+
+    /// NAK for a frame that proves nothing: while a secure channel is open, it does not change the place of the panel.
+    private func refuseUnproven(_ reason: OSDPRefusal, _ frame: OSDPFrame, _ raw: [UInt8]) {
+        refuse(reason, frame, session == nil ? raw : nil)
+    }
+
+    /// NAK. Without `raw` the command has changed nothing, also not the place in the sequence.
+    private func refuse(
+        _ reason: OSDPRefusal,
+        _ frame: OSDPFrame,
+        _ raw: [UInt8]? = nil,
+        isSealed: Bool = false
+    ) {
+        reply(OSDPReply.refused, [reason.rawValue], to: frame, raw, isSealed: isSealed)
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import Host
+import TestSupport
+import Testing
+
+@testable import OSDP
+
+@Suite("The settings of badged-osdp")
+struct OSDPConfigurationTests {
+    /// Reads a file with this content.
+    private static func read(_ text: String) throws -> (OSDPConfiguration, [String]) {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("osdp.conf", Array(text.utf8))
+        var errors: [StartError] = []
+        let configuration = OSDPConfiguration(path: path, errors: &errors)
+        return (configuration, errors.map { $0.message.replacingOccurrences(of: path, with: "osdp.conf") })
+    }
+
+    @Test("every setting is read")
+    func all() throws {
+        let (configuration, errors) = try Self.read(
+            """
+            [server]
+            socket = /run/other.sock
+            folder = /var/lib/other
+            [panel front]
+            device = /dev/serial/by-path/x
+            baud = 115200
+            address = 5
+            key = /etc/badged/front.key
+            comset = yes
+            rs485 = yes
+            turnaround = 2
+            wait = 7
+            leds = 2
+            buzzer = no
+            text = 0
+            outputs = 3
+            gpio = red gpiochip0:17, buzzer gpiochip1:4, output2 gpiochip0:5
+            readers = Desk, Door 1
+            [reader hall]
+            tcp = [::1]:4001
+            security = off
+            [reader yard]
+            tcp = [::1]:4001
+            address = 1
+            key = /etc/badged/yard.key
+            [rules]
+            rule = any -> mine facility=3 left
+            rule = tag -> uid
+            [format mine]
+            fields = P1 F8 C16 P1
+            parities = even:1FFE000 odd:1FFE
+            """
+        )
+        #expect(errors == [])
+        let panel = try #require(configuration.panels.first)
+        #expect(panel.bus.line == .device("/dev/serial/by-path/x"))
+        #expect((panel.bus.baud, panel.bus.address, panel.patience) == (115_200, 5, 7))
+        #expect((panel.leds, panel.rows, panel.outputs, panel.hasBuzzer) == (2, 0, 3, false))
+        #expect(panel.readers == ["Desk", "Door 1"])
+        #expect(panel.lines[.output(2)] == .init(chip: "gpiochip0", line: 5) && panel.lines.count == 3)
+        #expect(panel.acceptsCommunication && panel.bus.isRS485 && panel.turnaround == 2)
+        #expect(configuration.readerLines.count == 1)
+        #expect(configuration.readerLines.first?.members.map(\.name) == ["hall", "yard"])
+        #expect(configuration.rules.count == 2)
+        #expect((configuration.socket, configuration.folder) == ("/run/other.sock", "/var/lib/other"))
+    }
+
+    @Test(
+        "a wrong line is refused with its place",
+        arguments: [
+            ("[panel a]\ndevice = /dev/x\nbaud = 9601", "osdp.conf, line 3: [panel] baud cannot be '9601'"),
+            ("[panel a]\ndevice = /etc/passwd", "osdp.conf, line 2: [panel] device cannot be '/etc/passwd'"),
+            ("[panel a]\ntcp = example.org:1", "osdp.conf, line 2: [panel] tcp cannot be 'example.org:1'"),
+            ("[panel a]\ntcp = 192.0.2.1:0", "osdp.conf, line 2: [panel] tcp cannot be '192.0.2.1:0'"),
+            ("[panel a]\naddress = 127", "osdp.conf, line 2: [panel] address cannot be '127'"),
+            ("[panel a]\nsecurity = maybe", "osdp.conf, line 2: [panel] security cannot be 'maybe'"),
+            ("[panel a]\ncolour = red", "osdp.conf, line 2: unknown key 'colour' in [panel]"),
+            ("[reader a]\nwait = 3", "osdp.conf, line 2: unknown key 'wait' in [reader]"),
+            ("[door a]", "osdp.conf, line 1: unknown section [door a]"),
+            ("[panel]", "osdp.conf, line 1: unknown section [panel]"),
+            ("[panel a/b]", "osdp.conf, line 1: 'a/b' is no name"),
+            ("[panel ..]", "osdp.conf, line 1: '..' is no name"),
+            ("[panel a]\n[reader a]", "osdp.conf, line 2: the name a occurs twice"),
+            ("[panel a]\nwait = 3\nwait = 4", "osdp.conf, line 3: wait occurs twice"),
+            ("[rules]\nrule = any -> what", "osdp.conf, line 2: [rules] rule cannot be 'any -> what'"),
+            ("[format uid]\nfields = C8", "osdp.conf, line 2: format uid: badged-osdp has a format of this name"),
+            ("[format x]\nparities = even:1", "[format x]: format x: fields is missing"),
+            ("[panel a]\ngpio = red gpio0:1", "osdp.conf, line 2: [panel] gpio cannot be 'red gpio0:1'"),
+            ("[panel a]\ngpio = red gpiochip0:1, blue gpiochip0:1", "osdp.conf, line 2: [panel] gpio cannot be"),
+            ("[panel a]\ndevice = /dev/x\ngpio = output0 gpiochip0:1", "osdp.conf: a has no output0"),
+            ("[server]", "osdp.conf: there is neither a panel nor a reader"),
+            ("[panel a]\nkey = /k", "osdp.conf: a has no line"),
+            ("[reader a]\ndevice = /dev/x", "osdp.conf: a has no key"),
+            (
+                "[panel a]\ndevice = /dev/x\n[panel b]\ndevice = /dev/x",
+                "osdp.conf: a and b use /dev/x"
+            ),
+            (
+                "[reader a]\ndevice = /dev/x\nkey = /k\n[reader b]\ndevice = /dev/x\nkey = /k",
+                "osdp.conf: two readers at /dev/x have one address"
+            ),
+            ("[panel a]\ndevice = /dev/x\ntcp = 192.0.2.1:1", "osdp.conf, line 3: [panel] tcp cannot be '192.0.2.1:1'"),
+        ]
+    )
+    func wrong(_ text: String, _ message: String) throws {
+        let (_, errors) = try Self.read(text + "\n")
+        #expect(errors.contains { $0.hasPrefix(message) }, "\(errors)")
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Testing
+import Text
+
+@testable import OSDP
+
+/// A control panel with readers of our own, and a line between them that a test disturbs.
+private final class Wall {
+    let panel: OSDPControlPanel
+    var readers: [OSDPPeripheral]
+    var now: Int64 = 0
+    var reads: [(member: Int, bytes: [UInt8])] = []
+    var links: [(member: Int, link: OSDPControlPanel.Link, fault: String?)] = []
+    var outcomes: [String] = []
+    /// Changes what is on the line; nil: it is lost.
+    var disturb: ([UInt8]) -> [UInt8]? = { $0 }
+    private var inbox: [[UInt8]] = []
+
+    static let key = OSDPKey(Secret(0x10...0x1F))
+
+    init(
+        _ count: Int,
+        readerSecurity: OSDPPeripheral.Security = .required,
+        security: OSDPPeripheral.Security = .required,
+        key: OSDPKey? = Wall.key
+    ) {
+        readers = (0..<count).map { index in
+            var settings = OSDPPeripheral.Settings()
+            settings.address = UInt8(index)
+            settings.key = Wall.key
+            settings.security = readerSecurity
+            return OSDPPeripheral(settings)
+        }
+        let members = (0..<count).map {
+            OSDPControlPanel.Member(name: "r\($0)", address: UInt8($0), security: security, key: key)
+        }
+        panel = OSDPControlPanel(members, baud: 115_200, at: 0)
+    }
+
+    private func take(_ effects: [OSDPControlPanel.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .send(let bytes): inbox.append(bytes)
+            case .read(let member, _, let bytes, _): reads.append((member, bytes))
+            case .link(let member, let link, let fault): links.append((member, link, fault))
+            }
+        }
+    }
+
+    /// Runs until `end`, with the clock of the deadlines.
+    func run(until end: Int64) {
+        while let next = panel.deadline, next <= end || !inbox.isEmpty {
+            if inbox.isEmpty { now = max(now, next) }
+            take(panel.expire(at: now))
+            while !inbox.isEmpty {
+                let command = inbox.removeFirst()
+                now += 1
+                guard let heard = disturb(command) else { continue }
+                for reader in readers {
+                    for effect in reader.receive(heard, at: now) {
+                        if case .ended(let card, let outcome) = effect { outcomes.append("\(card) \(outcome)") }
+                        guard case .send(let bytes) = effect, let answer = disturb(bytes) else { continue }
+                        take(panel.receive(answer, at: now))
+                    }
+                }
+            }
+        }
+        now = max(now, end)
+    }
+
+    func present(_ id: Int, at reader: Int) {
+        _ = readers[reader].present(
+            OSDPCard(id: id, bits: 32, bytes: [0, 0, UInt8(id >> 8), UInt8(id & 0xFF)]),
+            at: now
+        )
+    }
+}
+
+@Suite("The control panel of OSDP")
+struct OSDPControlPanelTests {
+    @Test("all readers of a line come up with the secure channel, and each card arrives once")
+    func several() {
+        let wall = Wall(3)
+        wall.run(until: 2000)
+        #expect(wall.links.map(\.link) == [.secure, .secure, .secure])
+        for id in 1...9 { wall.present(id, at: id % 3) }
+        wall.run(until: 8000)
+        #expect(Set(wall.reads.map { $0.bytes[3] }) == Set(1...9))
+        #expect(wall.reads.count == 9)
+        #expect(wall.reads.allSatisfy { Int($0.bytes[3]) % 3 == $0.member })
+    }
+
+    @Test("an idle reader is polled twice a second, and an active one twenty times")
+    func intervals() {
+        let wall = Wall(1)
+        var polls = 0
+        wall.disturb = { bytes in
+            polls += bytes[2] & 0x80 == 0 ? 1 : 0
+            return bytes
+        }
+        wall.run(until: 2000)
+        polls = 0
+        wall.run(until: 12_000)
+        #expect((18...21).contains(polls))
+        wall.present(1, at: 0)
+        wall.run(until: 13_000)
+        polls = 0
+        wall.run(until: 15_000)
+        #expect((35...41).contains(polls))
+    }
+
+    @Test("a reader that is away is tried again, more and more rarely, and comes back")
+    func away() {
+        let wall = Wall(1)
+        var commands = 0
+        wall.disturb = { _ in
+            commands += 1
+            return nil
+        }
+        wall.run(until: 600_000)
+        #expect(wall.links.map(\.link) == [.silent])
+        #expect(wall.links.first?.fault == "it does not answer")
+        #expect(commands < 120)
+        wall.disturb = { $0 }
+        wall.run(until: 640_000)
+        #expect(wall.links.last?.link == .secure)
+    }
+
+    @Test("a reader with another key is not polled in clear")
+    func otherKey() {
+        let wall = Wall(1, key: OSDPKey(Secret(0x40...0x4F)))
+        wall.run(until: 20_000)
+        #expect(wall.links.map(\.link) == [.silent])
+        #expect(wall.links.first?.fault == "it has another key")
+        wall.present(1, at: 0)
+        wall.run(until: 40_000)
+        #expect(wall.reads.isEmpty)
+    }
+
+    @Test("a reader without a secure channel is read only if the settings say so")
+    func clearReaders() {
+        let strict = Wall(1, readerSecurity: .off)
+        strict.present(1, at: 0)
+        strict.run(until: 20_000)
+        #expect(strict.reads.isEmpty)
+        let lenient = Wall(1, readerSecurity: .off, security: .optional)
+        lenient.present(1, at: 0)
+        lenient.run(until: 4000)
+        #expect(lenient.links.map(\.link) == [.clear])
+        #expect(lenient.reads.count == 1)
+        let keyless = Wall(1, readerSecurity: .optional, security: .optional, key: nil)
+        keyless.run(until: 4000)
+        #expect(keyless.links.map(\.link) == [.clear])
+    }
+
+    @Test("an answer of another reader, an old answer and a forged one are no cards")
+    func strangers() throws {
+        let wall = Wall(1)
+        wall.run(until: 2000)
+        let forged: [UInt8] = [0, 0, 8, 0, 0x77]
+        for (address, sequence) in [(5, 1), (0, 0), (0, 1), (0, 2), (0, 3)] as [(UInt8, UInt8)] {
+            let frame = OSDPFrame(address: address, isReply: true, sequence: sequence, code: 0x50, data: forged)
+            _ = wall.panel.receive(frame.bytes, at: wall.now)
+        }
+        wall.run(until: 4000)
+        #expect(wall.reads.isEmpty)
+        #expect(wall.links.last?.link == .secure)
+    }
+
+    @Test("a thousand cards over a line that drops and flips bytes: none is wrong, double or lost unsaid")
+    func noise() {
+        let wall = Wall(1)
+        var random = SystemRandomNumberGenerator()
+        wall.run(until: 2000)
+        wall.disturb = { bytes in
+            switch UInt8.random(in: 0..<100, using: &random) {
+            case 0..<3: return nil
+            case 3..<6:
+                var changed = bytes
+                changed[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+                return changed
+            case 6..<8: return Array(bytes.dropLast(Int.random(in: 1..<bytes.count, using: &random)))
+            case 8..<10: return [0xFF, 0x53, 0x00] + bytes
+            default: return bytes
+            }
+        }
+        for id in 1...1000 {
+            wall.present(id, at: 0)
+            wall.run(until: wall.now + 300)
+        }
+        wall.disturb = { $0 }
+        wall.run(until: wall.now + 60_000)
+        let ids = wall.reads.map { Int($0.bytes[2]) << 8 | Int($0.bytes[3]) }
+        #expect(Set(ids).count == ids.count)
+        #expect(ids.allSatisfy { (1...1000).contains($0) })
+        let ended = wall.outcomes.compactMap { Int($0.split(separator: " ")[0]) }
+        #expect(ended.sorted() == Array(1...1000))
+        let confirmed = Set(wall.outcomes.filter { $0.hasSuffix("confirmed") && !$0.hasSuffix("unconfirmed") })
+        #expect(confirmed.allSatisfy { ids.contains(Int($0.split(separator: " ")[0]) ?? 0) })
+        #expect(confirmed.count > 900)
+    }
+}
