@@ -349,7 +349,7 @@ let package = Package(
             "badgectl",
             [
                 "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities", "Document",
-                "Crypto", "HTTP", "CQREncode",
+                "Crypto", "HTTP", "OSDP", "CQREncode",
             ]
         ),
         programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host", "Text"]),
@@ -519,7 +519,7 @@ let package = Package(
                 "Concurrency", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles", "WalletFeature",
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
-                "EIDFeature", "DocumentFeature", "VirtualDocument",
+                "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP",
             ]
         ),
         tests(

@@ -48,7 +48,24 @@ import Text
                 taps.unwatch(call.session)
                 return Reply(state(of: call.session))
             },
+            CommandSpec("REPORT_TAP", "REPORTED", permission: .report, reportTap),
         ]
+    }
+
+    /// What a reader in the wall has read. No reader of badged has this name, so its taps cannot be imitated.
+    private func reportTap(_ call: Call) throws(Failure) -> Reply {
+        let reader = try call.arguments.text("reader", 1...64)
+        let bits = try call.arguments.number("bits", 1...1024)
+        let form = "the bits in hexadecimal, in as few bytes as they need"
+        let data = try call.arguments.required("data", form) { value in
+            value.string.flatMap { Hex.decode($0, limit: 128) }.flatMap { $0.count == (bits + 7) / 8 ? $0 : nil }
+        }
+        let format = try call.arguments.word("format", [("unspecified", "unspecified"), ("wiegand", "wiegand")])
+        guard reader.utf8.starts(with: "osdp ".utf8) else {
+            throw Failure(.wrongArgument, "reader must begin with 'osdp '")
+        }
+        let number = taps.report(TapReport.RawRead(bits: bits, data: data, format: format), in: reader)
+        return call.reply { $0.member("number", number) }
     }
 
     package func permissionsChanged(_ session: Session, from old: Permissions) {
@@ -111,6 +128,8 @@ import Text
         guard let session = sessions.first else { return }
         if case .tag(let tag, _) = report.result {
             session.log(.info, "tag in '\(reader)' read: \(tag.type.rawValue)", reader: reader)
+        } else if case .raw(let read) = report.result {
+            session.log(.info, "'\(reader)' has read \(read.bits) bits", reader: reader)
         } else if let reason = report.reason {
             session.log(
                 .notice,

@@ -46,6 +46,13 @@ struct CredentialMessage: Message {
         if case .tag(let tag, let ndef) = report.result {
             object.object("tag") { write(tag, ndef, to: &$0) }
         }
+        if case .raw(let read) = report.result {
+            object.object("raw") { raw in
+                raw.member("bits", read.bits)
+                raw.member("data", Hex.encode(read.data))
+                raw.member("format", read.format)
+            }
+        }
         guard case .proven(let proven) = report.result else { return }
         if let phase = proven.phase { object.member("phase", phase) }
         if let isListed { object.member("listed", isListed) }

@@ -79,6 +79,16 @@ package struct TapReport: Sendable {
         case refused
         /// A number that anybody can copy.
         case tag(Tag, NDEF)
+        /// Bits of a reader in the wall, which anybody can copy as well.
+        case raw(RawRead)
+    }
+
+    /// What a reader in the wall has read.
+    struct RawRead: Sendable {
+        let bits: Int
+        let data: [UInt8]
+        /// `unspecified` or `wiegand`, as the reader says.
+        let format: String
     }
 
     /// The content of a tag.
@@ -99,7 +109,7 @@ package struct TapReport: Sendable {
         case .proven: nil
         case .failed(let reason): reason
         case .refused: "refused"
-        case .tag: "noProof"
+        case .tag, .raw: "noProof"
         }
     }
 

@@ -133,6 +133,15 @@ import Server
         }
     }
 
+    /// Tells all clients what a reader in the wall has read, which another program reports.
+    func report(_ read: TapReport.RawRead, in reader: String) -> Int {
+        count += 1
+        if !watchers.isEmpty {
+            observer(TapReport(technology: "raw", result: .raw(read)), reader, count, Array(watchers.values))
+        }
+        return count
+    }
+
     private func number(of insertion: Insertion) -> Int {
         if let last = lastTaps[insertion.reader], last.insertion == insertion { return last.number }
         count += 1

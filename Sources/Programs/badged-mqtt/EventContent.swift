@@ -19,6 +19,7 @@ struct EventContent: Sendable {
         guard let key = tap.key else {
             members.append(.init("reason", .string(tap.reason ?? "unknown")))
             if let tag = tap.tag { members += self.members(of: tag) }
+            if let raw = tap.raw { members += self.members(of: raw) }
             return members
         }
         let x = Array(key.point.dropFirst().prefix(32))
@@ -53,6 +54,16 @@ struct EventContent: Sendable {
             members.append(.init("id", .string(Base64.url.encode(id))))
         }
         if credentials == .plain { members.append(.init("uid", .string(Hex.encode(tag.uid)))) }
+        return members
+    }
+
+    /// The bits of a reader in the wall, which are published as the number of a tag is.
+    private func members(of raw: Credential.Raw) -> [JSON.Member] {
+        var members: [JSON.Member] = [.init("bits", .number(String(raw.bits)))]
+        if let siteKey, let id = try? siteKey.tag(uid: raw.data) {
+            members.append(.init("id", .string(Base64.url.encode(id))))
+        }
+        if credentials == .plain { members.append(.init("data", .string(Hex.encode(raw.data)))) }
         return members
     }
 

@@ -167,6 +167,7 @@ import WalletFeature
             MPinFeature(store, parts.mpin, cards: wallet),
             KeyFeature(vault, parts.issuer),
             CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
+            DoorPanels(),
             DocumentFeature(registry, documentAnchors),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),

@@ -52,6 +52,11 @@ import Text
             Sample(command: "OPEN_READER", required: #"{"reader":"x","openingType":"proximity"}"#),
             Sample(command: "TRIGGER", required: #"{"openingType":"proximity"}"#),
             Sample(command: "SET_AUTO_OPEN", required: #"{"mode":"off"}"#),
+            Sample(command: "REPORT_PANEL", required: #"{"panel":"front","link":"secure"}"#),
+            Sample(
+                command: "REPORT_TAP",
+                required: #"{"reader":"osdp hall","bits":8,"data":"01","format":"wiegand"}"#
+            ),
             Sample(command: "ALLOW_OPEN", required: #"{"token":1,"allow":true}"#),
             // It is not judged without remote readers.
             Sample(command: "PAIR_READER", required: #"{"fingerprint":"\#(hash)"}"#, text: "Remote readers are off"),
@@ -211,9 +216,9 @@ import Text
         "GET_INFO", "GET_KEYS", "GET_LAST_AUTH", "GET_METRICS", "GET_READER_LIST", "GET_REMOTE", "GET_SCAN",
         "GET_STATUS", "MPIN_BACKENDS", "MPIN_DESTROY", "MPIN_INIT", "MPIN_SET_HEADERS",
         "MPIN_TRUSTED_DOMAINS", "MPIN_USERS", "OPEN_PAIRING", "PASS_CHECK", "PASS_PREPARE", "RUN_CHANGE_PIN",
-        "RUN_READ_DOCUMENT", "SETUP_ENDPOINT", "SET_TIMEOUTS", "START", "START_CREDENTIALS", "START_OPENINGS",
-        "START_SCAN", "STOP_CREDENTIALS", "STOP_OPENINGS", "STOP_SCAN", "UPDATE_ENDPOINT", "WALLET_CHECK",
-        "WALLET_PREPARE", "WALLET_UNBIND",
+        "RUN_READ_DOCUMENT", "SETUP_ENDPOINT", "SET_TIMEOUTS", "START", "START_CREDENTIALS", "START_DOOR_PANELS",
+        "START_OPENINGS", "START_SCAN", "STOP_CREDENTIALS", "STOP_DOOR_PANELS", "STOP_OPENINGS", "STOP_SCAN",
+        "UPDATE_ENDPOINT", "WALLET_CHECK", "WALLET_PREPARE", "WALLET_UNBIND",
     ]
 
     /// The commands for one state of a workflow. Elsewhere they are BAD_STATE, whatever their members are.

@@ -75,6 +75,7 @@ struct ProtocolPageTests {
             return [
                 wallet, MPinFeature(store, mpin, cards: wallet),
                 KeyFeature(Vault(store), IssuerSettings()), CredentialFeature(registry, PKOCSite(), []),
+                DoorPanels(),
                 DocumentFeature(registry, DocumentAnchorFolder("/nonexistent", warn: { _ in })), RemoteFeature(),
             ]
         }

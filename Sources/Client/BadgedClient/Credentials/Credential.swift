@@ -13,7 +13,7 @@ public struct Credential: ServerMessage, NamedMessage {
     /// When the card was read, in milliseconds since 1970, by the clock of the host.
     public var time: Int64?
     public var reader: String
-    /// How the card was read: `pkoc-se1`, `pkoc-se2`, `Aliro` or `tag`.
+    /// How the card was read: `pkoc-se1`, `pkoc-se2`, `Aliro`, `tag`, or `raw` by a reader in the wall.
     public var technology: String
     /// With Aliro: `standard`, in which the card has signed, or `fast`; nil otherwise.
     public var phase: String?
@@ -30,6 +30,24 @@ public struct Credential: ServerMessage, NamedMessage {
 
     /// The number of a card without a credential. Anybody can copy it, so `key` is nil and nothing is proven.
     public var tag: Tag?
+
+    /// What a reader in the wall has read. Anybody can copy it, so `key` is nil and nothing is proven.
+    public var raw: Raw?
+
+    /// The bits that a reader in the wall has read.
+    public struct Raw: Sendable, Equatable {
+        public var bits: Int
+        /// As the reader has sent them, in as few bytes as they need.
+        public var data: [UInt8]
+        /// `unspecified`, or `wiegand` with parities.
+        public var format: String
+
+        public init(bits: Int, data: [UInt8], format: String = "unspecified") {
+            self.bits = bits
+            self.data = data
+            self.format = format
+        }
+    }
 
     /// A tag that is known by its number.
     public struct Tag: Sendable, Equatable {
@@ -104,6 +122,7 @@ extension Credential {
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
             tag = try json["tag"].map { tag throws(Malformed) in try Tag(tag) }
+            raw = try json["raw"].map { raw throws(Malformed) in try Raw(raw) }
             return
         }
         phase = json["phase"]?.string
@@ -118,6 +137,14 @@ extension Credential {
         certificate = json["certificate"].flatMap(Certificate.init)
         isListed = json["listed"]?.bool
         transaction = json["transaction"]?.string.flatMap { Hex.decode($0) } ?? []
+    }
+}
+
+extension Credential.Raw {
+    fileprivate init(_ json: JSON) throws(Malformed) {
+        bits = try json.required("bits", as: \.int)
+        data = try json.required("data") { $0.string.flatMap { Hex.decode($0) } }
+        format = json["format"]?.string ?? "unspecified"
     }
 }
 
@@ -168,7 +195,9 @@ extension CredentialStatus {
 }
 
 /// The messages about credentials.
-let credentialMessages: [any NamedMessage.Type] = [Credential.self, CredentialStatus.self]
+let credentialMessages: [any NamedMessage.Type] = [
+    Credential.self, CredentialStatus.self, DoorPanel.self, DoorPanelStatus.self,
+]
 
 extension DaemonConnection {
     /// START_CREDENTIALS. Each card that lies on a reader now or is put there later arrives as the event `Credential`,

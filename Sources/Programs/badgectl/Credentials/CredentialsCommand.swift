@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import OSDP
 import Text
 
 /// The commands for credentials that people tap.
@@ -22,6 +23,7 @@ enum CredentialsCommand {
         summary: "show the credential of the next card or phone on a reader",
         options: [
             OptionSpec("--watch", "show every credential, until Ctrl-C"),
+            OptionSpec("--format", ValueSpec("FORMAT"), "show the number that a door panel would get"),
             OptionSpec("--ndef", "also show the text or address in a tag"),
         ],
         details: [
@@ -34,6 +36,10 @@ enum CredentialsCommand {
             Of any other contactless card it shows the number (UID). Anybody can copy this number to another card, so
             it proves nothing. What --ndef shows was chosen by whoever has written the tag.
             """,
+            """
+            --format names a format of osdp.conf(5), with its options in quotes, such as 'h10301 facility=118'. Formats
+            of one's own are read from /etc/badged/osdp.conf. No panel is told.
+            """,
             "Without --watch: ends with 0 after a credential, and with 1 after a card that has shown none.",
         ],
         run: run
@@ -41,12 +47,18 @@ enum CredentialsCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let isWatching = invocation.has("--watch")
+        let name = invocation.value(of: "--format")
+        let format = try name.map(Self.format)
         let connection = try await invocation.connect(keepsEvents: true)
         _ = try await connection.startCredentials(readsNDEF: invocation.has("--ndef"))
         Output.note(tr("Waiting for a card or phone. Put it on a reader; Ctrl-C ends."))
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }
-            invocation.show(line(credential))
+            if let format, let name {
+                invocation.show(line(credential, as: format, named: name))
+            } else {
+                invocation.show(line(credential))
+            }
             if isWatching { continue }
             if credential.key == nil { throw ExitStatus.failed }
             return
@@ -54,9 +66,48 @@ enum CredentialsCommand {
         throw connection.ending ?? ClientError.closed
     }
 
+    /// A format of badged-osdp, or one of osdp.conf.
+    private static func format(_ text: String) throws -> CardFormat {
+        let words = text.split(separator: " ").map(String.init)
+        if let format = try? CardFormat(words: words) { return format }
+        var errors: [StartError] = []
+        let own = OSDPConfiguration(path: OSDPConfiguration.defaultPath, errors: &errors).formats
+        do throws(Malformed) {
+            return try CardFormat(words: words, own)
+        } catch {
+            throw CommandFailure(
+                .usage,
+                tr("cannot use --format '\(text)': \(error.text)"),
+                hint: tr("see osdp.conf(5)")
+            )
+        }
+    }
+
+    /// Such as `Desk: h10301, 26 bits: bb032180`.
+    static func line(_ credential: Credential, as format: CardFormat, named name: String) -> String {
+        let card = PresentedCard(
+            protocol: credential.technology,
+            point: credential.key?.point,
+            isListed: credential.isListed,
+            tag: credential.tag.map { ($0.uid, $0.isRandom) },
+            raw: credential.raw.map { CardBits(count: $0.bits, bytes: $0.data) },
+            reason: credential.reason
+        )
+        guard let card, card.reason == nil else { return line(credential) }
+        do throws(Malformed) {
+            let number = try format.number(of: card)
+            return "\(credential.reader): \(name), \(number.count) bits: \(Hex.encode(number.bytes))"
+        } catch {
+            return tr("\(credential.reader): no number as \(name): \(error.text)")
+        }
+    }
+
     /// Such as `Desk: 3f1e4cc6d712764d (4548157090586326605), pkoc-se1`.
     static func line(_ credential: Credential) -> String {
         if let tag = credential.tag { return "\(credential.reader): \(text(tag))" }
+        if let raw = credential.raw {
+            return tr("\(credential.reader): \(raw.bits) bits \(Hex.encode(raw.data)), proves nothing")
+        }
         guard let key = credential.key else {
             return tr(
                 "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"

@@ -16,6 +16,7 @@ from ..messages import (
     AutoOpen,
     ClosestDoorReader,
     Credentials,
+    DoorPanels,
     DoorReaderList,
     Opening,
     OpeningResult,
@@ -23,6 +24,7 @@ from ..messages import (
     OpenPairing,
     PairReader,
     Remote,
+    Reported,
     Scan,
     Timeouts,
 )
@@ -127,6 +129,42 @@ class CredentialCommands(Calls):
     async def stop_credentials(self) -> Credentials:
         """Receives `Credential` no more."""
         return await self._ask("STOP_CREDENTIALS", Credentials)
+
+    @both
+    async def start_door_panels(self) -> DoorPanels:
+        """Receives the event `DoorPanel`: what each door panel shows now, and each change."""
+        return await self._ask("START_DOOR_PANELS", DoorPanels)
+
+    @both
+    async def stop_door_panels(self) -> DoorPanels:
+        """Receives `DoorPanel` no more."""
+        return await self._ask("STOP_DOOR_PANELS", DoorPanels)
+
+    @both
+    async def report_panel(
+        self,
+        panel: str,
+        link: str,
+        *,
+        leds: Sequence[Mapping[str, Any]] | None = None,
+        text: Sequence[str] | None = None,
+        outputs: Sequence[bool] | None = None,
+        beep: Mapping[str, Any] | None = None,
+        confirmed: int | None = None,
+        dropped: int | None = None,
+        unconfirmed: int | None = None,
+        faults: int | None = None,
+    ) -> Reported:
+        """Reports what a door panel shows. Needs the permission report."""
+        members = {"leds": leds, "text": text, "outputs": outputs, "beep": beep, "confirmed": confirmed}
+        counts = {"dropped": dropped, "unconfirmed": unconfirmed, "faults": faults}
+        return await self._ask("REPORT_PANEL", Reported, {"panel": panel, "link": link, **members, **counts})
+
+    @both
+    async def report_tap(self, reader: str, bits: int, data: str, format: str) -> Reported:
+        """Reports what a reader in the wall has read. Needs the permission report."""
+        members = {"reader": reader, "bits": bits, "data": data, "format": format}
+        return await self._ask("REPORT_TAP", Reported, members)
 
 
 def finish_pairing(raw: Raw) -> PairReader | None:

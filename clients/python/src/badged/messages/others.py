@@ -13,11 +13,14 @@ __all__ = [
     "Activation",
     "Credential",
     "Credentials",
+    "DoorPanel",
+    "DoorPanels",
     "OpenPairing",
     "PairReader",
     "PairingCode",
     "Remote",
     "RemoteDevice",
+    "Reported",
     "ShowUI",
     "Tag",
     "UserInterface",
@@ -61,6 +64,35 @@ class Credential(Event, msg="CREDENTIAL"):
     time: int | None = None
     listed: bool | None = None
     tag: Tag | None = None
+    raw: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoorPanels(Event, msg="DOOR_PANELS"):
+    """Whether this client receives `DoorPanel`."""
+
+    watching: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoorPanel(Event, msg="DOOR_PANEL"):
+    """What a door panel shows at its reader. `beep` is a sound that was ordered now."""
+
+    panel: str
+    link: str
+    leds: tuple[Mapping[str, Any], ...] = ()
+    text: tuple[str, ...] = ()
+    outputs: tuple[bool, ...] = ()
+    beep: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported(Message, msg="REPORTED"):
+    """The answer to a report. `number` is that of the tap."""
+
+    number: int | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
