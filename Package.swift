@@ -367,6 +367,11 @@ let package = Package(
             ],
             isSmall: true
         ),
+        programs.program(
+            "badged-osdp",
+            ["BadgedClient", "OSDP", "Concurrency", "Host", "Text", "Crypto", "CLinux"],
+            isSmall: true
+        ),
         programs.program("badged-bluetooth", ["ScannerMgmt", "Host"]),
         programs.program("badged-activation", ["Activation", "Host", "Concurrency", "Server", "CLinux"]),
         programs.program(

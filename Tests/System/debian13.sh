@@ -27,7 +27,7 @@ mmdebstrap --variant=apt --include=procps --customize-hook="$work/install \"\$1\
     echo "  FAILED: the packages are not installed"
     exit 1
 }
-for name in badged badged-activation badged-mqtt badged-virtual-card badged-desktop python3-badged; do
+for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card badged-desktop python3-badged; do
     check "$name is installed" test -e "$system/var/lib/dpkg/info/$name.list"
 done
 for program in "$system"/usr/bin/badge* "$system"/usr/libexec/badged-*; do

@@ -5,11 +5,11 @@
 # fault; ProtocolPageTests checks their tables of commands. Links in them work.
 . "$(dirname "$0")/lib.sh"
 needs man python3
-needs_programs badged badgectl badged-virtual-card badged-mqtt
+needs_programs badged badgectl badged-virtual-card badged-mqtt badged-osdp
 cd "$root"
 
 version=$("$bin/badged" --version | cut -d' ' -f2)
-for program in badgectl badged-virtual-card badged-mqtt; do
+for program in badgectl badged-virtual-card badged-mqtt badged-osdp; do
     check "$program has the version of badged, $version" test "$("$bin/$program" --version)" = "$program $version"
 done
 
@@ -30,7 +30,7 @@ contains() {
 
 # MARK: Manual pages
 
-for page in badged.8 badgectl.1 badged-virtual-card.1 badged-desktop.1 badged-mqtt.8 badged.conf.5; do
+for page in badged.8 badgectl.1 badged-virtual-card.1 badged-desktop.1 badged-mqtt.8 badged-osdp.8 badged.conf.5 osdp.conf.5; do
     sed "s|@VERSION@|$version|g" "docs/man/$page" >"$work/$page"
     MANWIDTH=100 man --warnings=all --local-file "$work/$page" >/dev/null 2>"$work/warnings" </dev/null || true
     # A hyphen in an option would make two of it.
@@ -59,6 +59,7 @@ check "badged-virtual-card.1 has no other option" only badged-virtual-card.1 $(o
 check "badged-desktop.1 has no other option" only badged-desktop.1 --pinentry \
     $(sed -n '/^USAGE/,/^"""$/p' clients/desktop/badged_desktop/application.py | grep -oE -- '--[a-z]+')
 check "badged-mqtt.8 has no other option" only badged-mqtt.8 $(options "$bin/badged-mqtt")
+check "badged-osdp.8 has no other option" only badged-osdp.8 $(options "$bin/badged-osdp")
 commands=$("$bin/badgectl" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
 check "badgectl.1 has every command" manual badgectl.1 $commands
 check "badgectl.1 has no other option" only badgectl.1 $(for command in $commands; do options "$bin/badgectl" "$command"; done)

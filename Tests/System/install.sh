@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt badged-osdp
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -13,11 +13,14 @@ for prefix in /usr/local /usr; do
     cat >"$work/expected" <<END
 /etc/badged/badged.conf
 /etc/badged/mqtt.conf
+/etc/badged/osdp.conf
 /usr/lib/badged/badged.conf.d/50-mqtt.conf
+/usr/lib/badged/badged.conf.d/50-osdp.conf
 $prefix/bin/badgectl
 $prefix/bin/badged
 $prefix/bin/badged-desktop
 $prefix/bin/badged-mqtt
+$prefix/bin/badged-osdp
 $prefix/bin/badged-virtual-card
 $prefix/libexec/badged-activation
 $prefix/libexec/badged-bluetooth
@@ -30,10 +33,13 @@ $prefix/lib/systemd/system/badged-metrics@.service
 $prefix/lib/systemd/system/badged-mqtt.service
 $prefix/lib/systemd/system/badged-network.socket
 $prefix/lib/systemd/system/badged-network@.service
+$prefix/lib/systemd/system/badged-osdp.service
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged-mqtt.conf
+$prefix/lib/sysusers.d/badged-osdp.conf
 $prefix/lib/sysusers.d/badged.conf
+$prefix/lib/udev/rules.d/94-badged-osdp.rules
 $prefix/lib/udev/rules.d/94-badged.rules
 $prefix/lib/systemd/user/badged-agent.service
 $prefix/lib/systemd/user/badged-desktop.service
@@ -54,7 +60,9 @@ $prefix/share/man/man1/badgectl.1
 $prefix/share/man/man1/badged-desktop.1
 $prefix/share/man/man1/badged-virtual-card.1
 $prefix/share/man/man5/badged.conf.5
+$prefix/share/man/man5/osdp.conf.5
 $prefix/share/man/man8/badged-mqtt.8
+$prefix/share/man/man8/badged-osdp.8
 $prefix/share/man/man8/badged.8
 $prefix/share/zsh/site-functions/_badgectl
 /usr/share/polkit-1/rules.d/50-badged.rules
@@ -97,7 +105,7 @@ END
     check "$prefix: it keeps the configuration of the administrator" holds "$to/etc/badged/badged.conf" '^# mine$'
     check "$prefix: make uninstall" make -s uninstall DESTDIR="$to" PREFIX=$prefix
     list "$to" >"$work/found"
-    check "$prefix: only the configuration is left" test "$(tr '\n' ' ' <"$work/found")" = "/etc/badged/badged.conf /etc/badged/mqtt.conf "
+    check "$prefix: only the configuration is left" test "$(tr '\n' ' ' <"$work/found")" = "/etc/badged/badged.conf /etc/badged/mqtt.conf /etc/badged/osdp.conf "
 done
 
 check "without programs make install prints a hint" sh -c \

@@ -5,7 +5,7 @@
 # shares: packages
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh pybuild lintian readelf
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt badged-osdp
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 
@@ -18,7 +18,7 @@ check "the source tree stays as it was" sh -c 'git status --porcelain 2>/dev/nul
 debs=$root/.build-deb
 version=$("$bin/badged" --version | cut -d' ' -f2)
 architecture=$(dpkg --print-architecture)
-for name in badged badged-activation badged-mqtt badged-virtual-card; do
+for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card; do
     for package in $name $name-dbgsym; do
         check "there is the package $package" test -s "$debs/${package}_${version}_$architecture.deb"
     done
@@ -30,14 +30,14 @@ lintian --allow-root --fail-on none "$debs/badged_${version}_$architecture.chang
 sed -i '/^W: badged.*: unknown-field Static-Built-Using$/d' "$work/lintian"
 check "lintian has no error and no warning" lacks "$work/lintian" '^[EW]:|^exit code'
 
-for name in badged badged-activation badged-mqtt badged-virtual-card; do
+for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card; do
     dpkg-deb -f "$(deb $name)" Depends Recommends Suggests >"$work/needs"
     check "$name does not depend on a runtime of Swift" lacks "$work/needs" '[Ss]wift'
     [ $name = badged-activation ] ||
         check "$name works without libmicrohttpd" lacks "$work/needs" 'libmicrohttpd'
 done
 # Debian 12 and 13 have different shared libraries of libsecp256k1.
-for name in badged badged-activation badged-mqtt badged-virtual-card; do
+for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card; do
     dpkg-deb -f "$(deb $name)" Depends >"$work/needs"
     check "$name does not depend on libsecp256k1" lacks "$work/needs" 'libsecp256k1'
     dpkg-deb -x "$(deb $name-dbgsym)" "$work/$name-dbgsym"
@@ -51,7 +51,7 @@ dpkg-deb -f "$(deb badged)" >"$work/control"
 check "badged only suggests badged-activation" sh -c "grep '^Suggests:.*badged-activation' '$work/control' &&
     ! grep -E '^(Depends|Recommends):.*badged-' '$work/control'"
 # With `(= version)` apt would remove the others when badged alone is upgraded. They say themselves that they do not fit.
-for name in badged-activation badged-mqtt; do
+for name in badged-activation badged-mqtt badged-osdp; do
     check "$name stays installed when badged is upgraded" sh -c "dpkg-deb -f '$(deb $name)' Depends | grep -F 'badged (>= 0.2~)'"
 done
 dpkg-deb --ctrl-tarfile "$(deb badged)" | tar xO ./conffiles >"$work/conffiles"
@@ -67,7 +67,7 @@ check "the package badged is imported from it" env PYTHONPATH="$work/python/usr/
 # The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
 # the texts of licences in one place, and adds what belongs to a package.
 mkdir "$work/packages" "$work/installed"
-for name in badged badged-activation badged-mqtt badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
+for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
 dpkg-deb -x "$debs/badged-desktop_${version}_all.deb" "$work/packages"
 check "badged-desktop needs a pinentry with windows" sh -c "dpkg-deb -f '$debs/badged-desktop_${version}_all.deb' Depends | grep -F 'pinentry-gnome3 | '"
 make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
@@ -79,7 +79,7 @@ for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
 done
 cp -R "$work/packages/lib" "$work/packages/usr"
 rm -r "$work/packages/lib" "$work/packages/usr/share/lintian" "$work/packages/usr/share/doc/badged-activation" \
-    "$work/packages/usr/share/doc/badged-desktop" "$work/packages/usr/share/python3" "$work/packages/usr/share/doc/badged-mqtt" "$work/packages/usr/share/doc/badged-virtual-card"
+    "$work/packages/usr/share/doc/badged-desktop" "$work/packages/usr/share/python3" "$work/packages/usr/share/doc/badged-mqtt" "$work/packages/usr/share/doc/badged-osdp" "$work/packages/usr/share/doc/badged-virtual-card"
 rm "$work/packages/usr/share/doc/badged/copyright" "$work/packages/usr/share/doc/badged/changelog.gz"
 rm -r "$work/installed/usr/share/doc/badged/LICENSE" "$work/installed/usr/share/doc/badged/LICENSES"
 find "$work/packages/usr/share/man" -name '*.gz' -exec gunzip {} +

@@ -20,7 +20,7 @@ check "and its time" test "$(env -u SOURCE_DATE_EPOCH "$source/packaging/version
 check "it has the sources" test -s "$source/Package.swift" -a -s "$source/Sources/Base/Host/Version.swift"
 rm "$source/VERSION"
 check "without that file the version is that of CHANGELOG.md" sh -c "'$source/packaging/version' 2>/dev/null | grep -xE '[0-9.]+(~dev)?'"
-for program in "$bin/badged" "$bin/badged-network" "$bin/badged-nfc" "$bin/badged-mqtt" "$bin/badged-activation"; do
+for program in "$bin/badged" "$bin/badged-network" "$bin/badged-nfc" "$bin/badged-mqtt" "$bin/badged-osdp" "$bin/badged-activation"; do
     readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
 done | sort -u >"$work/needed"
 for soname in $(cat "$work/needed"); do
@@ -55,7 +55,7 @@ for relation in document["relationships"]:
     assert {relation["spdxElementId"], relation["relatedSpdxElement"]} <= identifiers, relation
 names = {package["name"]: package for package in document["packages"]}
 assert len(owners) > 8 and set(owners) <= set(names), set(owners) - set(names)
-for name in ["badged", "badged-activation", "badged-mqtt", "badged-virtual-card", "badged-desktop", "python3-badged"]:
+for name in ["badged", "badged-activation", "badged-mqtt", "badged-osdp", "badged-virtual-card", "badged-desktop", "python3-badged"]:
     assert names[name]["versionInfo"] == sys.argv[3], names[name]
 assert "swift" in names
 secp256k1 = names["libsecp256k1"]

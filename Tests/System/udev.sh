@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The udev rule, evaluated by udev for devices that umockdev simulates, on a system that has our groups.
+# The udev rules, evaluated by udev for devices that umockdev simulates, on a system that has our groups.
 . "$(dirname "$0")/lib.sh"
 needs umockdev-run udevadm systemd-sysusers
-rules=$root/udev/94-badged.rules
+rules="$root/udev/94-badged.rules $root/udev/94-badged-osdp.rules"
 if udevadm verify --help >/dev/null 2>&1; then
-    check "udevadm verify" udevadm verify --no-style "$rules"
+    # shellcheck disable=SC2086  # two files
+    check "udevadm verify" udevadm verify --no-style $rules
 else
     echo "  (udevadm $(udevadm --version) has no verify)"
 fi
@@ -15,7 +16,8 @@ make_user >/dev/null 2>&1
 group=$(sed -n 's/^badged-devices:x:\([0-9]*\):.*/\1/p' "$work/root/etc/group")
 grep -q '^plugdev:' "$work/root/etc/group" || printf 'plugdev:x:46:\n' >>"$work/root/etc/group"
 mkdir "$work/rules"
-cp "$rules" "$work/rules"
+# shellcheck disable=SC2086  # two files
+cp $rules "$work/rules"
 # The package of libnfc has such a rule for the same devices, which applies first.
 echo 'ACTION=="add", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", MODE="0664", GROUP="plugdev"' >"$work/rules/93-libnfc.rules"
 
@@ -84,16 +86,19 @@ done <<'END'
 072f 2200 ACR122U
 072f 90cc touchatag
 END
-# serial [marked]: has udev evaluate a USB serial adapter, with or without the administrator's mark.
+# serial [MARK]: has udev evaluate a USB serial adapter, with or without a mark of the administrator.
 serial() {
     device=/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.0/ttyUSB0/tty/ttyUSB0
     printf '%s\n' "P: $device" "N: ttyUSB0" "E: DEVNAME=/dev/ttyUSB0" "E: MAJOR=188" "E: MINOR=0" "E: SUBSYSTEM=tty" \
-        ${1:+"E: BADGED_NFC=1"} "" >"$work/device"
+        ${1:+"E: $1=1"} "" >"$work/device"
     run_udev add
 }
-serial marked
+serial BADGED_NFC
 check "a marked serial line starts badged" starts
 check "a marked serial line belongs to group badged-devices" ours
+serial BADGED_OSDP
+check "the line of a door panel starts badged-osdp" holds "$work/udev" '^SYSTEMD_WANTS=badged-osdp\.service'
+check "and belongs to group dialout" holds "$work/udev" '94-badged-osdp.rules:[0-9]+ GROUP '
 serial
 check "another serial line does not start badged" serial_starts_not
 check "another serial line keeps owner and mode" serial_not_ours

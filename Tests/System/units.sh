@@ -11,7 +11,7 @@ mkdir "$units"
 sed -e 's|@BINDIR@/badged|/bin/true|' -e 's|@LIBEXECDIR@/badged-bluetooth|/bin/true|' systemd/badged.service >"$units/badged.service"
 sed -e 's|@LIBEXECDIR@/badged-network|/bin/true|' systemd/badged-network@.service >"$units/badged-network@.service"
 cp systemd/badged.socket systemd/badged-network.socket systemd/badged-metrics.socket systemd/badged-metrics.timer "$units"
-for unit in badged-metrics badged-metrics@ badged-mqtt; do
+for unit in badged-metrics badged-metrics@ badged-mqtt badged-osdp; do
     sed -e 's|@BINDIR@/[a-z-]*|/bin/true|' "systemd/$unit.service" >"$units/$unit.service"
 done
 # Our units name units of other packages, which need not be installed here.
@@ -48,7 +48,7 @@ exposure() { # UNIT TENTHS
 }
 exposure badged 10
 exposure badged-network@ 15
-for unit in badged-mqtt badged-metrics badged-metrics@; do
+for unit in badged-mqtt badged-osdp badged-metrics badged-metrics@; do
     check "systemd-analyze verify accepts $unit.service" verify "$units/$unit.service"
     systemd-analyze security --offline=yes "$units/$unit.service" 2>&1 | tail -n 1 | sed 's/^/  /'
     check "the exposure of $unit is at most 1.5" systemd-analyze security --offline=yes --threshold=15 "$units/$unit.service"

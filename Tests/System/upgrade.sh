@@ -12,7 +12,7 @@ needs_programs badged badgectl
 [ -d "$root/.git" ] || cannot "needs the history of git"
 PATH=$PATH:/usr/sbin:/sbin
 cd "$root"
-packages='badged badged-activation badged-mqtt badged-virtual-card python3-badged'
+packages='badged badged-activation badged-mqtt badged-osdp badged-virtual-card python3-badged'
 
 # commit_packages FOLDER: links the programs, and builds their packages into the folder.
 commit_packages() {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import BadgedClient
+import Concurrency
+import Host
+import OSDP
+import Text
+
+/// The connection to badged: taps come from there, and what panels and readers in the wall say goes there.
+@Loop final class DaemonLink {
+    private let socket: String?
+    /// Called with each tap: the card, its reader and its number.
+    private var tapped: @Loop (PresentedCard, String, Int) -> Void = { _, _, _ in }
+    /// Called when badged begins or ends to report taps.
+    private var watches: @Loop (Bool) -> Void = { _ in }
+    private var connection: DaemonConnection?
+    private var isWatching = false
+    /// Cards that lay on a reader when the connection began: nobody presents them now.
+    private var lying: Set<String> = []
+    /// The last report of each panel, for the next connection.
+    private var reports: [String: [JSON.Member]] = [:]
+    /// Reports that are sent one after the other.
+    private var queue: [(command: String, members: [JSON.Member])] = []
+    private var isSending = false
+
+    private static let longestQueue = 256
+
+    nonisolated init(socket: String?) { self.socket = socket }
+
+    /// Watches until the task is cancelled. `needsTaps`: there is a panel that wants them.
+    func watch(
+        needsTaps: Bool,
+        tapped: @escaping @Loop (PresentedCard, String, Int) -> Void,
+        watches: @escaping @Loop (Bool) -> Void
+    ) async {
+        self.tapped = tapped
+        self.watches = watches
+        var failures = 0
+        var logged: String?
+        while !Task.isCancelled {
+            do throws(ClientError) {
+                let connection = try await DaemonConnection.connect(to: socket ?? SocketPath.standard)
+                Loop.shared.preconditionIsolated()
+                self.connection = connection
+                try await begin(connection, needsTaps)
+                failures = 0
+                logged = nil
+                Log.notice("connected to badged")
+                for await event in connection.events { handle(event) }
+                Loop.shared.preconditionIsolated()
+                end(connection.ending?.text ?? "the connection has ended")
+            } catch {
+                end(logged == error.text ? nil : "\(error.text); hint: \(error.advice)")
+                logged = error.text
+            }
+            failures += 1
+            await Loop.sleep(milliseconds: min(5000, 300 << min(failures, 5)))
+        }
+    }
+
+    private func begin(_ connection: DaemonConnection, _ needsTaps: Bool) async throws(ClientError) {
+        if needsTaps {
+            let readers = try await connection.readers()
+            Loop.shared.preconditionIsolated()
+            lying = Set(readers.filter { $0.card != nil }.map(\.name))
+            let status = try await connection.startCredentials()
+            Loop.shared.preconditionIsolated()
+            setWatching(status.isWatching)
+        }
+        queue = []
+        for report in reports.sorted(by: { $0.key < $1.key }) { post("REPORT_PANEL", report.value) }
+    }
+
+    private func setWatching(_ new: Bool) {
+        guard new != isWatching else { return }
+        isWatching = new
+        watches(new)
+    }
+
+    private func end(_ reason: String?) {
+        if let reason { Log.warning("badged: \(reason)") }
+        connection?.close()
+        connection = nil
+        queue = []
+        setWatching(false)
+    }
+
+    private func handle(_ event: Event) {
+        switch event.message {
+        case let reader as Reader: if reader.card == nil { lying.remove(reader.name) }
+        case let tap as Credential:
+            guard lying.remove(tap.reader) == nil else {
+                return Log.info("a card that lay on '\(tap.reader)' before is told to no panel")
+            }
+            let card = PresentedCard(
+                protocol: tap.technology,
+                point: tap.key?.point,
+                isListed: tap.isListed,
+                tag: tap.tag.map { ($0.uid, $0.isRandom) },
+                raw: tap.raw.map { CardBits(count: $0.bits, bytes: $0.data) },
+                reason: tap.reason
+            )
+            if let card { tapped(card, tap.reader, tap.number ?? 0) }
+        case let status as CredentialStatus: setWatching(status.isWatching)
+        case let refusal as Refusal where refusal.name == "CREDENTIALS":
+            Log.error("badged: \(refusal.reason.text); hint: \(refusal.reason.advice)")
+            setWatching(false)
+        default: break
+        }
+    }
+
+    // MARK: Reports
+
+    /// What a panel shows, or how a reader in the wall is.
+    func report(_ panel: String, _ members: [JSON.Member]) {
+        let old = reports[panel]
+        reports[panel] = members.filter { $0.key != "beep" }
+        if old != members { post("REPORT_PANEL", members) }
+    }
+
+    /// A card at a reader in the wall. It is told now or never.
+    func reportTap(_ reader: String, _ bits: Int, _ bytes: [UInt8], _ format: String) {
+        guard connection != nil else {
+            return Log.warning("a card at '\(reader)' was dropped: there is no connection to badged")
+        }
+        let members: [JSON.Member] = [
+            .init("reader", .string(reader)), .init("bits", .number(String(bits))),
+            .init("data", .string(Hex.encode(bytes))), .init("format", .string(format)),
+        ]
+        post("REPORT_TAP", members)
+    }
+
+    private func post(_ command: String, _ members: [JSON.Member]) {
+        guard connection != nil else { return }
+        if command == "REPORT_PANEL" {
+            // Only the newest state counts, but every sound is told.
+            queue.removeAll { waiting in
+                waiting.command == command && waiting.members.first == members.first
+                    && !waiting.members.contains { $0.key == "beep" }
+            }
+        }
+        guard queue.count < Self.longestQueue else { return Log.warning("badged does not answer: a report is lost") }
+        queue.append((command, members))
+        guard !isSending else { return }
+        isSending = true
+        Task { @Loop in await send() }
+    }
+
+    private func send() async {
+        while let connection, !queue.isEmpty {
+            let next = queue.removeFirst()
+            do throws(ClientError) {
+                let answer = try await connection.request(next.command, next.members)
+                Loop.shared.preconditionIsolated()
+                if let refusal = answer.message.refusal {
+                    Log.error("\(next.command): \(refusal.text); hint: \(refusal.advice)")
+                }
+            } catch {
+                Loop.shared.preconditionIsolated()
+                if next.command == "REPORT_TAP" { Log.warning("a card was dropped: \(error.text)") }
+            }
+        }
+        isSending = false
+    }
+}

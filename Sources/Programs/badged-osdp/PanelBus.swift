@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import OSDP
+import Text
+
+/// One panel, to which badged-osdp is a reader.
+@Loop final class PanelBus {
+    let settings: OSDPConfiguration.Panel
+    private let folder: KeyFolder
+    private let link: DaemonLink
+    private let device: OSDPPeripheral
+    private var port: BusPort?
+    private lazy var alarm = Loop.Alarm { [unowned self] in perform(device.expire(at: Loop.now)) }
+    /// An answer that waits for the turn-around of the line.
+    private var waiting: [UInt8] = []
+    private lazy var turnaround = Loop.Alarm { [unowned self] in
+        port?.send(waiting)
+        waiting = []
+    }
+    private let indicators: IndicatorLines
+    private var confirmed = 0
+    private var dropped = 0
+    private var unconfirmed = 0
+    private var noted: [String: Int64] = [:]
+
+    var name: String { settings.bus.name }
+
+    init(
+        _ settings: OSDPConfiguration.Panel,
+        _ peripheral: OSDPPeripheral.Settings,
+        _ folder: KeyFolder,
+        _ link: DaemonLink
+    ) {
+        self.settings = settings
+        self.folder = folder
+        self.link = link
+        indicators = IndicatorLines(settings.bus.name, settings.lines)
+        // Pieces of a frame arrive later over a network, and when the machine is busy.
+        device = OSDPPeripheral(peripheral, gap: 100)
+        if settings.installMinutes > 0 {
+            device.install(until: Loop.now + Int64(settings.installMinutes) * 60_000)
+            Log.warning(
+                "\(name): install mode for \(settings.installMinutes) minutes: a panel may set a key, and gets no card"
+            )
+        }
+        guard let line = settings.bus.line else { return }
+        var bus = settings.bus
+        bus.baud = peripheral.baud
+        port = BusPort(
+            bus,
+            line,
+            opened: { [unowned self] in report() },
+            received: { [unowned self] bytes in perform(device.receive(bytes, at: Loop.now)) },
+            closed: { [unowned self] in
+                perform(device.lineLost())
+                report()
+            }
+        )
+    }
+
+    func start() {
+        port?.start()
+        setAlarm()
+        report()
+    }
+
+    /// Whether the taps of this reader of badged go to the panel.
+    func wants(_ reader: String) -> Bool { settings.readers.isEmpty || settings.readers.contains(reader) }
+
+    func present(_ card: CardBits, _ id: Int) {
+        perform(device.present(OSDPCard(id: id, bits: card.count, bytes: card.bytes), at: Loop.now))
+    }
+
+    /// Blinks for a tap that the panel does not get.
+    func refuse() { perform(device.refuse(at: Loop.now)) }
+
+    func setReading(_ isReading: Bool) { device.isReading = isReading }
+
+    // MARK: Effects
+
+    private func perform(_ effects: [OSDPPeripheral.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .send(let bytes): send(bytes)
+            case .ended(let card, let outcome): ended(card, outcome)
+            case .link(let link):
+                note("link", "\(name): \(Self.text(link))", .notice)
+                report()
+            case .display: report()
+            case .storeKey(let key):
+                let isStored = folder.store(key, of: name)
+                if !isStored { Log.error("\(name): the key of the panel cannot be stored in \(folder.path)") }
+                perform(device.keyStored(isStored, at: Loop.now))
+            case .communication(let address, let baud):
+                Log.notice("\(name): the panel has set address \(Int(address)) and \(baud) baud")
+                if !folder.store(address: address, baud: baud, of: name) {
+                    Log.error("\(name): address and baud rate cannot be stored in \(folder.path)")
+                }
+                port?.setBaud(baud)
+            case .note(let text): note(text, "\(name): \(text)", .warning)
+            }
+        }
+        setAlarm()
+    }
+
+    private func setAlarm() {
+        if let deadline = device.deadline { alarm.set(at: deadline * 1000) } else { alarm.cancel() }
+    }
+
+    private func send(_ bytes: [UInt8]) {
+        guard settings.turnaround > 0 else {
+            port?.send(bytes)
+            return
+        }
+        waiting += bytes
+        turnaround.set(after: Int64(settings.turnaround))
+    }
+
+    /// The log has the number of the tap, never that of the card.
+    private func ended(_ card: Int, _ outcome: OSDPPeripheral.Outcome) {
+        switch outcome {
+        case .confirmed:
+            confirmed += 1
+            Log.info("\(name): tap \(card) was told")
+        case .unconfirmed:
+            unconfirmed += 1
+            Log.warning("\(name): tap \(card) is unconfirmed: the panel began anew; it is not told again")
+        case .dropped(let reason):
+            dropped += 1
+            Log.warning("\(name): tap \(card) was dropped: \(reason)")
+        }
+        report()
+    }
+
+    /// A panel that says the same all the time has one line in ten seconds.
+    private func note(_ kind: String, _ text: String, _ level: Log.Level) {
+        let now = Loop.now
+        if let last = noted[kind], now - last < 10_000 { return }
+        noted[kind] = now
+        Log.write(level) { "\(text)" }
+    }
+
+    private static func text(_ link: OSDPPeripheral.Link) -> String {
+        switch link {
+        case .silent: "the panel is silent"
+        case .clear: "the panel asks, without a secure channel"
+        case .installing: "the panel uses the key of the installation"
+        case .secure: "the secure channel is open"
+        }
+    }
+
+    // MARK: Report
+
+    private func report() {
+        let link =
+            switch device.link {
+            case _ where !(port?.isOpen ?? false): "closed"
+            case .clear where settings.bus.security == .required: "refused"
+            case let link: link.rawValue
+            }
+        let leds = device.display.lights.map { light in
+            var members = [JSON.Member("color", .string(OSDPDisplay.Light.word(light.color)))]
+            if light.on > 0 {
+                members += [
+                    .init("otherColor", .string(OSDPDisplay.Light.word(light.otherColor))),
+                    .init("on", .number(String(light.on))), .init("off", .number(String(light.off))),
+                ]
+            }
+            return JSON.object(members)
+        }
+        var members: [JSON.Member] = [
+            .init("panel", .string(name)), .init("link", .string(link)), .init("leds", .array(leds)),
+            .init("text", .array(device.display.text.map { .string($0) })),
+            .init("outputs", .array(device.display.outputs.map { .bool($0) })),
+            .init("confirmed", .number(String(confirmed))), .init("dropped", .number(String(dropped))),
+            .init("unconfirmed", .number(String(unconfirmed))), .init("faults", .number(String(device.faults))),
+        ]
+        let beep = device.takeBeep()
+        indicators.show(device.display, beep)
+        if let beep {
+            members.append(
+                .init(
+                    "beep",
+                    .object([
+                        .init("on", .number(String(beep.on))), .init("off", .number(String(beep.off))),
+                        .init("count", .number(String(beep.count))),
+                    ])
+                )
+            )
+        }
+        self.link.report(name, members)
+    }
+}

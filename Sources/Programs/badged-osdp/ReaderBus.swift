@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Host
+import OSDP
+import Text
+
+/// One line with readers in the wall, of which badged-osdp is the control panel.
+@Loop final class ReaderBus {
+    private let members: [OSDPConfiguration.Bus]
+    private let link: DaemonLink
+    private let keys: [String: OSDPKey]
+    private var panel: OSDPControlPanel?
+    private var port: BusPort?
+    private var links: [OSDPControlPanel.Link]
+    private lazy var alarm = Loop.Alarm { [unowned self] in
+        if let panel { perform(panel.expire(at: Loop.now)) }
+    }
+
+    init(
+        _ line: OSDPLine,
+        _ members: [OSDPConfiguration.Bus],
+        _ keys: [String: OSDPKey],
+        _ link: DaemonLink
+    ) {
+        self.members = members
+        self.keys = keys
+        self.link = link
+        links = members.map { _ in .silent }
+        port = BusPort(
+            members[0],
+            line,
+            opened: { [unowned self] in begin() },
+            received: { [unowned self] bytes in
+                if let panel { perform(panel.receive(bytes, at: Loop.now)) }
+            },
+            closed: { [unowned self] in end() }
+        )
+    }
+
+    func start() {
+        for index in members.indices { report(index) }
+        port?.start()
+    }
+
+    private func begin() {
+        let list = members.map { bus in
+            OSDPControlPanel.Member(
+                name: bus.name,
+                address: UInt8(truncatingIfNeeded: bus.address),
+                security: bus.security,
+                key: keys[bus.name]
+            )
+        }
+        let new = OSDPControlPanel(list, baud: members[0].baud, gap: 100, at: Loop.now)
+        panel = new
+        perform(new.expire(at: Loop.now))
+        for index in members.indices { report(index) }
+    }
+
+    private func end() {
+        alarm.cancel()
+        if let panel { perform(panel.lineLost(at: Loop.now)) }
+        alarm.cancel()
+        panel = nil
+        for index in members.indices { report(index) }
+    }
+
+    private func perform(_ effects: [OSDPControlPanel.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .send(let bytes): port?.send(bytes)
+            case .read(let index, let bits, let bytes, let isWiegand):
+                link.reportTap("osdp \(members[index].name)", bits, bytes, isWiegand ? "wiegand" : "unspecified")
+            case .link(let index, let new, let fault):
+                links[index] = new
+                let name = members[index].name
+                switch new {
+                case .secure: Log.notice("\(name): the reader answers, with the secure channel")
+                case .clear: Log.warning("\(name): the reader answers in clear")
+                case .silent: Log.warning("\(name): \(fault ?? "the reader is silent")")
+                }
+                report(index)
+            }
+        }
+        if let deadline = panel?.deadline { alarm.set(at: deadline * 1000) }
+    }
+
+    private func report(_ index: Int) {
+        let name = members[index].name
+        let word = port?.isOpen ?? false ? links[index].rawValue : "closed"
+        link.report(
+            name,
+            [
+                .init("panel", .string(name)), .init("link", .string(word)),
+                .init("faults", .number(String(index == 0 ? panel?.faults ?? 0 : 0))),
+            ]
+        )
+    }
+}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""badged-osdp between a real badged and libosdp. Started by panels.sh."""
+import os
+import secrets
+import socket
+import subprocess
+import sys
+
+from harness import Client, Daemon, check, finish, free_port, until
+from panel_peers import LibFlag, Noise, Panel, Pty, WallReader, osdp
+
+binaries, work, taps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+SOCKET = os.path.join(work, "badged.sock")
+KEY = secrets.token_bytes(16)
+KEY_FILE = os.path.join(work, "panel.key")
+FOLDER = os.path.join(work, "state")
+with open(KEY_FILE, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as file:
+    file.write(KEY.hex() + "\n")
+os.mkdir(FOLDER, 0o700)
+
+badged = Daemon(f"{binaries}/badged", ["--virtual", "--no-pcsc", "--socket", SOCKET], work)
+watcher, reporter = Client(SOCKET), Client(SOCKET)
+watcher.ask("CREDENTIALS", cmd="START_CREDENTIALS")
+watcher.ask("DOOR_PANELS", cmd="START_DOOR_PANELS")
+
+
+def start(text):
+    """Starts badged-osdp with these sections."""
+    path = os.path.join(work, "osdp.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"[server]\nsocket = {SOCKET}\nfolder = {FOLDER}\nlog = info\n[rules]\nrule = raw -> raw\n{text}")
+    checked = subprocess.run([f"{binaries}/badged-osdp", "--config", path, "--check-config"], check=False,
+                             capture_output=True, text=True)
+    check("--check-config accepts the file", checked.returncode == 0, checked.stderr)
+    daemon = Daemon(f"{binaries}/badged-osdp", ["--config", path], work)
+    until(lambda: "connected to badged" in daemon.log())
+    return daemon
+
+
+def tap(bits, data):
+    """A reader in the wall that another program reports has read a card."""
+    return reporter.ask("REPORTED", cmd="REPORT_TAP", reader="osdp test", bits=bits, data=data.hex(),
+                        format="unspecified")["number"]
+
+
+def panel_shows(condition):
+    """Waits for a DOOR_PANEL of this form."""
+    while True:
+        message = watcher.wait_for("DOOR_PANEL")
+        if condition(message):
+            return message
+
+
+CARDS = [(26, "bb032180"), (37, "82690ddd50"), (64, "84848b79fd463e32"), (75, "025f84848b79fd463e32"),
+         (256, "0ec5d87dc39d14a2c5480686da860c82b16be0b6903b525f84848b79fd463e32")]
+
+print("A panel at a serial line")
+line = Pty()
+bad = os.path.join(work, "bad.conf")
+with open(bad, "w", encoding="utf-8") as file:
+    file.write(f"[server]\nfolder = {FOLDER}\n[panel front]\ndevice = {line.device}\nbaud = 1200\n")
+wrong = subprocess.run([f"{binaries}/badged-osdp", "--config", bad, "--check-config"], check=False, capture_output=True,
+                       text=True)
+check("--check-config names the wrong line and ends with 78",
+      wrong.returncode == 78 and "line 5: [panel] baud cannot be '1200'" in wrong.stderr, wrong.stderr)
+with open(bad, "w", encoding="utf-8") as file:
+    file.write(f"[server]\nfolder = {FOLDER}\n[panel front]\ndevice = {line.device}\n")
+wrong = subprocess.run([f"{binaries}/badged-osdp", "--config", bad, "--check-config"], check=False, capture_output=True,
+                       text=True)
+check("and a panel without a key", wrong.returncode == 78 and "front has no key" in wrong.stderr, wrong.stderr)
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\noutputs = 2\ntext = 2\n")
+panel = Panel(line.descriptor, KEY)
+check("libosdp opens the secure channel", until(panel.is_secure))
+panel_shows(lambda message: message["link"] == "secure")
+for bits, number in CARDS:
+    tap(bits, bytes.fromhex(number))
+    until(lambda: panel.cards)
+    check(f"{bits} bits arrive unchanged", panel.cards == [(bits, bytes.fromhex(number))], panel.cards)
+    panel.cards.clear()
+
+panel.send(command=osdp.Command.LED, reader=0, led_number=0, control_code=1, on_count=5, off_count=5,
+           on_color=osdp.CommandLEDColor.Green, off_color=osdp.CommandLEDColor.Black, timer_count=10, temporary=False)
+leds = panel_shows(lambda message: message["leds"][0]["color"] == "green")["leds"]
+check("an LED of the panel is DOOR_PANEL",
+      leds == [{"color": "green", "otherColor": "black", "on": 500, "off": 500}], leds)
+panel.send(command=osdp.Command.Buzzer, reader=0, control_code=2, on_count=2, off_count=1, rep_count=3)
+beep = panel_shows(lambda message: "beep" in message)["beep"]
+check("a sound is told", beep == {"on": 200, "off": 100, "count": 3}, beep)
+panel.send(command=osdp.Command.Text, reader=0, control_code=1, temp_time=0, offset_row=2, offset_col=1, data="Open")
+text = panel_shows(lambda message: any(message["text"]))["text"]
+check("a text is told", text == ["", "Open"], text)
+panel.send(command=osdp.Command.Output, output_no=1, control_code=2, timer_count=0)
+outputs = panel_shows(lambda message: any(message["outputs"]))["outputs"]
+check("an output is told", outputs == [False, True], outputs)
+health = reporter.ask("HEALTH", cmd="GET_HEALTH")
+check("the panel is in GET_HEALTH", [c["ok"] for c in health["checks"] if c["name"] == "panel front"] == [True], health)
+
+NEW = secrets.token_bytes(16)
+panel.send(command=osdp.Command.Keyset, type=1, data=NEW)
+stored = os.path.join(FOLDER, "front.key")
+until(lambda: os.path.exists(stored))
+check("the key that the panel sets is stored, for its user alone",
+      open(stored, "rb").read() == NEW and os.stat(stored).st_mode & 0o777 == 0o600)
+panel.end()
+panel = Panel(line.descriptor, NEW)
+check("the panel comes back with the new key", until(panel.is_secure))
+daemon.end(9)
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\n")
+panel.end()
+panel = Panel(line.descriptor, NEW)
+check("and after a kill of badged-osdp as well", until(panel.is_secure))
+panel.end()
+wrong = Panel(line.descriptor, KEY)
+# libosdp has compared the cryptogram of the reader with its own.
+until(lambda: wrong.has_fallen)
+check("the old key opens nothing", not wrong.is_secure())
+wrong.end()
+daemon.end()
+os.unlink(stored)
+
+print("Install mode")
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\ninstall = 5\n")
+panel = Panel(line.descriptor, NEW, flags=(LibFlag.InstallMode,))
+until(lambda: os.path.exists(stored))
+check("a panel sets its key with SCBK-D", open(stored, "rb").read() == NEW)
+check("and goes on with it", until(panel.is_secure))
+check("the log says that the install mode was on", "install mode for 5 minutes" in daemon.log())
+panel.end()
+daemon.end()
+os.unlink(stored)
+
+print("A panel without the secure channel")
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\nwait = 1\n")
+panel = Panel(line.descriptor, None, flags=())
+panel_shows(lambda message: message["link"] == "refused")
+number = tap(26, bytes.fromhex("bb032180"))
+until(lambda: f"tap {number} was dropped: the panel has opened no secure channel" in daemon.log())
+check("it gets no card", not panel.cards)
+panel.end()
+daemon.end()
+
+print("TCP")
+port = free_port()
+server = socket.create_server(("127.0.0.1", port))
+daemon = start(f"[panel front]\ntcp = 127.0.0.1:{port}\nkey = {KEY_FILE}\n")
+link, _ = server.accept()
+link.setblocking(False)
+panel = Panel(link.fileno(), KEY)
+check("a panel behind a port opens the secure channel", until(panel.is_secure))
+tap(*(26, bytes.fromhex("bb032180")))
+check("a card arrives", until(lambda: panel.cards == [(26, bytes.fromhex("bb032180"))]), panel.cards)
+panel.end()
+link.close()
+link, _ = server.accept()
+link.setblocking(False)
+panel = Panel(link.fileno(), KEY)
+check("badged-osdp connects again after a loss", until(panel.is_secure))
+panel.end()
+daemon.end()
+link.close()
+server.close()
+port = free_port()
+daemon = start(f"[panel front]\nlisten = 127.0.0.1:{port}\nkey = {KEY_FILE}\n")
+link = socket.create_connection(("127.0.0.1", port))
+link.setblocking(False)
+panel = Panel(link.fileno(), KEY)
+check("a panel that connects to the port opens the secure channel", until(panel.is_secure))
+panel.end()
+link.close()
+daemon.end()
+
+print("Readers in the wall")
+daemon = start(f"[reader hall]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\n")
+reader = WallReader(line.descriptor, KEY)
+until(lambda: "with the secure channel" in daemon.log())
+for bits, number in CARDS[:4]:
+    reader.show(bits, bytes.fromhex(number))
+    message = watcher.wait_for("CREDENTIAL")
+    while message["reader"] != "osdp hall":
+        message = watcher.wait_for("CREDENTIAL")
+    check(f"{bits} bits of the reader become CREDENTIAL, not verified",
+          message["protocol"] == "raw" and not message["verified"] and message["raw"]["bits"] == bits
+          and message["raw"]["data"] == number, message)
+reader.end()
+daemon.end()
+
+print(f"{taps} taps over a line that loses and changes bytes")
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\nwait = 60\n")
+noise = Noise(line.descriptor, 0.03, seed=1)
+panel = Panel(noise.outer.fileno(), KEY)
+
+
+def lives():
+    panel.revive()
+    return panel.is_secure()
+
+
+until(lives)
+sent = {}
+WORDS = ("was told", "unconfirmed", "was dropped")
+
+
+def outcomes():
+    """The numbers of the taps that have ended, by the word of the log."""
+    panel.revive()
+    lines = [line for line in daemon.log().splitlines() if ": tap " in line]
+    return {word: [int(line.split(": tap ")[1].split(" ")[0]) for line in lines if word in line] for word in WORDS}
+
+
+for number in range(taps):
+    data = number.to_bytes(2, "big") + secrets.token_bytes(6)
+    sent[tap(64, data)] = (64, data)
+    # A few people at most wait while the panel begins anew.
+    until(lambda: sum(map(len, outcomes().values())) > len(sent) - 8)
+noise.rate = 0
+
+
+def ended():
+    found = outcomes()
+    return found if sum(map(len, found.values())) >= taps else None
+
+
+told = until(ended) or {}
+arrived = panel.cards
+print(f"  {noise.faults} faults, {len(arrived)} cards arrived, " + ", ".join(f"{len(v)} {k}" for k, v in told.items()))
+check("no number is wrong", set(arrived) <= set(sent.values()))
+check("no number arrives twice", len(set(arrived)) == len(arrived))
+check("each tap is told, unconfirmed or dropped, and only one of them",
+      sorted(sum(told.values(), [])) == sorted(sent))
+check("each tap that badged-osdp calls told has arrived", {sent[n] for n in told["was told"]} <= set(arrived))
+check("no tap that was dropped has arrived", not {sent[n] for n in told["was dropped"]} & set(arrived))
+check("most were told all the same", len(told["was told"]) > taps * 0.9, told)
+check("the line was noisy", noise.faults > taps / 100)
+panel.end()
+noise.close()
+daemon.end()
+badged.end()
+finish()
