@@ -445,7 +445,7 @@ let package = Package(
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Server", "Host", "Readers", "ISO7816",
                 "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Crypto", "Vault", "Store",
-                "Document", "MQTT",
+                "Document", "MQTT", "OSDP",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]

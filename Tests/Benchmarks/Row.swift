@@ -17,6 +17,7 @@ enum Row: String, CaseIterable {
     case vaultOpen, keySign, tpmSign, vaultWakeUps
     case mpinLogin, mpinPlain
     case fleetEvent, fleetMemory
+    case panelCPU, panelMemory, panelTap
     case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
     case auth, authBeyond, authServer, authProcessor, tenAuths, authMemory, authDirty
@@ -128,6 +129,11 @@ enum Row: String, CaseIterable {
         // The goals: 1000 events a second, and 6 kB a host.
         case .fleetEvent: Facts("an event of a fleet, from 1000 queues to a consumer, mean", "µs", 0, limit: 1000)
         case .fleetMemory: Facts("memory (PSS) of the broker for each host of this fleet", "KiB", 1, limit: 6)
+
+        // The limits are the goals.
+        case .panelCPU: Facts("CPU of badged-osdp, eight panels poll every 50 ms, secure channel", "%", 2, limit: 1)
+        case .panelMemory: Facts("memory (PSS) of badged-osdp meanwhile", "MB", 1, limit: 12)
+        case .panelTap: Facts("tap to the answer of the next poll, median", "ms", 2, limit: 5)
 
         case .packages: Facts("Debian packages beside pcscd", "", 0, limit: 15, noise: 1.05)
         case .packageSize: Facts("their installed size", "MB", 1, limit: 40, noise: 1.05)
