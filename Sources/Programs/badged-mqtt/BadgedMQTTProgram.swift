@@ -188,7 +188,7 @@ import Vault
             print("program:  badged-mqtt does not run; what follows was so at its end")
         } else if !isAnswering {
             print("program:  badged-mqtt does not answer: it is stopped or hangs; what follows was so before")
-            print("hint:     systemctl restart badged-mqtt; systemd ends it after two minutes by itself")
+            print("hint:     systemctl restart badged-mqtt")
         }
         print("broker:   \(status["broker"]?.string ?? "") \(holds("connected") ? "connected" : "not connected")")
         if let fault = status["fault"]?.string {
