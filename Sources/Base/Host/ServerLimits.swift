@@ -35,7 +35,7 @@ extension Configuration {
         "prompt_timeout": .init { all, value throws(StartError) in
             all.limits.promptTimeout = .seconds(try value.number(in: 10...86_400))
         },
-        "shared_prompt_timeout": { all, value throws(StartError) in
+        "shared_prompt_timeout": .init { all, value throws(StartError) in
             all.limits.sharedPromptTimeout = .seconds(try value.number(in: 10...86_400))
         },
     ]
