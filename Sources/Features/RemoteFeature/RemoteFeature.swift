@@ -245,7 +245,7 @@ package import Text
     private static func open(_ workflow: Workflow, _ sharing: RemoteSharing) async throws(Failure) -> PairingMessage {
         guard !workflow.isCancelled else { throw .cancelled }
         guard let fingerprint = sharing.fingerprint,
-            let opened = try cryptography({ () throws(CryptoError) in try sharing.openPairing() }),
+            let opened = try cryptography(sharing.openPairing()),
             let end = sharing.pairingEnd
         else {
             throw Failure(

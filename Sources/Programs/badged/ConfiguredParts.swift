@@ -45,23 +45,23 @@ extension ConfiguredParts {
             (anchors, "[eid] trust_anchors"), (anchors + "/test", "[eid] trust_anchors"),
             (configuration.documentAnchors, "[documents] anchors"), (state, nil),
         ] {
-            attempt(&errors, setting, PlainFile.checkFolder(folder))
+            attempt(&errors, of: setting, try PlainFile.checkFolder(folder))
         }
         for (file, name) in [
             (configuration.node.authorityFile, "[wallet] node_ca"),
             (configuration.keys.authorityFile, "[keys] issuer_ca"),
         ] {
             guard let file else { continue }
-            attempt(&errors, PlainFile.check(file, of: name))
+            attempt(&errors, try PlainFile.check(file, of: name))
         }
-        let trustPoint = attempt(&errors, configuration.readVirtualTrustPoint())
-        let network = attempt(&errors, Network.read(configuration)) ?? Network()
-        let antelope = attempt(&errors, AntelopeServices.read(configuration, network))
-        let mpin = attempt(&errors, MPinConfiguration.read(configuration, network))
-        let site = attempt(&errors, PKOCSite.read(configuration))
-        let aliro = attempt(&errors, AliroSite.read(configuration))
-        let issuer = attempt(&errors, IssuerSettings.read(configuration, network))
-        let siteKey = attempt(&errors, SiteKey.read(configuration))
+        let trustPoint = attempt(&errors, try configuration.readVirtualTrustPoint())
+        let network = attempt(&errors, try Network.read(configuration)) ?? Network()
+        let antelope = attempt(&errors, try AntelopeServices.read(configuration, network))
+        let mpin = attempt(&errors, try MPinConfiguration.read(configuration, network))
+        let site = attempt(&errors, try PKOCSite.read(configuration))
+        let aliro = attempt(&errors, try AliroSite.read(configuration))
+        let issuer = attempt(&errors, try IssuerSettings.read(configuration, network))
+        let siteKey = attempt(&errors, try SiteKey.read(configuration))
         guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey
         else {
             return nil
@@ -82,7 +82,7 @@ extension ConfiguredParts {
     @discardableResult
     private static func attempt<Part>(
         _ errors: inout [StartError],
-        _ setting: String? = nil,
+        of setting: String? = nil,
         _ part: @autoclosure () throws(StartError) -> Part
     ) -> Part? {
         do throws(StartError) {

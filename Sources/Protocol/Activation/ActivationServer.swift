@@ -4,7 +4,7 @@ import CMicroHTTPD
 package import Concurrency
 import Glibc
 import Host
-import Text
+package import Text
 
 /// Serves the browser port: HTTP for browsers, and WebSockets for programs that use the SDK protocol.
 ///

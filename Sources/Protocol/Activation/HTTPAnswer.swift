@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Text
+package import Text
 
 /// Name and version of the program that answers, as `?Status` shows them. TR-03124-1 2.2.3.
 package struct ActivationIdentity: Sendable, Equatable {

@@ -154,7 +154,7 @@ final class Board: Sendable {
             isTypeBNext = !isTypeB
             let time = device.hasTypeB ? Self.searchInterval : nil
             let start = ContinuousClock.now
-            if let target = try abortable({ () throws(NFCCode) in try device.wait(typeB: isTypeB, for: time) }) {
+            if let target = try abortable(device.wait(typeB: isTypeB, for: time)) {
                 // The next card is probably of the same type.
                 isTypeBNext = isTypeB
                 return target

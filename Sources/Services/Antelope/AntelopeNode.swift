@@ -152,7 +152,7 @@ package struct AntelopeNode: Sendable {
         orElse failure: (String) -> NodeFailure = NodeFailure.malformed,
         _ body: (Answer) throws(Malformed) -> Value
     ) throws(NodeFailure) -> Value {
-        try translating({ failure($0.text) }, body(answer))
+        try translating({ (error: Malformed) in failure(error.text) }, body(answer))
     }
 
     /// Sends a question and returns the body of the answer.

@@ -212,7 +212,7 @@ package struct MQTTConfiguration: Sendable, Equatable {
             part.certificateFile = nil
             part.keyFile = nil
         }
-        if usesTLS { attempt(TLSSettings(part).check()) }
+        if usesTLS { attempt(try TLSSettings(part).check()) }
         if isHere(passwordFile) { attempt(try BrokerConnection.password(self)) }
         if isHere(siteKeyFile) { attempt(try siteKey()) }
         if folder == Self.standardFolder, access(folder, F_OK) != 0 {

@@ -21,7 +21,7 @@ package final class RemoteIdentity: @unchecked Sendable {
         let made = OneShot<Result<RemoteIdentity, Failure>>()
         let isStarted = startThread("badged-remote") {
             do throws(Failure) {
-                made.fill(.success(try cryptography(generateNow)))
+                made.fill(.success(try cryptography(generateNow())))
             } catch {
                 made.fill(.failure(error))
             }

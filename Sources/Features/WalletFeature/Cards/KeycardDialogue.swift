@@ -102,7 +102,7 @@ struct KeycardServices: Sendable {
 
     // MARK: Steps
 
-    func step<T: ~Copyable>(
+    @_disfavoredOverload func step<T: ~Copyable>(
         _ name: StaticString,
         _ card: HeldKeycard,
         _ result: @autoclosure () async throws(KeycardError) -> T
@@ -193,7 +193,7 @@ struct KeycardServices: Sendable {
         // Without the store a new pairing would be lost with its slot.
         _ = try await services.store.required()
         guard let pairing = try await services.pairings.pairing(with: uid) else { return false }
-        let isOpen = try await step("OPEN SECURE CHANNEL", card) { () throws(KeycardError) in
+        let isOpen = try await step("OPEN SECURE CHANNEL", card) { () async throws(KeycardError) in
             // The card was reset, or another computer has freed the slot. This answer is not authenticated, and a
             // deleted pairing costs a slot, so the card must send the answer twice.
             for _ in 1...2 {
@@ -242,7 +242,7 @@ struct KeycardServices: Sendable {
         _ card: HeldKeycard,
         _ body: (KeycardApplet) async throws(KeycardError) -> KeycardPairing
     ) async throws(Failure) -> KeycardPairing? {
-        try await step("PAIR", card) { () throws(KeycardError) -> KeycardPairing? in
+        try await step("PAIR", card) { () async throws(KeycardError) -> KeycardPairing? in
             do throws(KeycardError) {
                 return try await body(card.applet)
             } catch {
@@ -254,7 +254,7 @@ struct KeycardServices: Sendable {
 
     /// Refuses a 3.x card with a certificate of a foreign authority. Many 3.x cards have no certificate.
     func checkCertificate(_ card: HeldKeycard) async throws(Failure) {
-        try await step("IDENTIFY CARD", card) { () throws(KeycardError) in
+        try await step("IDENTIFY CARD", card) { () async throws(KeycardError) in
             _ = try await card.applet.identify()
         }
     }
@@ -290,7 +290,7 @@ struct KeycardServices: Sendable {
     func verify(_ pin: consuming Secret, _ card: HeldKeycard) async throws(Failure) -> Bool {
         workflow.workBegins()
         let box = SecretBox(pin)
-        let verdict = try await step("VERIFY PIN", card) { () throws(KeycardError) in
+        let verdict = try await step("VERIFY PIN", card) { () async throws(KeycardError) in
             guard let pin = box.take() else { throw .wrongForm }
             return try await card.applet.verifyPIN(pin)
         }
@@ -335,7 +335,7 @@ struct KeycardServices: Sendable {
         let (first, second) = (SecretBox(newPIN.clone()), SecretBox(newPIN))
         workflow.workBegins()
         change = .unblocking(card.identity)
-        let verdict = try await step("UNBLOCK PIN", card) { () throws(KeycardError) in
+        let verdict = try await step("UNBLOCK PIN", card) { () async throws(KeycardError) in
             guard let puk = puk.take(), let newPIN = first.take() else { throw .wrongForm }
             do throws(KeycardError) {
                 return try await card.applet.unblockPIN(puk: puk, newPIN: newPIN)
@@ -348,7 +348,7 @@ struct KeycardServices: Sendable {
         switch verdict {
         case .accepted:
             change = .newPIN(card.identity)
-            let verified = try await step("VERIFY PIN", card) { () throws(KeycardError) in
+            let verified = try await step("VERIFY PIN", card) { () async throws(KeycardError) in
                 guard let newPIN = second.take() else { throw .wrongForm }
                 return try await card.applet.verifyPIN(newPIN)
             }

@@ -79,16 +79,14 @@ extension WalletOperation {
                 abi = try await self.abi(of: wanted.account, node)
                 abis[wanted.account] = abi
             }
-            guard let type = try valid("actions", { () throws(Malformed) in try abi.type(of: wanted.name) }) else {
+            guard let type = try valid("actions", abi.type(of: wanted.name)) else {
                 throw Failure(operation: .badField, "\(place): \(wanted.account) has no action \(wanted.name)")
             }
             let (data, decoded) = try await Pool.run(orIfCancelled: Failure.cancelled) { () throws(Failure) in
-                try valid("data") { () throws(Malformed) in
-                    // The packed data are compared with the wanted ones.
-                    let data = try abi.pack(wanted.data, as: type)
-                    // The user sees what is in the bytes, not what the dapp has sent.
-                    return (data, try abi.unpack(data, as: type))
-                }
+                // The packed data are compared with the wanted ones.
+                let data = try valid("data", abi.pack(wanted.data, as: type))
+                // The user sees what is in the bytes, not what the dapp has sent.
+                return (data, try valid("data", abi.unpack(data, as: type)))
             }
             let level = PermissionLevel(actor: account, permission: permission)
             let action = AntelopeAction(account: wanted.account, name: wanted.name, authorization: [level], data: data)

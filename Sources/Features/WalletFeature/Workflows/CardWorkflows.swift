@@ -72,7 +72,7 @@ struct UnpairOthers: WalletWorkflow {
             guard let uid = card.info.instanceUID, let own = try await flow.services.pairings.pairing(with: uid)?.slot
             else { throw .notInitialised }
             try await dialogue.unlock(card)
-            try await dialogue.step("UNPAIR", card) { () throws(KeycardError) in
+            try await dialogue.step("UNPAIR", card) { () async throws(KeycardError) in
                 try await card.applet.unpairOthers(than: own)
                 // The free slots are in the answer to SELECT.
                 try await card.applet.select()

@@ -223,7 +223,7 @@ struct AuthorizeDevice: WalletWorkflow {
         dialogue.workflow.workBegins()
         dialogue.change = .initializing
         hasInitialized = true
-        try await dialogue.step("INIT", card) { () throws(KeycardError) in
+        try await dialogue.step("INIT", card) { () async throws(KeycardError) in
             guard let pin = newPIN.take(), let puk = puk.take() else { throw .wrongForm }
             do throws(KeycardError) {
                 try await card.applet.initialize(pin: pin, puk: puk, duressPIN: duressPIN)

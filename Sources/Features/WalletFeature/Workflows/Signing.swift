@@ -57,7 +57,7 @@ struct Signing: Sendable, Equatable {
         }
         let json = try arguments.required("typedData", "an object") { $0.members == nil ? nil : $0 }
         return try translating(
-            { Failure(.invalidDataDefinition, "typedData cannot be signed: \($0.text)") },
+            { (error: Malformed) in Failure(.invalidDataDefinition, "typedData cannot be signed: \(error.text)") },
             Signing(content: .typedData(try TypedData(json)))
         )
     }

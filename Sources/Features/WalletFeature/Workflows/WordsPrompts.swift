@@ -82,7 +82,9 @@ struct WordsPrompt: Prompt {
             throw Failure(.wrongArgument, "You must provide \(count) words")
         }
         return try translating(
-            { Failure(.wrongArgument, $0.text.prefix(1).uppercased() + $0.text.dropFirst()) },
+            { (error: Malformed) in
+                Failure(.wrongArgument, error.text.prefix(1).uppercased() + error.text.dropFirst())
+            },
             Typed(try Mnemonic(words: typed))
         )
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Host
+import Text
 
 @main struct Program {
     static func main() {

@@ -2,6 +2,7 @@
 import BadgedClient
 import Glibc
 import Host
+import Text
 
 /// The exit status of the program; badgectl(1), EXIT STATUS.
 ///

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Host
+import Text
 
 /// The question before something is deleted for good.
 enum Confirmation {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Host
+import Text
 
 /// Reads and writes files that the command line names. They may be pipes.
 enum FileContent {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// What was read of a document, for people.
 enum DocumentText {

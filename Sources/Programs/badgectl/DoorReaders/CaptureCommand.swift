@@ -3,6 +3,7 @@ import BadgedClient
 import DoorReaders
 import Glibc
 import Host
+import Text
 
 /// `badgectl capture`: writes each advertisement to a btsnoop file.
 enum CaptureCommand {

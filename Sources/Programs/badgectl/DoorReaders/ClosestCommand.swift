@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// `badgectl closest`: scans until a reader is in range, and shows the closest one that can be opened in the wanted
 /// way.

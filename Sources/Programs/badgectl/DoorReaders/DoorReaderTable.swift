@@ -2,6 +2,7 @@
 import BadgedClient
 import Glibc
 import Host
+import Text
 
 /// Formats door readers as lines, the strongest first. On a terminal a line that is too long is continued in the next
 /// one.

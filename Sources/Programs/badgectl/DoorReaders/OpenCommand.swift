@@ -2,6 +2,7 @@
 import BadgedClient
 import DoorReaders
 import Host
+import Text
 
 /// `badgectl open`: opens a door reader with a key of the user.
 enum OpenCommand {

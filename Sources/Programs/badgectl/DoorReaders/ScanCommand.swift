@@ -4,6 +4,7 @@ import DoorReaders
 import Glibc
 import Host
 import Synchronization
+import Text
 
 /// `badgectl scan`: lists the door readers in reach.
 enum ScanCommand {

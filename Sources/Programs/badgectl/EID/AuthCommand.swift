@@ -2,6 +2,7 @@
 import BadgedClient
 import Glibc
 import Host
+import Text
 
 /// `badgectl auth`: authenticates to a service.
 enum AuthCommand {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// What a service has of the card's data, in words for the end of an authentication.
 enum SentText {

@@ -2,6 +2,7 @@
 import BadgedClient
 import HTTP
 import Host
+import Text
 
 /// What the service answers at the address to which the browser returns.
 struct ServicePage {

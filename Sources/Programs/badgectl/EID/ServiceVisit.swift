@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Glibc
 import Host
+import Text
 
 /// The way back to the service after an authentication: `badgectl auth --follow` and `--open`.
 enum ServiceVisit {

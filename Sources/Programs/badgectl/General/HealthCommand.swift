@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// `badgectl health`: shows the checks of badged.
 enum HealthCommand {
@@ -42,14 +43,14 @@ enum HealthCommand {
     }
 
     /// What a good check has found.
-    private static func found(_ check: HealthCheck) -> String {
+    private static func found(_ check: BadgedClient.HealthCheck) -> String {
         guard let anchors = check.trustAnchors, let newest = anchors.newest else { return "" }
         let learnt = anchors.linksLearnt == 0 ? "" : tr(", \(anchors.linksLearnt) link certificates learnt")
         return ": \(newest)" + (anchors.lastDay.map { tr(" until \($0)") } ?? "") + learnt
     }
 
     /// What has failed, for how long, why, and what to do.
-    private static func describe(_ check: HealthCheck) -> String {
+    private static func describe(_ check: BadgedClient.HealthCheck) -> String {
         guard !check.isOK else { return check.name + found(check) }
         let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
         let texts = [check.cause, check.advice].compactMap(\.self)

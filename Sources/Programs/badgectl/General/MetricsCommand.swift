@@ -3,6 +3,7 @@ import BadgedClient
 import Glibc
 import HTTP
 import Host
+import Text
 
 /// `badgectl metrics`: writes what badged has counted, for Prometheus.
 enum MetricsCommand {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Text
 
 /// `badgectl readers`: lists the readers, and with `--watch` every change.
 enum ReadersCommand {

@@ -2,6 +2,7 @@
 import BadgedClient
 import BadgedMPin
 import Host
+import Text
 
 /// The actions that log users of M-Pin in.
 enum MPinLogins {

@@ -2,6 +2,7 @@
 import BadgedClient
 import BadgedMPin
 import Host
+import Text
 
 /// The actions about login services and the sessions of browsers.
 enum MPinSessions {

@@ -2,6 +2,7 @@
 import BadgedClient
 import BadgedMPin
 import Host
+import Text
 
 /// The actions that make, list and delete users of M-Pin.
 enum MPinUserActions {
