@@ -219,10 +219,11 @@ let package = Package(
             "ReadersPCSC",
             ["Readers", "ISO7816", "Text", "CPCSCLite", "CLinux", "Concurrency", "Host"]
         ),
-        readers.target("ReadersNFC", ["Readers", "ISO7816", "Text", "CUdev", "Concurrency", "Host"]),
+        readers.target("Drivers", ["Readers", "ISO7816", "Text", "Concurrency", "Host"]),
+        readers.target("ReadersNFC", ["Drivers", "Text", "CUdev", "Concurrency", "Host"]),
         readers.target(
             "NFCDevices",
-            ["ReadersNFC", "Readers", "ISO7816", "Text", "Taps", "CNFC", "CLinux", "Concurrency", "Host"]
+            ["Drivers", "ReadersNFC", "Readers", "ISO7816", "Text", "Taps", "CNFC", "CLinux", "Concurrency", "Host"]
         ),
         readers.target(
             "ReadersRemote",
@@ -339,7 +340,7 @@ let package = Package(
                 "Concurrency", "Host", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature", "MPinFeature",
                 "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
-                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "ReadersNFC",
+                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "Drivers", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
                 "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
@@ -352,7 +353,7 @@ let package = Package(
                 "Crypto", "HTTP", "OSDP", "CQREncode",
             ]
         ),
-        programs.program("badged-nfc", ["NFCDevices", "ReadersNFC", "Host", "Text"]),
+        programs.program("badged-nfc", ["Drivers", "NFCDevices", "Readers", "Host", "Text"]),
         programs.program(
             "badged-network",
             ["Transfers", "RemoteIFD", "Concurrency", "Host"],
@@ -399,7 +400,7 @@ let package = Package(
         testLibrary(
             "FuzzTargets",
             [
-                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "ReadersNFC", "Readers", "Crypto", "ChipAccess",
+                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "ReadersNFC", "Readers", "Crypto", "ChipAccess",
                 "Document", "VirtualDocument", "EID", "CountryAuthorities", "HTTP", "Transfers", "Antelope", "EService",
                 "MPin", "MPinFeature", "Vault", "RemoteIFD", "ReadersPCSC", "ReadersVirtual", "VirtualEID", "Keycard",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
@@ -444,7 +445,7 @@ let package = Package(
             "badged-bench",
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Server", "Host", "Readers", "ISO7816",
-                "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Crypto", "Vault", "Store",
+                "Drivers", "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Crypto", "Vault", "Store",
                 "Document", "MQTT", "OSDP",
             ],
             in: "Benchmarks",
@@ -484,7 +485,7 @@ let package = Package(
         tests(
             "ReadersTests",
             [
-                "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "ReadersNFC", "ReadersVirtual",
+                "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "Drivers", "ReadersNFC", "ReadersVirtual",
                 "Concurrency", "Keycard", "VirtualKeycard", "HDWallet", "Text", "NFCTestSupport", "NFCDevices", "CNFC",
                 "Taps", "VirtualEID", "ChipAccess", "EID", "Crypto",
             ]
@@ -522,7 +523,7 @@ let package = Package(
                 "RemoteFeature", "ReadersRemote", "RemoteIFD", "Transfers", "HTTP", "Cards", "Readers",
                 "ReadersVirtual", "VirtualEID", "CredentialFeature", "Taps", "EID", "VirtualTaps", "Server", "Store",
                 "Concurrency", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles", "WalletFeature",
-                "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "ReadersNFC", "NFCTestSupport", "Vault",
+                "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
                 "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP",
             ]
@@ -532,7 +533,7 @@ let package = Package(
             [
                 "Text", "Concurrency", "Server", "Readers", "ISO7816", "Document", "DocumentFeature",
                 "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService", "ReadersVirtual",
-                "VirtualEID", "Cards", "EIDFeature", "Host", "TestSupport", "ReadersNFC", "NFCTestSupport",
+                "VirtualEID", "Cards", "EIDFeature", "Host", "TestSupport", "Drivers", "ReadersNFC", "NFCTestSupport",
             ]
         ),
         tests(
@@ -553,7 +554,7 @@ let package = Package(
         tests(
             "SystemTests",
             [
-                "ReadersPCSC", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
+                "ReadersPCSC", "Drivers", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
                 "VirtualKeycard", "HDWallet", "Text", "TestSupport", "NFCTestSupport",
             ]
         ),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CNFCClient
 import Dispatch
+import Drivers
 import Glibc
 import ISO7816
 import NFCTestSupport
@@ -73,7 +74,7 @@ enum NFCBench {
         into samples: inout Samples
     ) throws(BenchError) {
         board.field.insert(PICC(application: PICC.echo))
-        let backend = NFCBackend(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection])
         let result = Mutex<[Double]?>(nil)
         let box = Box(result: result)
         let done = DispatchSemaphore(value: 0)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Drivers
 import Glibc
 import ISO7816
 import NFCTestSupport
@@ -16,7 +17,7 @@ extension RealServices {
         func both() async throws {
             PCSCD.cleanUp()
             let board = try EmulatedPN532()
-            let nfc = NFCBackend(devices: [board.connection])
+            let nfc = DriverBackend.nfc(devices: [board.connection])
             let pcsc = PCSCBackend()
             let (nfcEvents, pcscEvents) = (Events(nfc), Events(pcsc))
             let pcscd = try PCSCD([.vpcd("Virtual One", port: 36_000)])
@@ -49,7 +50,7 @@ extension RealServices {
         func udev() async throws {
             let board = try EmulatedPN532()
             board.unplug()
-            let backend = NFCBackend(devices: [board.connection])
+            let backend = DriverBackend.nfc(devices: [board.connection])
             let events = Events(backend)
             #expect(try await events.next().hasPrefix("health nfc"))
             try board.plug()

@@ -8,6 +8,7 @@ import DocumentFeature
 import DoorFeature
 import DoorOpening
 import DoorReaders
+import Drivers
 import EIDFeature
 import EService
 import Glibc
@@ -44,7 +45,7 @@ import WalletFeature
     private let socket: ListeningSocket
     private let service = ServiceNotification()
     private let registry = ReaderRegistry()
-    private var nfc: NFCBackend?
+    private var nfc: NFCDriver?
     private let parts: ConfiguredParts
     private var configuration: Configuration { parts.configuration }
     private let anchors: TrustAnchorFolder
@@ -139,9 +140,9 @@ import WalletFeature
         await registry.waitForReaders(virtualReaders)
         if configuration.isPCSCEnabled { registry.add(PCSCBackend()) }
         if configuration.isNFCEnabled {
-            let boards = NFCBackend(devices: configuration.nfcDevices)
+            let boards = NFCDriver(devices: configuration.nfcDevices)
             nfc = boards
-            registry.add(boards)
+            registry.add(DriverBackend(boards))
         }
         let tpm = configuration.tpm
         let store = StateStore(tpm)
@@ -314,7 +315,7 @@ import WalletFeature
             await load(configuration)
             guard reload == reloads else { return }
             Log.level = configuration.logLevel
-            nfc?.change(devices: configuration.nfcDevices)
+            nfc?.sources = configuration.nfcDevices
             anchors.read()
             let waiting = configuration.changes(from: parts.configuration).filter { !Configuration.isLive($0) }
             for setting in waiting { Log.notice("\(setting): applies after a restart") }

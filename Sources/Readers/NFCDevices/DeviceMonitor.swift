@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Dispatch
+package import Drivers
 import Glibc
 import Host
 package import ISO7816
@@ -41,22 +42,25 @@ package final class DeviceMonitor: Sendable {
         wake.signal()
     }
 
-    /// Sends a command to a card. `completion` runs on the device's thread.
-    package func transmit(
-        _ command: CommandAPDU,
-        to insertion: UInt64,
-        completion: @escaping @Sendable (Result<ResponseAPDU, CardError>) -> Void
+    /// Does something with the card of an insertion. `completion` runs on the device's thread.
+    package func perform(
+        _ request: CardRequest,
+        _ insertion: UInt64,
+        completion: @escaping @Sendable (Result<CardAnswer, CardError>) -> Void
     ) {
         guard let session = session(insertion) else { return completion(.failure(.removed)) }
-        session.perform { card in completion(card?.transmitOrFail(command) ?? .failure(.removed)) }
-    }
-
-    /// Ends the use of a card. With `reset` a card that got commands is reset.
-    package func release(_ insertion: UInt64, reset: Bool, completion: @escaping @Sendable () -> Void) {
-        guard let session = session(insertion) else { return completion() }
-        session.perform { card in
-            card?.release(reset: reset)
-            completion()
+        switch request {
+        case .connect: completion(.success(.done))
+        case .transmit(let command):
+            session.perform { card in
+                completion(card?.transmitOrFail(command).map { .response($0) } ?? .failure(.removed))
+            }
+        case .release(let reset):
+            session.perform { card in
+                card?.release(reset: reset)
+                completion(.success(.done))
+            }
+        case .establishPACE, .destroyPACE, .modifyPIN: completion(.failure(.other("the reader has no keypad")))
         }
     }
 

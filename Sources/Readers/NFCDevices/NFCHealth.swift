@@ -8,12 +8,12 @@ import ReadersNFC
 enum NFCHealth {
     /// One check for each device that cannot be used; without faults the check `nfc`.
     static func checks(_ faults: [HealthCheck]) -> [HealthCheck] {
-        faults.isEmpty ? [HealthCheck(NFCBackend.checkName, ok: true)] : faults
+        faults.isEmpty ? [HealthCheck(NFCDriver.checkName, ok: true)] : faults
     }
 
     static func noResources() -> HealthCheck {
         HealthCheck(
-            NFCBackend.checkName,
+            NFCDriver.checkName,
             ok: false,
             advice: "libnfc cannot be started: the system has no memory or threads left"
         )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Crypto
+import Drivers
 import EID
 import Foundation
 import Host
@@ -115,7 +116,7 @@ extension JSON {
     ) async throws {
         self.board = board
         reader = board.map { "pn532_uart:\($0.path)" } ?? (held == nil ? "Simulator" : HeldReader.name)
-        let backend: (any ReaderBackend)? = board.map { NFCBackend(devices: [$0.connection]) } ?? held?.backend
+        let backend: (any ReaderBackend)? = board.map { DriverBackend.nfc(devices: [$0.connection]) } ?? held?.backend
         let aliro = aliro.map { AliroTapReader($0, store, listed: listed) }
         self.aliro = aliro
         server = try await TestServer(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CNFC
 import NFCDevices
-import ReadersNFC
 import Text
 
 /// Accepted activation answers give valid transmission parameters.
@@ -16,20 +15,6 @@ import Text
         require((16...256).contains(atqb.parameters.frameSize.bytes), "invalid frame size")
     }
     _ = try? ATQB.bufferLength(input)
-}
-
-/// An accepted request parses to the same value when it is written again.
-@Sendable func nfcRequest(_ input: UnsafeRawBufferPointer) {
-    guard let request = NFCRequest(bytes: Array(input)) else { return }
-    require(NFCRequest(bytes: request.bytes) == request, "the request does not parse to the same value")
-}
-
-/// An accepted report is the same when it is written and parsed again.
-@Sendable func nfcReport(_ input: UnsafeRawBufferPointer) {
-    guard let report = NFCReport(bytes: Array(input)) else { return }
-    let bytes = report.bytes
-    require(bytes.count <= max(input.count, NFCMessage.maximumSize), "the report is too long")
-    require(NFCReport(bytes: bytes)?.bytes == bytes, "the report does not parse to the same value")
 }
 
 /// Any content of the structure of libnfc can be read.

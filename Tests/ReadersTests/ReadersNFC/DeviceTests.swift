@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Drivers
 import Host
 import ISO7816
 import NFCTestSupport
@@ -63,7 +65,7 @@ struct NFCDeviceTests {
         var options = EmulatedPN532.Options()
         options.isSilent = true
         let board = try EmulatedPN532(options)
-        let events = Events(NFCBackend(devices: [board.connection]))
+        let events = Events(DriverBackend.nfc(devices: [board.connection]))
         while events.checks.isEmpty { _ = try await events.next() }
         #expect(events.checks.first?.advice?.contains("no answer") == true)
         board.startAnswering()
@@ -71,11 +73,14 @@ struct NFCDeviceTests {
         while events.checks.contains(where: { !$0.ok }) { _ = try await events.next() }
     }
 
+    @Loop private func change(_ driver: NFCDriver, _ devices: [String]) { driver.sources = devices }
+
     @Test("a rescan closes boards that are no longer configured and opens new ones")
     func renamed() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let readers = boards.map { "pn532_uart:\($0.path)" }
-        let backend = NFCBackend(devices: [boards[0].connection, boards[1].connection])
+        let driver = NFCDriver(devices: [boards[0].connection, boards[1].connection])
+        let backend = DriverBackend(driver)
         let events = Events(backend)
         for reader in readers[..<2] { try await events.wait(for: "added \(reader)") }
         boards[0].field.insert(PICC(application: PICC.echo))
@@ -84,7 +89,7 @@ struct NFCDeviceTests {
         #expect(try await connection.transmit(NFCFixture.echo(5).command) == NFCFixture.echo(5).answer)
 
         // The second board has another string for the same line and speed.
-        backend.change(devices: [boards[2].connection, "pn532_uart:\(boards[1].path)"])
+        await change(driver, [boards[2].connection, "pn532_uart:\(boards[1].path)"])
         backend.rescan()
         var news: Set<String> = []
         while news.count < 5 {
@@ -101,7 +106,7 @@ struct NFCDeviceTests {
         try await boards[0].field.wait { !boards[0].field.isOn }
         #expect(boards[1].field.isOn && boards[2].field.isOn)
 
-        backend.change(devices: [])
+        await change(driver, [])
         backend.rescan()
         try await events.wait(for: "removed \(readers[2])")
     }
@@ -109,7 +114,7 @@ struct NFCDeviceTests {
     @Test("several boards work at once, each with its card")
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
-        let backend = NFCBackend(devices: boards.map(\.connection))
+        let backend = DriverBackend.nfc(devices: boards.map(\.connection))
         let events = Events(backend)
         for board in boards { try await events.wait(for: "added pn532_uart:\(board.path)") }
         for (index, board) in boards.enumerated() {
@@ -153,7 +158,7 @@ struct NFCDeviceTests {
         var options = EmulatedPN532.Options()
         options.sendsFrames = false
         let board = try EmulatedPN532(options)
-        let backend = NFCBackend(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection])
         var stream = backend.events.makeAsyncIterator()
         board.field.insert(PICC(application: PICC.echo))
         var extended: Bool?
@@ -203,7 +208,7 @@ struct NFCDeviceTests {
 
     /// The advice in the health check for a device that cannot be opened.
     private func advice(_ device: String) async throws -> String {
-        let events = Events(NFCBackend(devices: [device]))
+        let events = Events(DriverBackend.nfc(devices: [device]))
         while events.checks.isEmpty { _ = try await events.next() }
         let check = try #require(events.checks.first)
         #expect(!check.ok && check.name == "nfc \(device)")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Drivers
 import Foundation
 import ISO7816
 import Readers
@@ -13,7 +14,7 @@ struct OutsideBoardTests {
     @Test("commands and answers of all lengths are carried by another NFC board")
     func lengths() async throws {
         let device = try #require(ProcessInfo.processInfo.environment["BADGED_NFC_BOARD"])
-        let backend = NFCBackend(devices: [device])
+        let backend = DriverBackend.nfc(devices: [device])
         let events = Events(backend)
         while events.insertions.isEmpty { _ = try await events.next() }
         let insertion = try #require(events.insertions.values.first)

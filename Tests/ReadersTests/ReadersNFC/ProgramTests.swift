@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Drivers
 import Foundation
 import Glibc
 import Host
@@ -137,7 +138,7 @@ struct NFCProgramTests {
     @Test("a second stream of events ends the first, and the devices are opened again")
     func secondStream() async throws {
         let board = try EmulatedPN532()
-        let backend = NFCBackend(devices: [board.connection])
+        let backend = DriverBackend.nfc(devices: [board.connection])
         let first = Events(backend)
         try await first.wait(for: "added pn532_uart:\(board.path)")
         let second = Events(backend)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Drivers
 import ISO7816
 import NFCTestSupport
 import Readers
@@ -9,7 +10,7 @@ import Testing
 /// The driver with one emulated board, through real libnfc, and the driver's events.
 struct NFCFixture {
     let board: EmulatedPN532
-    let backend: NFCBackend
+    let backend: DriverBackend
     let events: Events
 
     var field: RadioField { board.field }
@@ -19,7 +20,7 @@ struct NFCFixture {
     /// Returns when the reader has been added.
     init(_ options: EmulatedPN532.Options = .init()) async throws {
         board = try EmulatedPN532(options)
-        backend = NFCBackend(devices: [board.connection])
+        backend = DriverBackend.nfc(devices: [board.connection])
         events = Events(backend)
         try await events.wait(for: "added \(reader)")
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Drivers
 import HDWallet
 import ISO7816
 import Keycard

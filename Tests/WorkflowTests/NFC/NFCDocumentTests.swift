@@ -2,6 +2,7 @@
 import Concurrency
 import CountryAuthorities
 import DocumentFeature
+import Drivers
 import NFCTestSupport
 import ReadersNFC
 import TestSupport
@@ -25,7 +26,7 @@ struct NFCDocumentTests {
         let anchors = DocumentAnchorFolder(folder.path, requiresRevocationList: false, warn: { _ in })
         let server = try await TestServer(
             readers: 0,
-            backends: [NFCBackend(devices: [board.connection])],
+            backends: [DriverBackend.nfc(devices: [board.connection])],
             moreFeatures: { [DocumentFeature($0, anchors, time: { ReadDocumentTests.time })] }
         )
         await server.ready(["pn532_uart:\(board.path)"])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Drivers
 import EIDFeature
 import NFCTestSupport
 import Readers
@@ -99,7 +100,7 @@ import VirtualEID
     func several() async throws {
         let boards = try (0..<3).map { _ in try EmulatedPN532() }
         let cards = try boards.map { _ in try VirtualCard() }
-        let server = try await TestServer(readers: 0, backends: [NFCBackend(devices: boards.map(\.connection))])
+        let server = try await TestServer(readers: 0, backends: [DriverBackend.nfc(devices: boards.map(\.connection))])
         await server.ready(boards.map { "pn532_uart:\($0.path)" })
         for (board, card) in zip(boards, cards) { board.field.insert(.virtual(card)) }
         var users: [ScriptedClient] = []

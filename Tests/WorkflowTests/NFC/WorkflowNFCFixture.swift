@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import Drivers
 import NFCTestSupport
 import Readers
 import ReadersNFC
@@ -23,7 +24,7 @@ import VirtualEID
         self.technology = technology
         card = try VirtualCard(description)
         board = try EmulatedPN532()
-        server = try await TestServer(readers: 0, backends: [NFCBackend(devices: [board.connection])])
+        server = try await TestServer(readers: 0, backends: [DriverBackend.nfc(devices: [board.connection])])
         await server.ready([reader])
     }
 

@@ -2,6 +2,7 @@
 import Antelope
 import Cards
 import Concurrency
+import Drivers
 import Foundation
 import HDWallet
 import HTTP
@@ -71,7 +72,7 @@ import WalletFeature
         let (services, cards, now) = (antelope, trust, clock.now)
         server = try await TestServer(
             readers: board == nil ? 1 : 0,
-            backends: board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
+            backends: board.map { [DriverBackend.nfc(devices: [$0.connection])] } ?? [],
             moreCards: [VirtualKeycardKind()],
             moreFeatures: { [WalletFeature($0, store, trust: cards, antelope: services, now: now)] }
         )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Cards
 import Concurrency
+import Drivers
 import Foundation
 import HDWallet
 import Host
@@ -41,7 +42,7 @@ import WalletFeature
         faults = withFaults ? FaultyReaders(kinds: [VirtualKeycardKind()]) : nil
         server = try await TestServer(
             readers: withFaults || board != nil ? 0 : 1,
-            backends: faults.map { [$0] } ?? board.map { [NFCBackend(devices: [$0.connection])] } ?? [],
+            backends: faults.map { [$0] } ?? board.map { [DriverBackend.nfc(devices: [$0.connection])] } ?? [],
             limits: limits,
             permissions: permissions,
             moreCards: [VirtualKeycardKind()],

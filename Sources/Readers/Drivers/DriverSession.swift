@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
+package import Host
+package import ISO7816
+package import Readers
+import Synchronization
+import Text
+
+/// The readers at the other end of a channel, and the requests about the cards in them.
+@Loop package final class DriverSession {
+    /// The card that is in a reader.
+    private struct Presence {
+        let insertion: Insertion
+        /// The number that the other end gave the insertion.
+        let number: UInt64
+    }
+
+    private let send: @Loop (DriverRequest) -> Void
+    private let onEvent: @Loop (ReaderEvent) -> Void
+    private var readers: [String: ReaderDescription] = [:]
+    /// The card in each reader that has one.
+    private var cards: [String: Presence] = [:]
+    private var lastInsertion: UInt64 = 0
+    /// Lets one connection at a time to each insertion.
+    private let gate = ReaderGate()
+    /// The callers of `connect` that wait for their turn, and the insertion that each one waits for.
+    private var turns: [ObjectIdentifier: (insertion: Insertion, turn: OneShot<Bool>)] = [:]
+    private var lastID: UInt32 = 0
+    private var answers: [UInt32: CheckedContinuation<Result<CardAnswer, CardError>, Never>] = [:]
+    private var checks: [UInt32: CheckedContinuation<[HealthCheck], Never>] = [:]
+
+    private static let maximumReaders = 64
+
+    /// - Parameters:
+    ///   - send: sends a request to the other end.
+    ///   - onEvent: gets what happens at the readers.
+    package nonisolated init(
+        send: @escaping @Loop (DriverRequest) -> Void,
+        onEvent: @escaping @Loop (ReaderEvent) -> Void
+    ) {
+        self.send = send
+        self.onEvent = onEvent
+    }
+
+    /// Removes all readers, because the other end is gone. Open requests fail.
+    package func end() {
+        for name in Array(readers.keys) { remove(name) }
+        let (answers, checks) = (self.answers, self.checks)
+        self.answers = [:]
+        self.checks = [:]
+        for answer in answers.values { answer.resume(returning: .failure(.removed)) }
+        for check in checks.values { check.resume(returning: []) }
+    }
+
+    // MARK: Reports
+
+    package func handle(_ report: DriverReport) {
+        switch report {
+        case .hello: break
+        case .event(let event): handle(event)
+        case .answer(let id, let result): answers.removeValue(forKey: id)?.resume(returning: result)
+        case .health(let id, let checks): self.checks.removeValue(forKey: id)?.resume(returning: checks)
+        }
+    }
+
+    private func handle(_ event: ReaderEvent) {
+        switch event {
+        case .added(let reader):
+            guard readers.count < Self.maximumReaders, readers[reader.name] == nil else { return }
+            readers[reader.name] = reader
+            onEvent(event)
+        case .changed(let reader):
+            guard readers[reader.name] != nil else { return }
+            readers[reader.name] = reader
+            onEvent(event)
+        case .removed(let name): remove(name)
+        case .inserted(let reported, let answerToReset):
+            guard readers[reported.reader] != nil else { return }
+            withdraw(reported.reader)
+            lastInsertion += 1
+            let insertion = Insertion(reader: reported.reader, number: lastInsertion)
+            cards[reported.reader] = Presence(insertion: insertion, number: reported.number)
+            onEvent(.inserted(insertion, answerToReset: answerToReset))
+        case .withdrawn(let reported):
+            if cards[reported.reader]?.number == reported.number { withdraw(reported.reader) }
+        case .held(let reported):
+            guard let card = cards[reported.reader], card.number == reported.number else { return }
+            onEvent(.held(card.insertion))
+        case .health: onEvent(event)
+        }
+    }
+
+    private func remove(_ name: String) {
+        withdraw(name)
+        if readers.removeValue(forKey: name) != nil { onEvent(.removed(reader: name)) }
+    }
+
+    /// Ends the insertion in a reader, if any.
+    private func withdraw(_ name: String) {
+        guard let card = cards.removeValue(forKey: name) else { return }
+        onEvent(.withdrawn(card.insertion))
+        for (insertion, turn) in turns.values where insertion == card.insertion { turn.fill(false) }
+    }
+
+    // MARK: Requests
+
+    /// Makes the checks that are not sent as events.
+    package func currentHealth() async -> [HealthCheck] {
+        lastID &+= 1
+        let id = lastID
+        return await withCheckedContinuation { continuation in
+            checks[id] = continuation
+            send(.health(id: id))
+        }
+    }
+
+    /// The number that the other end gave an insertion; nil if the insertion is over.
+    private func number(of insertion: Insertion) -> UInt64? {
+        guard let card = cards[insertion.reader], card.insertion == insertion else { return nil }
+        return card.number
+    }
+
+    /// Connects to a card; waits while another connection to the same insertion is open.
+    package func connect(_ insertion: Insertion) async throws(CardError) -> any CardConnection {
+        guard let reader = readers[insertion.reader] else { throw .serviceUnavailable }
+        guard number(of: insertion) != nil else { throw .removed }
+        let turn = gate.enter(Self.gateKey(insertion))
+        turns[ObjectIdentifier(turn)] = (insertion, turn)
+        defer { turns[ObjectIdentifier(turn)] = nil }
+        guard await turn.value(whenCancelled: false) else {
+            throw number(of: insertion) != nil ? .cancelled : .removed
+        }
+        do throws(CardError) {
+            _ = try await perform(.connect, insertion).get()
+        } catch {
+            gate.leave(Self.gateKey(insertion))
+            throw error
+        }
+        let connection = DriverConnection(to: insertion, self)
+        return reader.hasKeypad ? DriverKeypadConnection(connection) : connection
+    }
+
+    private static func gateKey(_ insertion: Insertion) -> String { String(insertion.number) }
+
+    /// Sends a request about a card. With `isCancellable`, the question to a person ends together with the task.
+    func perform(
+        _ request: CardRequest,
+        _ insertion: Insertion,
+        isCancellable: Bool = false
+    ) async -> Result<CardAnswer, CardError> {
+        guard let number = number(of: insertion) else { return .failure(.removed) }
+        lastID &+= 1
+        let id = lastID
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                answers[id] = continuation
+                send(.card(request, of: number, id: id))
+            }
+        } onCancel: {
+            guard isCancellable else { return }
+            Task { @Loop in if answers[id] != nil { send(.cancel(id: id)) } }
+        }
+    }
+
+    func show(progress percent: Int, _ insertion: Insertion) {
+        guard let number = number(of: insertion) else { return }
+        send(.progress(UInt8(clamping: percent), of: number))
+    }
+
+    /// Ends a connection. The next connection waits until the card is reset.
+    func release(_ insertion: Insertion, reset: Bool) async {
+        _ = await perform(.release(reset: reset), insertion)
+        gate.leave(Self.gateKey(insertion))
+    }
+}
+
+/// The connection of one user to a card in a reader of a driver.
+final class DriverConnection: CardConnection {
+    private let session: DriverSession
+    private let insertion: Insertion
+    private let closed = OneShot<Void>()
+    private let progress = Mutex(Int?.none)
+
+    init(to insertion: Insertion, _ session: DriverSession) {
+        self.insertion = insertion
+        self.session = session
+    }
+
+    deinit {
+        guard closed.fill(()) else { return }
+        Task { @Loop [session, insertion] in await session.release(insertion, reset: true) }
+    }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        if let percent = progress.withLock({ $0.take() }) { await session.show(progress: percent, insertion) }
+        guard case .response(let response) = try await perform(.transmit(command)) else { throw Self.mismatch }
+        return response
+    }
+
+    /// The program gets the progress before the next command.
+    func show(progress percent: Int) { progress.withLock { $0 = percent } }
+
+    func disconnect(reset: Bool) async {
+        guard closed.fill(()) else { return }
+        await session.release(insertion, reset: reset)
+    }
+
+    fileprivate func perform(
+        _ request: CardRequest,
+        isCancellable: Bool = false
+    ) async throws(CardError) -> CardAnswer {
+        guard !closed.isFilled else { throw .cancelled }
+        return try await session.perform(request, insertion, isCancellable: isCancellable).get()
+    }
+
+    fileprivate static let mismatch = CardError.other("the answer of the driver does not match the request")
+}
+
+/// A card in a reader that asks its user for PIN, CAN and PUK, and runs PACE.
+final class DriverKeypadConnection: KeypadConnection {
+    private let connection: DriverConnection
+
+    init(_ connection: DriverConnection) { self.connection = connection }
+
+    func transmit(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+        try await connection.transmit(command)
+    }
+
+    func show(progress percent: Int) { connection.show(progress: percent) }
+
+    func disconnect(reset: Bool) async { await connection.disconnect(reset: reset) }
+
+    func establishPACE(_ request: KeypadPACERequest) async throws(CardError) -> KeypadPACEResult {
+        let answer = try await connection.perform(.establishPACE(request), isCancellable: true)
+        guard case .pace(let result) = answer else { throw DriverConnection.mismatch }
+        return result
+    }
+
+    func destroyPACE() async throws(CardError) { _ = try await connection.perform(.destroyPACE) }
+
+    /// A cancelled task still waits, because only the answer says whether the PIN has changed.
+    func modifyPIN() async throws(CardError) -> StatusWord {
+        guard case .status(let status) = try await connection.perform(.modifyPIN) else {
+            throw DriverConnection.mismatch
+        }
+        return status
+    }
+}
