@@ -185,8 +185,7 @@ let package = Package(
         services.target(
             "Transfers",
             [
-                "RemoteIFD", "HTTP", "Text", "Crypto", "Concurrency", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS",
-                "CExpat",
+                "HTTP", "Text", "Concurrency", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS", "CExpat",
             ]
         ),
         services.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
@@ -200,10 +199,6 @@ let package = Package(
             "MPin",
             ["Text", "Crypto", "HTTP", "COpenSSL"],
             isOptimised: true
-        ),
-        services.target(
-            "RemoteIFD",
-            ["Text", "Crypto", "Concurrency", "COpenSSL", "Host", "HTTP"]
         ),
         services.target(
             "MQTT",
@@ -227,7 +222,14 @@ let package = Package(
         ),
         readers.target(
             "ReadersRemote",
-            ["Readers", "RemoteIFD", "ISO7816", "Text", "Crypto", "Store", "Concurrency", "Host"]
+            ["Drivers", "Readers", "Text", "Crypto", "COpenSSL", "Store", "Concurrency", "Host"]
+        ),
+        readers.target(
+            "RemoteDevices",
+            [
+                "Drivers", "ReadersRemote", "Readers", "HTTP", "ISO7816", "Text", "Crypto", "Concurrency", "Host",
+                "CLinux", "COpenSSL", "CTLS",
+            ]
         ),
 
         // Virtual
@@ -316,7 +318,7 @@ let package = Package(
         features.target(
             "RemoteFeature",
             [
-                "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "Store", "RemoteIFD",
+                "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "Store", "Drivers",
                 "ReadersRemote",
             ]
         ),
@@ -340,7 +342,7 @@ let package = Package(
                 "Concurrency", "Host", "Server", "Cards", "EIDFeature", "WalletFeature", "DoorFeature", "MPinFeature",
                 "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
-                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "RemoteIFD", "Drivers", "ReadersNFC",
+                "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "Drivers", "ReadersNFC",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
                 "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
@@ -356,10 +358,15 @@ let package = Package(
         programs.program("badged-nfc", ["Drivers", "NFCDevices", "Readers", "Host", "Text"]),
         programs.program(
             "badged-network",
-            ["Transfers", "RemoteIFD", "Concurrency", "Host"],
+            ["Transfers", "Host"],
             isSmall: true,
             // Tests start it two thousand times: a debug build of it starts a quarter faster.
             linking: ["-static-stdlib"]
+        ),
+        programs.program(
+            "badged-remote",
+            ["Drivers", "RemoteDevices", "Concurrency", "Host"],
+            isSmall: true
         ),
         programs.program(
             "badged-mqtt",
@@ -400,9 +407,11 @@ let package = Package(
         testLibrary(
             "FuzzTargets",
             [
-                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "ReadersNFC", "Readers", "Crypto", "ChipAccess",
+                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "Readers", "Crypto",
+                "ChipAccess",
                 "Document", "VirtualDocument", "EID", "CountryAuthorities", "HTTP", "Transfers", "Antelope", "EService",
-                "MPin", "MPinFeature", "Vault", "RemoteIFD", "ReadersPCSC", "ReadersVirtual", "VirtualEID", "Keycard",
+                "MPin", "MPinFeature", "Vault", "ReadersRemote", "RemoteDevices", "ReadersPCSC", "ReadersVirtual",
+                "VirtualEID", "Keycard",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
                 "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP",
@@ -425,7 +434,7 @@ let package = Package(
         testLibrary(
             "ServerDoubles",
             [
-                "EIDServer", "Vault", "Crypto", "Text", "Antelope", "HDWallet", "Concurrency", "RemoteIFD", "Transfers",
+                "EIDServer", "Vault", "Crypto", "Text", "Antelope", "HDWallet",
             ]
         ),
         testProgram("badged-issuer", ["ServerDoubles", "Text"], in: "IssuerProgram"),
@@ -479,7 +488,7 @@ let package = Package(
             [
                 "EService", "HTTP", "Transfers", "EID", "EIDServer", "Crypto", "ISO7816", "COpenSSL", "Concurrency",
                 "TestSupport", "CountryAuthorities", "Antelope", "ServerDoubles", "Text", "HDWallet", "MPin",
-                "RemoteIFD", "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "OSDP",
+                "VirtualEID", "Host", "CLinux", "badged-mqtt", "MQTT", "BadgedClient", "Vault", "OSDP",
             ]
         ),
         tests(
@@ -487,7 +496,7 @@ let package = Package(
             [
                 "ReadersPCSC", "Readers", "ISO7816", "Host", "TestSupport", "Drivers", "ReadersNFC", "ReadersVirtual",
                 "Concurrency", "Keycard", "VirtualKeycard", "HDWallet", "Text", "NFCTestSupport", "NFCDevices", "CNFC",
-                "Taps", "VirtualEID", "ChipAccess", "EID", "Crypto",
+                "Taps", "VirtualEID", "ChipAccess", "EID", "Crypto", "ReadersRemote", "RemoteDevices", "HTTP", "Store",
             ]
         ),
         tests(
@@ -520,7 +529,7 @@ let package = Package(
         tests(
             "FeaturesTests",
             [
-                "RemoteFeature", "ReadersRemote", "RemoteIFD", "Transfers", "HTTP", "Cards", "Readers",
+                "RemoteFeature", "ReadersRemote", "RemoteDevices", "HTTP", "Cards", "Readers",
                 "ReadersVirtual", "VirtualEID", "CredentialFeature", "Taps", "EID", "VirtualTaps", "Server", "Store",
                 "Concurrency", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles", "WalletFeature",
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
@@ -554,7 +563,8 @@ let package = Package(
         tests(
             "SystemTests",
             [
-                "ReadersPCSC", "Drivers", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux", "Keycard",
+                "ReadersPCSC", "Drivers", "ReadersNFC", "Readers", "ReadersVirtual", "ISO7816", "CPCSCLite", "CLinux",
+                "Keycard",
                 "VirtualKeycard", "HDWallet", "Text", "TestSupport", "NFCTestSupport",
             ]
         ),

@@ -5,7 +5,7 @@
 # real pcscd, and starts its confined programs. It is reloaded, restarted by the watchdog, and stopped. Nothing outside
 # the container changes.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt badged-osdp
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-remote badged-mqtt badged-osdp
 [ "$(id -u)" = 0 ] || cannot "needs root"
 needs systemd-nspawn unshare python3
 PATH=$PATH:/usr/sbin

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make install` and `make uninstall` in a temporary folder.
 . "$(dirname "$0")/lib.sh"
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt badged-osdp
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-remote badged-mqtt badged-osdp
 cd "$root"
 
 list() { (cd "$1" && find . -type f | sed 's/^\.//' | sort); }
@@ -26,6 +26,7 @@ $prefix/libexec/badged-activation
 $prefix/libexec/badged-bluetooth
 $prefix/libexec/badged-network
 $prefix/libexec/badged-nfc
+$prefix/libexec/badged-remote
 $prefix/lib/systemd/system/badged-metrics.service
 $prefix/lib/systemd/system/badged-metrics.socket
 $prefix/lib/systemd/system/badged-metrics.timer
@@ -34,6 +35,8 @@ $prefix/lib/systemd/system/badged-mqtt.service
 $prefix/lib/systemd/system/badged-network.socket
 $prefix/lib/systemd/system/badged-network@.service
 $prefix/lib/systemd/system/badged-osdp.service
+$prefix/lib/systemd/system/badged-remote.socket
+$prefix/lib/systemd/system/badged-remote@.service
 $prefix/lib/systemd/system/badged.service
 $prefix/lib/systemd/system/badged.socket
 $prefix/lib/sysusers.d/badged-mqtt.conf

@@ -5,7 +5,7 @@
 # shares: packages
 . "$(dirname "$0")/lib.sh"
 needs dpkg-buildpackage dh pybuild lintian readelf
-needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-mqtt badged-osdp
+needs_programs badged badgectl badged-virtual-card badged-activation badged-bluetooth badged-nfc badged-network badged-remote badged-mqtt badged-osdp
 cd "$root"
 isolated true 2>/dev/null || cannot "needs root, or user namespaces"
 

@@ -20,7 +20,7 @@ check "and its time" test "$(env -u SOURCE_DATE_EPOCH "$source/packaging/version
 check "it has the sources" test -s "$source/Package.swift" -a -s "$source/Sources/Base/Host/Version.swift"
 rm "$source/VERSION"
 check "without that file the version is that of CHANGELOG.md" sh -c "'$source/packaging/version' 2>/dev/null | grep -xE '[0-9.]+(~dev)?'"
-for program in "$bin/badged" "$bin/badged-network" "$bin/badged-nfc" "$bin/badged-mqtt" "$bin/badged-osdp" "$bin/badged-activation"; do
+for program in "$bin/badged" "$bin/badged-network" "$bin/badged-remote" "$bin/badged-nfc" "$bin/badged-mqtt" "$bin/badged-osdp" "$bin/badged-activation"; do
     readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
 done | sort -u >"$work/needed"
 for soname in $(cat "$work/needed"); do

@@ -73,9 +73,8 @@ check("an authentication works", code == 0 and "ResultMajor=ok" in written, writ
 check("no try is spent", card.state()["retryCounter"] == 3, card.state())
 for host in (phone, desk):
     check("badged itself has no socket of the Internet", not internet_sockets(host.daemon.pid))
-    # The authentication has left a run for the next one.
-    runs = [run for run in children_of(host.daemon.pid, "badged-network") if internet_sockets(run)]
-    check("one badged-network has them", len(runs) == 1, runs)
+    runs = children_of(host.daemon.pid, "badged-remote")
+    check("one badged-remote has them", len(runs) == 1 and internet_sockets(runs[0]), runs)
     check("it sleeps between two messages", sleeps(runs[0]))
 code, written = desk.run("readers")
 check("badgectl names the reader and the network", name in written and "over the network" in written, written)

@@ -9,8 +9,10 @@ systemctl --version | head -1 | sed 's/^/  /'
 units=$work/units
 mkdir "$units"
 sed -e 's|@BINDIR@/badged|/bin/true|' -e 's|@LIBEXECDIR@/badged-bluetooth|/bin/true|' systemd/badged.service >"$units/badged.service"
-sed -e 's|@LIBEXECDIR@/badged-network|/bin/true|' systemd/badged-network@.service >"$units/badged-network@.service"
-cp systemd/badged.socket systemd/badged-network.socket systemd/badged-metrics.socket systemd/badged-metrics.timer "$units"
+for unit in badged-network badged-remote; do
+    sed -e "s|@LIBEXECDIR@/$unit|/bin/true|" "systemd/$unit@.service" >"$units/$unit@.service"
+done
+cp systemd/badged.socket systemd/badged-network.socket systemd/badged-remote.socket systemd/badged-metrics.socket systemd/badged-metrics.timer "$units"
 for unit in badged-metrics badged-metrics@ badged-mqtt badged-osdp; do
     sed -e 's|@BINDIR@/[a-z-]*|/bin/true|' "systemd/$unit.service" >"$units/$unit.service"
 done
@@ -22,8 +24,10 @@ verify() { # systemd-analyze prints some faults with exit code 0.
 }
 check "systemd-analyze verify accepts badged.service" verify "$units/badged.service"
 check "systemd-analyze verify accepts badged.socket" verify "$units/badged.socket"
-check "systemd-analyze verify accepts badged-network.socket" verify "$units/badged-network.socket"
-check "systemd-analyze verify accepts badged-network@.service" verify "$units/badged-network@.service"
+for unit in badged-network badged-remote; do
+    check "systemd-analyze verify accepts $unit.socket" verify "$units/$unit.socket"
+    check "systemd-analyze verify accepts $unit@.service" verify "$units/$unit@.service"
+done
 sed -e 's|@BINDIR@/badgectl|/bin/true|' systemd/badged-agent.service >"$units/badged-agent.service"
 verify_user() { XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$1" >"$work/verify" 2>&1 && [ ! -s "$work/verify" ] || { cat "$work/verify"; return 1; }; }
 check "systemd-analyze verify accepts badged-agent.service" verify_user "$units/badged-agent.service"
@@ -48,6 +52,7 @@ exposure() { # UNIT TENTHS
 }
 exposure badged 10
 exposure badged-network@ 15
+exposure badged-remote@ 15
 for unit in badged-mqtt badged-osdp badged-metrics badged-metrics@; do
     check "systemd-analyze verify accepts $unit.service" verify "$units/$unit.service"
     systemd-analyze security --offline=yes "$units/$unit.service" 2>&1 | tail -n 1 | sed 's/^/  /'

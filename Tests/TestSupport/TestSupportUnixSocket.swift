@@ -20,8 +20,8 @@ package enum UnixSocket {
         try open(type, at: path) { Glibc.bind($0, $1, $2) }
     }
 
-    package static func listen(on path: String) throws -> Int32 {
-        try open(SOCK_STREAM, at: path) { Glibc.bind($0, $1, $2) == 0 ? Glibc.listen($0, 16) : -1 }
+    package static func listen(on path: String, type: __socket_type = SOCK_STREAM) throws -> Int32 {
+        try open(type, at: path) { Glibc.bind($0, $1, $2) == 0 ? Glibc.listen($0, 16) : -1 }
     }
 
     /// Makes two sockets that are connected to one another.

@@ -55,8 +55,14 @@ import Text
 extension ReaderRegistry {
     /// Whether an owner could use the card in a reader now.
     package func hasCard(in name: String, for owner: ObjectIdentifier) -> Bool {
-        guard let reader = self[name], reader.insertion != nil, reader.showsCard else { return false }
+        guard let reader = self[name], shownCard(in: name) != nil else { return false }
         return !reader.isLent || reader.owner == owner
+    }
+
+    /// The card that clients see in a reader, also one that somebody uses.
+    package func shownCard(in name: String) -> Insertion? {
+        guard let reader = self[name], reader.showsCard else { return nil }
+        return reader.insertion
     }
 
     /// Lends the card in a reader to another device, whose name INSERT_CARD shows to other clients.

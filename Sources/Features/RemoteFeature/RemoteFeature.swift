@@ -3,7 +3,6 @@ package import Concurrency
 import Crypto
 package import Host
 package import ReadersRemote
-import RemoteIFD
 package import Server
 import Store
 package import Text
@@ -100,16 +99,16 @@ package import Text
     }
 
     package func health() async -> [HealthCheck] {
-        guard let sharing else { return [] }
+        let pairings = lenders?.health ?? []
+        guard let sharing else { return pairings }
         let name = "remote share"
-        // A run that does not answer ends, which is a fault.
-        _ = await sharing.network.answers()
+        await sharing.check()
         if let fault = sharing.fault {
-            return [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
+            return pairings + [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
         }
         let facts = [HealthCheck.Fact("readers", sharing.settings.readers.count)]
-        guard let count = sharing.flood else { return [HealthCheck(name, ok: true, facts: facts)] }
-        return [
+        guard let count = sharing.flood else { return pairings + [HealthCheck(name, ok: true, facts: facts)] }
+        return pairings + [
             HealthCheck(
                 name,
                 ok: false,
@@ -132,29 +131,30 @@ package import Text
             message.borrowers = sharing.devices.map {
                 RemoteStateMessage.Device(device: $0.device, isPaired: true, isConnected: $0.isConnected)
             }
-            message.used = sharing.guest?.usedReaders ?? []
+            message.used = sharing.usedReaders
             message.isPairing = sharing.isPairing
         }
         return message
     }
 
     private static func devices(_ lenders: RemoteLenders) -> [RemoteStateMessage.Device] {
-        let offers = lenders.sightings.map(\.offer)
+        let sightings = lenders.sightings
         let paired = lenders.devices.map { entry in
             RemoteStateMessage.Device(
                 device: entry.device,
                 isPaired: true,
                 isConnected: entry.isConnected,
-                isPairing: offers.first { $0.fingerprint == entry.device.fingerprint }?.isPairing,
+                isPairing: sightings.first { $0.device.fingerprint == entry.device.fingerprint }?.isPairing,
                 isRefusing: lenders.isRejecting(entry.device.fingerprint)
             )
         }
-        let others = offers.filter { offer in !paired.contains { $0.device.fingerprint == offer.fingerprint } }
+        let others = sightings.filter { sighting in
+            !paired.contains { $0.device.fingerprint == sighting.device.fingerprint }
+        }
         return paired
             + others.map {
-                let device = RemoteDevice(fingerprint: $0.fingerprint, name: $0.name)
-                return RemoteStateMessage.Device(
-                    device: device,
+                RemoteStateMessage.Device(
+                    device: $0.device,
                     isPaired: false,
                     isConnected: false,
                     isPairing: $0.isPairing
@@ -184,14 +184,13 @@ package import Text
             throw Failure(.remote, "Remote readers are off", advice: "set [remote] enabled = yes")
         }
         let fingerprint = Hex.encode(try call.arguments.hash("fingerprint"))
-        guard let offer = lenders.sightings.first(where: { $0.offer.fingerprint == fingerprint })?.offer else {
+        guard let device = lenders.sightings.first(where: { $0.device.fingerprint == fingerprint })?.device else {
             throw Failure(
                 .remote,
                 "No such device announces itself",
                 advice: "open its pairing mode, and check that it is in this network"
             )
         }
-        let device = RemoteDevice(fingerprint: offer.fingerprint, name: offer.name)
         func refusal(_ failure: Failure) -> Reply {
             Reply(PairingMessage(success: false, device: device, error: failure.message))
         }

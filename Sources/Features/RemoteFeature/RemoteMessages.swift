@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import ReadersRemote
-import RemoteIFD
 import Server
 import Text
 

@@ -14,6 +14,8 @@ import Text
     private static let closeTime: Int32 = 2000
 
     static func main() {
+        // badged decides when the program ends: the devices must be closed first.
+        for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, SIG_IGN) }
         let badged = DriverServer(
             "badged-nfc",
             hint: "configure it in [nfc] of badged.conf(5)",

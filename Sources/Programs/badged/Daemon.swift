@@ -23,7 +23,6 @@ import ReadersPCSC
 import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
-import RemoteIFD
 import ScannerMgmt
 import Scanners
 import Server
@@ -147,8 +146,8 @@ import WalletFeature
         let tpm = configuration.tpm
         let store = StateStore(tpm)
         let vault = Vault(store, tpm: tpm)
-        let remote = Remote(configuration.remote, configuration.limits, parts.network, registry, store)
-        if let lenders = remote?.lenders { registry.add(RemoteBackend(lenders)) }
+        let remote = Remote(configuration.remote, configuration.limits, registry, store)
+        if let lenders = remote?.lenders { registry.add(lenders.backend) }
         let owner = RadioOwner()
         if configuration.radio.isEnabled { radio = makeRadio(configuration.radio, owner) }
         opener = makeOpener(configuration.radio, radio, owner)

@@ -2,12 +2,11 @@
 import Cards
 import Concurrency
 import Glibc
-import HTTP
 import Host
 import ReadersRemote
 import RemoteFeature
-import RemoteIFD
 import Store
+import Text
 
 /// Readers over the network, as `[remote]` says.
 @Loop struct Remote {
@@ -19,7 +18,6 @@ import Store
     init?(
         _ configuration: RemoteConfiguration,
         _ limits: ServerLimits,
-        _ network: Network,
         _ registry: ReaderRegistry,
         _ state: StateStore
     ) {
@@ -27,26 +25,27 @@ import Store
         let store = RemoteStore(state)
         let name = DeviceName.clean(configuration.name ?? Self.hostName)
         self.store = store
-        // One run of badged-network for both halves.
-        let remote = RemoteNetwork(network)
+        // One run of badged-remote for both halves.
+        let socket = systemEnvironment("BADGED_REMOTE_SOCKET")
+        let driver = RemoteDriver(socket: socket?.isEmpty == false ? socket : nil)
         lenders =
             configuration.isEnabled
             ? RemoteLenders(
                 store,
                 RemoteLenders.Settings(interfaces: configuration.interfaces, name: name),
-                remote
+                driver
             ) : nil
         guard configuration.isShared else {
             sharing = nil
             return
         }
-        var shared = RemoteSharing.Settings(
+        var shared = LendingSettings(
             readers: configuration.readers,
             interfaces: configuration.interfaces,
             name: name
         )
         shared.cardTime = Int64(limits.promptTimeout / .milliseconds(1))
-        sharing = RemoteSharing(registry, store, shared, remote) { level, text in Log.write(level) { "\(text)" } }
+        sharing = RemoteSharing(registry, store, shared, driver, besides: lenders)
     }
 
     private static var hostName: String {

@@ -25,12 +25,12 @@ import Text
     func stop()
     /// The program has started; sends what it needs before it looks for readers.
     func began()
-    func ended()
+    func ended(_ ending: DriverChannel.Ending)
     /// Handles a message that is not one of `DriverReport`.
     /// - Returns: whether the message was allowed.
     func handle(_ message: [UInt8]) -> Bool
-    /// Whether a reader may have this name. The program may be taken over.
-    func admits(_ reader: ReaderDescription) -> Bool
+    /// The reader as clients see it; nil if the program, which may be taken over, must not name it so.
+    func admitted(_ reader: ReaderDescription) -> ReaderDescription?
 }
 
 extension Driver {
@@ -38,9 +38,9 @@ extension Driver {
     package nonisolated var isAlwaysAsked: Bool { false }
     package var sources: [String] { [] }
     package func began() {}
-    package func ended() {}
+    package func ended(_ ending: DriverChannel.Ending) {}
     package func handle(_ message: [UInt8]) -> Bool { false }
-    package func admits(_ reader: ReaderDescription) -> Bool { true }
+    package func admitted(_ reader: ReaderDescription) -> ReaderDescription? { reader }
 }
 
 /// The backend for all drivers that are programs. A fault of a program cannot reach the memory of the daemon.
@@ -48,7 +48,7 @@ package final class DriverBackend: ReaderBackend {
     package let name: String
     package let client: DriverClient
 
-    /// - Parameter heartbeat: the times of the questions whether the program lives.
+    /// `heartbeat` has the times of the questions whether the program lives.
     package init(_ driver: some Driver, heartbeat: Heartbeat.Times = Heartbeat.Times()) {
         name = driver.name
         client = DriverClient(driver, heartbeat: heartbeat)

@@ -30,6 +30,7 @@ import Text
 
     /// Takes a socket of type SOCK_SEQPACKET, and closes it at the end, also if this fails.
     /// - Parameters:
+    ///   - socket: the socket.
     ///   - program: the program that is asked, for the log.
     ///   - times: those of the questions; nil: this end answers them.
     ///   - onMessage: returns whether the message was allowed.

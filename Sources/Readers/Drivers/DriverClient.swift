@@ -29,11 +29,16 @@ import Text
     private let heartbeat: Heartbeat.Times
     private let end = Waiters()
 
-    private struct Run {
+    @Loop private final class Run {
         let channel: DriverChannel
         /// nil: systemd has started it.
-        let process: Int32?
+        let process: Child?
         var hasGreeted = false
+
+        init(_ channel: DriverChannel, _ process: Child?) {
+            self.channel = channel
+            self.process = process
+        }
     }
 
     /// Milliseconds.
@@ -56,7 +61,9 @@ import Text
     }
 
     /// The process of the program, if it runs as a child of this one.
-    package var process: Int32? { run?.process }
+    package var process: Int32? { run?.process?.id }
+
+    package var isRunning: Bool { run != nil }
 
     /// Sends a message that is not one of `DriverRequest`, if the program runs.
     package func send(_ message: consuming [UInt8]) { run?.channel.send(message) }
@@ -144,71 +151,30 @@ import Text
     }
 
     private func startProgram() {
-        do throws(Failure) {
-            let (socket, process) = try launch()
-            do throws(SystemError) {
-                let channel = try DriverChannel(
-                    socket,
-                    asking: driver.program,
-                    heartbeat,
-                    onMessage: { [weak self] in self?.handle($0) ?? false },
-                    onEnd: { [weak self] in self?.programEnded($0) }
-                )
-                channel.isNeeded = isWatched || driver.isAlwaysAsked
-                run = Run(channel: channel, process: process)
-            } catch {
-                throw failure("\(error)")
-            }
+        do {
+            let program = try BesideProgram(driver.program, at: driver.socket, SOCK_SEQPACKET)
+            let channel = try DriverChannel(
+                program.socket,
+                asking: driver.program,
+                heartbeat,
+                onMessage: { [weak self] in self?.handle($0) ?? false },
+                onEnd: { [weak self] in self?.programEnded($0) }
+            )
+            channel.isNeeded = isWatched || driver.isAlwaysAsked
+            run = Run(channel, program.process)
             backOff.started()
             driver.began()
         } catch {
-            report(fault: error.message)
+            let words = (error as? StartError)?.message ?? "\(error)"
+            report(fault: "the program \(driver.program) cannot be started: \(words)")
         }
-    }
-
-    private func launch() throws(Failure) -> (socket: Int32, process: Int32?) {
-        let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-        if let path = driver.socket {
-            // A full queue of connections is an error, instead of a wait.
-            let socket = Glibc.socket(AF_UNIX, type | Int32(SOCK_NONBLOCK.rawValue), 0)
-            guard socket >= 0 else { throw failure("\(SystemError("socket"))") }
-            guard UnixAddress(path: path)?.withPointer({ connect(socket, $0, $1) == 0 }) == true else {
-                let error = SystemError("connect")
-                Glibc.close(socket)
-                throw failure("\(driver.program).socket does not answer: \(error)")
-            }
-            return (socket, nil)
-        }
-        guard let path = ChildProcess.path(of: driver.program) else {
-            throw Failure(
-                .internalError,
-                "the program \(driver.program) is missing",
-                advice: "install badged again"
-            )
-        }
-        var pair: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw failure("\(SystemError("socketpair"))") }
-        defer { Glibc.close(pair[1]) }
-        guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
-            Glibc.close(pair[0])
-            throw failure("\(path) cannot be started")
-        }
-        return (pair[0], process)
-    }
-
-    private func failure(_ reason: String) -> Failure {
-        Failure(.internalError, "the program \(driver.program) cannot be started: \(reason)")
     }
 
     private func programEnded(_ ending: DriverChannel.Ending) {
-        if let process = run?.process {
-            if ending == .silent || !isEnding { kill(process, SIGKILL) }
-            // Unless SIGCHLD is ignored, the program stays a zombie until its status is read.
-            _ = startThread("badged-wait") { waitpid(process, nil, 0) }
-        }
+        if ending == .silent || !isEnding { run?.process?.end() }
         run = nil
         session.end()
-        driver.ended()
+        driver.ended(ending)
         end.check()
         if isEnding {
             // A new stream or a new device may need the program again.
@@ -242,11 +208,14 @@ import Text
         }
         guard let report = DriverReport(bytes: message) else { return false }
         switch report {
-        case .event(.added(let reader)), .event(.changed(let reader)):
-            guard driver.admits(reader) else { return false }
-        case .event, .hello, .answer, .health: break
+        case .event(.added(let reader)):
+            guard let reader = driver.admitted(reader) else { return false }
+            session.handle(.event(.added(reader)))
+        case .event(.changed(let reader)):
+            guard let reader = driver.admitted(reader) else { return false }
+            session.handle(.event(.changed(reader)))
+        case .event, .hello, .answer, .health: session.handle(report)
         }
-        session.handle(report)
         return true
     }
 

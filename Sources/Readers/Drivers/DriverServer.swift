@@ -6,6 +6,7 @@ import Synchronization
 import Text
 
 /// The program of a driver, at its end of the socket: it starts without rights, greets badged, and handles its requests.
+/// A program that works on the loop gives the socket to a `DriverChannel` instead of `serve`.
 package struct DriverServer: Sendable {
     /// The socket to badged.
     package static let socket = ChildProcess.firstDescriptor
@@ -27,8 +28,7 @@ package struct DriverServer: Sendable {
         rights: Confinement,
         prepare: () throws(StartError) -> Void = {}
     ) {
-        // badged decides when the program ends: readers must be released first.
-        for number in [SIGTERM, SIGINT, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
+        signal(SIGPIPE, SIG_IGN)
         ChildProcess.requireSocket(of: program, hint: hint)
         ProcessHardening.apply()
         do throws(StartError) {

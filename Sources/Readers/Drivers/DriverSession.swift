@@ -74,20 +74,24 @@ import Text
             readers[reader.name] = reader
             onEvent(event)
         case .removed(let name): remove(name)
-        case .inserted(let reported, let answerToReset):
-            guard readers[reported.reader] != nil else { return }
-            withdraw(reported.reader)
-            lastInsertion += 1
-            let insertion = Insertion(reader: reported.reader, number: lastInsertion)
-            cards[reported.reader] = Presence(insertion: insertion, number: reported.number)
-            onEvent(.inserted(insertion, answerToReset: answerToReset))
+        case .inserted(let reported, let answerToReset): insert(reported, answerToReset)
         case .withdrawn(let reported):
             if cards[reported.reader]?.number == reported.number { withdraw(reported.reader) }
         case .held(let reported):
-            guard let card = cards[reported.reader], card.number == reported.number else { return }
-            onEvent(.held(card.insertion))
+            // A card that is new may be one that another program holds.
+            if cards[reported.reader]?.number != reported.number { insert(reported, []) }
+            if let card = cards[reported.reader] { onEvent(.held(card.insertion)) }
         case .health: onEvent(event)
         }
+    }
+
+    private func insert(_ reported: Insertion, _ answerToReset: [UInt8]) {
+        guard readers[reported.reader] != nil else { return }
+        withdraw(reported.reader)
+        lastInsertion += 1
+        let insertion = Insertion(reader: reported.reader, number: lastInsertion)
+        cards[reported.reader] = Presence(insertion: insertion, number: reported.number)
+        onEvent(.inserted(insertion, answerToReset: answerToReset))
     }
 
     private func remove(_ name: String) {

@@ -52,6 +52,6 @@ import Text
 }
 
 extension DriverBackend {
-    /// - Parameter devices: connection strings of libnfc.
+    /// Makes the backend for libnfc. `devices` are connection strings.
     package static func nfc(devices: [String]) -> DriverBackend { DriverBackend(NFCDriver(devices: devices)) }
 }

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
-package import RemoteIFD
 package import Store
 package import Text
-
-/// A device with which this one is paired.
-package struct RemoteDevice: Sendable, Equatable {
-    /// SHA-256 of the certificate: 64 lower-case digits.
-    package let fingerprint: String
-    /// The name that the device has given itself.
-    package var name: String
-
-    package init(fingerprint: String, name: String) { (self.fingerprint, self.name) = (fingerprint, name) }
-}
 
 /// The own key and the pairings. Only a user can remove a pairing.
 package actor RemoteStore {
@@ -34,7 +23,6 @@ package actor RemoteStore {
     private let store: StateStore
     private var made: Task<Result<RemoteIdentity, Failure>, Never>?
     private static let own = StoreSpace("remote")
-    package static let maximumDevices = 64
 
     package init(_ store: StateStore) { self.store = store }
 

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-package import Concurrency
+import Concurrency
 import Glibc
 import Host
 import Text
 
-/// One end of the stream socket between badged and badged-network. Each message follows its length in four bytes. The end
-/// of badged asks by `Heartbeat` whether the other one lives.
+/// badged's end of the stream socket to badged-network. Each message follows its length in four bytes. This end asks by
+/// `Heartbeat` whether the other one lives.
 /// The end of the stream ends the process behind it, if that is a child of this one.
-@Loop package final class JobStream {
-    package enum Ending {
+@Loop final class JobStream {
+    enum Ending {
         case closed, violation
         /// The other program did not answer a question of `Heartbeat`.
         case silent
     }
 
-    private let run: Network.Run
+    private let run: BesideProgram
     private var registration: Loop.Registration?
-    /// nil: this end answers.
     private var heartbeat: Heartbeat?
     private let maximum: @Loop () -> Int
     private let admits: @Loop (Int) -> Bool
@@ -31,7 +30,7 @@ import Text
     private var isAdmitted = false
     private var isPaused = false { didSet { heartbeat?.isSuspended = isPaused } }
 
-    package var process: Int32? { run.process?.id }
+    var process: Int32? { run.process?.id }
 
     /// The maximum number of bytes that wait to be sent.
     private static let maximumBacklog = 64 << 20
@@ -41,15 +40,15 @@ import Text
     /// Takes a socket, and closes it at the end, also if this fails.
     /// - Parameters:
     ///   - run: the socket, and the process that ends with it.
-    ///   - times: those of the questions whether the other program lives; nil: this end answers them.
+    ///   - times: those of the questions whether the other program lives.
     ///   - maximum: the largest number of bytes that a message may have now.
     ///   - admits: returns whether there is memory for a message of this number of bytes now; see `resume`.
     ///   - onMessage: returns whether the message was allowed.
     ///   - onEnd: called once, unless `close` is called first.
     /// - Throws: `HTTPFault.unavailable` if the kernel does not watch the socket.
-    package init(
-        _ run: Network.Run,
-        asking times: Heartbeat.Times?,
+    init(
+        _ run: BesideProgram,
+        asking times: Heartbeat.Times,
         maximum: @escaping @Loop () -> Int,
         admits: @escaping @Loop (Int) -> Bool = { _ in true },
         onMessage: @escaping @Loop ([UInt8]) -> Bool,
@@ -61,12 +60,11 @@ import Text
         self.onMessage = onMessage
         self.onEnd = onEnd
         do throws(SystemError) {
-            registration = try Loop.watch(run.descriptor, .read) { [weak self] in self?.handle($0) }
+            registration = try Loop.watch(run.socket, .read) { [weak self] in self?.handle($0) }
         } catch {
             run.end()
             throw .unavailable(error.description)
         }
-        guard let times else { return }
         heartbeat = Heartbeat(Network.program, times) { [weak self] in
             self?.send(Heartbeat.message)
         } onSilence: { [weak self] in
@@ -75,17 +73,17 @@ import Text
     }
 
     /// Whether something depends on the other program now.
-    package var isNeeded: Bool {
+    var isNeeded: Bool {
         get { heartbeat?.isNeeded ?? false }
         set { heartbeat?.isNeeded = newValue }
     }
 
     /// Asks the other program, and returns whether it answers.
-    package func answers() async -> Bool { await heartbeat?.answers() ?? true }
+    func answers() async -> Bool { await heartbeat?.answers() ?? true }
 
     isolated deinit { close() }
 
-    package func close() {
+    func close() {
         guard let registration else { return }
         self.registration = nil
         registration.cancel()
@@ -104,7 +102,7 @@ import Text
     }
 
     /// Sends a message, and wipes it: it may hold a password of a proxy or a key.
-    package func send(_ message: consuming [UInt8]) {
+    func send(_ message: consuming [UInt8]) {
         guard registration != nil else { return }
         var message = message
         var framed: [UInt8] = []
@@ -128,7 +126,7 @@ import Text
         while !unsent.isEmpty {
             let count = unsent[0].withUnsafeBytes { bytes in
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
-                return Glibc.send(run.descriptor, rest.baseAddress, rest.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+                return Glibc.send(run.socket, rest.baseAddress, rest.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
             // After another error the end is reported by `receive`.
@@ -150,7 +148,7 @@ import Text
     }
 
     /// Asks again whether there is memory for the message that waits.
-    package func resume() {
+    func resume() {
         guard isPaused else { return }
         isPaused = false
         parseMessages()
@@ -162,7 +160,7 @@ import Text
             defer { if let base = buffer.baseAddress { explicit_bzero(base, buffer.count) } }
             var total = 0
             while registration != nil, !isPaused, total < Self.maximumTurn {
-                let count = recv(run.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+                let count = recv(run.socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return }
                 guard count > 0 else { return end(.closed) }
@@ -188,13 +186,6 @@ import Text
         received = new
     }
 
-    /// Takes an answer, or answers.
-    private func handleHeartbeat() -> Bool {
-        if let heartbeat { return heartbeat.answered() }
-        send(Heartbeat.message)
-        return true
-    }
-
     private func parseMessages() {
         var start = 0
         while registration != nil, received.count - start >= 4 {
@@ -215,7 +206,7 @@ import Text
             var message = Array(received[start + 4..<start + 4 + length])
             defer { message.wipe() }
             start += 4 + length
-            let isAllowed = message == Heartbeat.message ? handleHeartbeat() : onMessage(message)
+            let isAllowed = message == Heartbeat.message ? heartbeat?.answered() == true : onMessage(message)
             guard isAllowed else { return end(.violation) }
         }
         if registration != nil, start > 0 { moveReceived(from: start, capacity: received.count - start) }

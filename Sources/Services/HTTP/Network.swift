@@ -27,42 +27,13 @@ package struct Network: Sendable {
         return ChildProcess.path(of: Self.program) == nil ? "the program \(Self.program) is missing" : nil
     }
 
-    /// A run of badged-network.
-    package struct Run {
-        /// The socket to it.
-        package let descriptor: Int32
-        /// nil: systemd has started it.
-        package let process: Child?
-
-        package init(descriptor: Int32, process: Child?) {
-            self.descriptor = descriptor
-            self.process = process
-        }
-
-        /// Ends the run at once.
-        func end() {
-            close(descriptor)
-            process?.end()
-        }
-    }
-
     /// Starts badged-network.
-    package func start() throws(HTTPFault) -> Run {
-        if let socket { return Run(descriptor: try Self.connect(socket), process: nil) }
-        guard let path = ChildProcess.path(of: Self.program) else {
-            throw .unavailable("the program \(Self.program) is missing: install badged again")
+    func start() throws(HTTPFault) -> BesideProgram {
+        do throws(StartError) {
+            return try BesideProgram(Self.program, at: socket, SOCK_STREAM)
+        } catch {
+            throw .unavailable(error.message)
         }
-        var pair: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
-            throw .unavailable("\(SystemError("socketpair"))")
-        }
-        defer { close(pair[1]) }
-        guard let process = ChildProcess.start(path, [], descriptors: [pair[1]]) else {
-            close(pair[0])
-            throw .unavailable("\(path) cannot be started")
-        }
-        return Run(descriptor: pair[0], process: Child(process))
     }
 
     /// Listens on a port of this computer through badged-network, because badged itself opens no such socket. Blocks for at
@@ -94,7 +65,7 @@ package struct Network: Sendable {
         _ request: NetworkRequest,
         about port: UInt16
     ) throws(StartError) -> (descriptors: [Int32], text: String) {
-        let run: Run
+        let run: BesideProgram
         do throws(HTTPFault) {
             run = try start()
         } catch {
@@ -102,7 +73,7 @@ package struct Network: Sendable {
             throw StartError(words, hint: "see badged(8)", mayPass: true)
         }
         defer { run.end() }
-        let descriptor = run.descriptor
+        let descriptor = run.socket
         clinux_set_nonblocking(descriptor)
         let request = request.bytes
         let message = withUnsafeBytes(of: UInt32(request.count).bigEndian) { Array($0) } + request
@@ -140,26 +111,12 @@ package struct Network: Sendable {
     private static let maximumText = 1024
     /// Microseconds for the answer to one request.
     private static let askTime: Int64 = 5_000_000
-
-    private static func connect(_ path: String) throws(HTTPFault) -> Int32 {
-        // A full queue of connections is an error, instead of a wait.
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        let descriptor = Glibc.socket(AF_UNIX, type, 0)
-        guard descriptor >= 0 else { throw .unavailable("\(SystemError("socket"))") }
-        let isConnected = UnixAddress(path: path)?.withPointer { Glibc.connect(descriptor, $0, $1) == 0 }
-        guard isConnected == true else {
-            let error = SystemError("connect")
-            close(descriptor)
-            throw .unavailable("badged-network.socket does not answer: \(error)")
-        }
-        return descriptor
-    }
 }
 
 /// A run of badged-network that no dialogue has used. A start takes longer than most dialogues with a server nearby, so
 /// each dialogue leaves a run for the next one. None is started before the first dialogue.
 @Loop package final class SpareRun {
-    private(set) var run: Network.Run?
+    private(set) var run: BesideProgram?
 
     package nonisolated init() {}
 
@@ -169,12 +126,12 @@ package struct Network: Sendable {
     func prepare(_ network: Network) { if run == nil { run = try? network.start() } }
 
     /// The run that waits; nil if there is none, or if it has ended meanwhile.
-    func take() -> Network.Run? {
+    func take() -> BesideProgram? {
         guard let run else { return nil }
         self.run = nil
         var byte: UInt8 = 0
         // A run that waits has sent nothing.
-        let count = recv(run.descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+        let count = recv(run.socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
         if count < 0, errno == EAGAIN { return run }
         run.end()
         return nil

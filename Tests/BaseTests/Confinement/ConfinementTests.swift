@@ -47,6 +47,23 @@ struct ConfinementTests {
         expectNoFault(result)
     }
 
+    @Test("the program for remote readers can connect to ports, and has nothing else of them")
+    func remoteReaders() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            attack(
+                under: .remoteReaders,
+                allowing: [
+                    "connect to a port", "connect with MSG_FASTOPEN",
+                    // For the interfaces of this computer; changes need a capability.
+                    "make a netlink socket for the network's settings",
+                    // Datagrams are for announcements; the program has no Unix socket without a peer.
+                    "send a datagram to a Unix socket",
+                ]
+            )
+        }
+        expectNoFault(result)
+    }
+
     @Test("the program for the broker can connect to ports and to badged, and has no file but its own")
     func broker() async {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {

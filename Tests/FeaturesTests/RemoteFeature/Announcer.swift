@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Glibc
-import RemoteIFD
+import RemoteDevices
 import TestSupport
-import Transfers
 
 /// An unpaired device that announces itself and closes each connection.
 @Loop final class Announcer {

@@ -2,10 +2,9 @@
 import Concurrency
 import Dispatch
 import Glibc
-import RemoteIFD
+import RemoteDevices
 import Synchronization
 import TestSupport
-import Transfers
 
 /// The network between desk and laptop. It passes the announcements and the connections of the desk on, and counts the
 /// messages by their TLS records. It can be cut at any of them.

@@ -4,8 +4,8 @@ import Glibc
 import Readers
 import ReadersRemote
 import ReadersVirtual
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
 import TestSupport
 import Testing
 import Text
@@ -47,18 +47,18 @@ import VirtualEID
         await stage.stop()
     }
 
-    @Test("A badged-network that is killed is started again: the card is shared again, and the port is open again")
+    @Test("A badged-remote that is killed is started again: the card is shared again, and the port is open again")
     func killed() async throws {
         let stage = try await RemoteStage.paired()
-        func kill(_ network: RemoteNetwork) async throws {
+        func kill(_ driver: RemoteDriver) async throws {
             await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
-            let process = try #require(network.process)
+            let process = try #require(driver.process)
             Glibc.kill(process, SIGKILL)
             await stage.changes.wait { !stage.lenders.devices.contains { $0.isConnected } }
-            try await until { network.process.map { $0 != process } ?? false }
+            try await until { driver.process.map { $0 != process } ?? false }
         }
-        try await kill(stage.sharing.network)
-        try await kill(stage.lenders.network)
+        try await kill(stage.sharing.driver)
+        try await kill(stage.lenders.driver)
         // The laptop has another port now, because the tests leave the choice to the kernel.
         await stage.changes.wait { stage.lenders.port != 0 }
         await stage.stop()

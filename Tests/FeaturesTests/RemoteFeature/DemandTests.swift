@@ -2,17 +2,15 @@
 import Cards
 import Concurrency
 import Glibc
-import HTTP
 import Host
 import Readers
 import ReadersRemote
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
 import Store
 import TestSupport
 import Testing
 import Text
-import Transfers
 
 /// When badged listens, connects, and makes its key.
 @Suite(.timeLimit(.minutes(5))) @Loop struct DemandTests {
@@ -50,8 +48,8 @@ import Transfers
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         settings.port = UInt16(bigEndian: address.sin6_port)
-        let lenders = RemoteLenders(store, settings, RemoteNetwork(Network()))
-        let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in
+        let lenders = RemoteLenders(store, settings, RemoteDriver())
+        let server = try await TestServer(readers: 0, backends: [lenders.backend]) { _ in
             [RemoteFeature(store, lenders, nil)]
         }
         let client = try server.connect()
@@ -95,8 +93,8 @@ import Transfers
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var made: RemoteSharing?
         let server = try await TestServer { registry in
-            let settings = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
-            let sharing = RemoteSharing(registry, store, settings, RemoteNetwork(Network())) { _, _ in }
+            let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
+            let sharing = RemoteSharing(registry, store, settings, RemoteDriver())
             made = sharing
             return [RemoteFeature(store, nil, sharing)]
         }

@@ -2,18 +2,15 @@
 import Cards
 import Concurrency
 import Glibc
-import HTTP
 import Host
 import ReadersRemote
 import ReadersVirtual
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
-import ServerDoubles
 import Store
 import TestSupport
 import Testing
 import Text
-import Transfers
 import VirtualEID
 
 /// Strangers that send more than devices do.
@@ -92,7 +89,7 @@ import VirtualEID
         await stage.changes.wait { stage.lenders.sightings.count >= 16 }
         cable.isPlugged = true
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
-        #expect(stage.lenders.sightings.contains { $0.offer.fingerprint == phone })
+        #expect(stage.lenders.sightings.contains { $0.device.fingerprint == phone })
         #expect(stage.lenders.sightings.count <= 17)
         let client = try stage.laptop.connect()
         let health = await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")
@@ -109,9 +106,9 @@ import VirtualEID
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         var settings = RemoteLenders.Settings(interfaces: ["lo"], name: "laptop")
         (settings.port, settings.sightingTime) = (0, 600_000)
-        let lenders = RemoteLenders(store, settings, RemoteNetwork(Network()))
+        let lenders = RemoteLenders(store, settings, RemoteDriver())
         let feature = RemoteFeature(store, lenders, nil, reportPause: 600_000)
-        let server = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) { _ in [feature] }
+        let server = try await TestServer(readers: 0, backends: [lenders.backend]) { _ in [feature] }
         let client = try server.connect()
         let changes = Changes()
         let observer = lenders.observer
@@ -170,7 +167,7 @@ import VirtualEID
         await cable.nextAnnouncement()
         let desk = RemoteAddress(host: .loopback, port: cable.desk)
         let security = LinkSecurity.pairing(code: SecretBox(Secret(code.utf8)))
-        let pairing = LinkPeer.connect(to: desk, other, security, times: RemoteStage.patient)
+        let pairing = RemoteLink.connect(to: desk, other, security, times: RemoteStage.patient)
         for await event in pairing.events {
             switch event {
             case .opened:
@@ -185,7 +182,7 @@ import VirtualEID
         try await stage.pair()
         await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
         let trusted = LinkSecurity.paired(trusted: [try await stage.deskStore.identity().fingerprint])
-        let second = LinkPeer.connect(to: desk, other, trusted, times: RemoteStage.patient)
+        let second = RemoteLink.connect(to: desk, other, trusted, times: RemoteStage.patient)
         var events: [RemoteLink.Event] = []
         for await event in second.events { events.append(event) }
         #expect(events.last == .ended(.closed(1008)))

@@ -4,12 +4,10 @@ import Concurrency
 import Host
 import ReadersRemote
 import ReadersVirtual
-import RemoteIFD
-import ServerDoubles
+import RemoteDevices
 import TestSupport
 import Testing
 import Text
-import Transfers
 import VirtualEID
 
 /// Unpaired devices in the network, and paired devices that violate the protocol.
@@ -41,7 +39,7 @@ import VirtualEID
     func sameName() async throws {
         let stage = try await RemoteStage()
         let (open, client, code, real) = try await stage.openPairing()
-        let port = try #require(stage.lenders.sightings.first { $0.offer.fingerprint == real }?.offer.port)
+        let port = try #require(stage.lenders.sightings.first { $0.device.fingerprint == real }?.port)
         let other = String(repeating: "ab", count: 32)
         let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
         let offer = Announcer.offer(other, "desk", port, isPairing: true)

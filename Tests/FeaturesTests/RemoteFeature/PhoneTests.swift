@@ -5,12 +5,11 @@ import Glibc
 import ISO7816
 import Readers
 import ReadersRemote
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
 import TestSupport
 import Testing
 import Text
-import Transfers
 
 /// What a phone does that lends its reader, other than to answer.
 @Suite(.timeLimit(.minutes(5))) @Loop struct PhoneTests {

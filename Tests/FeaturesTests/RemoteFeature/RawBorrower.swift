@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import ReadersRemote
-import RemoteIFD
-import ServerDoubles
-import Transfers
+import RemoteDevices
 
 /// A device with the key of the laptop, whose messages the test chooses.
 @Loop final class RawBorrower {
-    let link: LinkPeer
+    let link: RemoteLink
     /// The context and the card after `hold`.
     private(set) var (context, handle) = ("", "")
     private var events: AsyncStream<RemoteLink.Event>.Iterator
 
     /// Connects to the desk, past the cable.
     init(_ stage: RemoteStage, _ cable: Cable) async throws {
-        link = LinkPeer.connect(
+        link = RemoteLink.connect(
             to: RemoteAddress(host: .loopback, port: cable.desk),
             try await stage.laptopStore.identity(),
             .paired(trusted: [try await stage.deskStore.identity().fingerprint]),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
 import TestSupport

@@ -2,6 +2,7 @@
 import Concurrency
 import CredentialFeature
 import EID
+import ReadersRemote
 import ReadersVirtual
 import RemoteFeature
 import Taps

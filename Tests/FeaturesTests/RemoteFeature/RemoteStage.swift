@@ -3,13 +3,12 @@ import Cards
 import Concurrency
 import Foundation
 import Glibc
-import HTTP
 import Host
 import Readers
 import ReadersRemote
 import ReadersVirtual
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
 import Server
 import Store
 import TestSupport
@@ -56,7 +55,7 @@ import VirtualEID
         backends: [any ReaderBackend] = [],
         laptopFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         laptop changeLaptop: (inout RemoteLenders.Settings) -> Void = { _ in },
-        desk changeDesk: (inout RemoteSharing.Settings) -> Void = { _ in }
+        desk changeDesk: (inout LendingSettings) -> Void = { _ in }
     ) async throws {
         // Each stage has copies of both stores.
         let originals = try await Self.folders.value
@@ -80,9 +79,9 @@ import VirtualEID
         (own.port, own.answerTime, own.sightingTime) = (0, 600_000, 600_000)
         own.firstPause = 0
         changeLaptop(&own)
-        let lenders = RemoteLenders(stores[1], own, RemoteNetwork(Network()))
+        let lenders = RemoteLenders(stores[1], own, RemoteDriver())
         self.lenders = lenders
-        laptop = try await TestServer(readers: 0, backends: [RemoteBackend(lenders)]) {
+        laptop = try await TestServer(readers: 0, backends: [lenders.backend]) {
             [RemoteFeature(stores[1], lenders, nil)] + laptopFeatures($0)
         }
         let observer = lenders.observer
@@ -93,7 +92,7 @@ import VirtualEID
         // Without a client the laptop does not listen.
         holder = try laptop.connect()
         await changes.wait { lenders.port != 0 }
-        var shared = RemoteSharing.Settings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
+        var shared = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
         shared.offerPort = lenders.port
         if let cable {
             cable.connect(try await stores[0].identity().encodedCertificate, to: lenders.port)
@@ -104,7 +103,7 @@ import VirtualEID
         changeDesk(&shared)
         var made: RemoteSharing?
         desk = try await TestServer(readers: 2, backends: backends) { registry in
-            let sharing = RemoteSharing(registry, stores[0], shared, RemoteNetwork(Network())) { _, _ in }
+            let sharing = RemoteSharing(registry, stores[0], shared, RemoteDriver())
             made = sharing
             return [RemoteFeature(stores[0], nil, sharing)]
         }
@@ -114,8 +113,8 @@ import VirtualEID
         await sharing.waitForStart()
     }
 
-    static let patient: RemoteLink.Times = {
-        var times = RemoteLink.Times()
+    static let patient: LinkTimes = {
+        var times = LinkTimes()
         (times.setUp, times.ping, times.pong) = (600_000, 600_000, 600_000)
         return times
     }()
@@ -141,7 +140,7 @@ import VirtualEID
     static func paired(
         cable: Cable? = nil,
         laptop: (inout RemoteLenders.Settings) -> Void = { _ in },
-        desk: (inout RemoteSharing.Settings) -> Void = { _ in }
+        desk: (inout LendingSettings) -> Void = { _ in }
     ) async throws -> RemoteStage {
         try await RemoteStage(isPaired: true, cable: cable, laptop: laptop, desk: desk)
     }
@@ -171,7 +170,7 @@ import VirtualEID
     func announced(isPairing: Bool = true) async throws -> String {
         let fingerprint = try await deskStore.identity().fingerprint
         await changes.wait {
-            lenders.sightings.contains { $0.offer.fingerprint == fingerprint && $0.offer.isPairing == isPairing }
+            lenders.sightings.contains { $0.device.fingerprint == fingerprint && $0.isPairing == isPairing }
         }
         return fingerprint
     }

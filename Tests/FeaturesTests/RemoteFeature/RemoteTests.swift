@@ -4,8 +4,8 @@ import Host
 import Readers
 import ReadersRemote
 import ReadersVirtual
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
 import TestSupport
 import Testing
 import Text

@@ -3,10 +3,8 @@ import Concurrency
 import Readers
 import ReadersRemote
 import ReadersVirtual
-import RemoteIFD
-import ServerDoubles
+import RemoteDevices
 import TestSupport
-import Transfers
 import VirtualEID
 
 /// A phone with the key of the desk and a virtual card. The test decides whom it trusts and when its card leaves.
@@ -22,7 +20,7 @@ import VirtualEID
     private let server: PortSocket
     private let identity: RemoteIdentity
     private var alarm: Loop.Alarm?
-    private(set) var link: LinkPeer?
+    private(set) var link: RemoteLink?
 
     /// Announces itself to the laptop of a stage, with these hosts in its announcements.
     init(_ stage: RemoteStage, hosts: [RemoteAddress.Host] = []) async throws {
@@ -53,7 +51,7 @@ import VirtualEID
 
     private func accept() {
         while let (socket, _) = server.accept() {
-            let link = LinkPeer.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
+            let link = RemoteLink.serve(socket, identity, .paired(trusted: trusted), times: RemoteStage.patient)
             Task { @Loop [weak self] in
                 for await event in link.events {
                     switch event {

@@ -3,13 +3,11 @@ import Cards
 import Concurrency
 import Glibc
 import ReadersRemote
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
-import ServerDoubles
 import TestSupport
 import Testing
 import Text
-import Transfers
 
 /// Pairings and their store, and the cards that a device holds.
 @Suite(.timeLimit(.minutes(5))) @Loop struct StoredTests {

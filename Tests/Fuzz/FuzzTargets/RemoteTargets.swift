@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Drivers
 import HTTP
 import Readers
 import ReadersPCSC
-import RemoteIFD
+import ReadersRemote
+import RemoteDevices
 import Text
-import Transfers
 
 /// An accepted message is the same after it is written and read again.
 @Sendable func remoteMessage(_ input: UnsafeRawBufferPointer) {
@@ -60,18 +61,22 @@ import Transfers
     _ = WebSocketHandshake.isAccepted(answer ?? Array(input), key: "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
-/// A message of badged to the badged-network of remote readers.
+/// A message of badged to badged-remote.
 @Sendable func remoteRequest(_ input: UnsafeRawBufferPointer) {
     guard let request = RemoteRequest(bytes: Array(input)) else { return }
-    // A code is taken by the first writing.
-    if case .connect(_, _, _, let order) = request, case .pairing = order.security { return }
-    if case .serve(_, _, let order) = request, case .pairing = order.security { return }
+    switch request {
+    // A key or a code is taken by the first writing.
+    case .identity, .pair, .openPairing: return
+    case .borrow, .rest, .stopPairing, .lend, .closePairing, .kept: break
+    }
     let bytes = request.bytes
     require(RemoteRequest(bytes: bytes)?.bytes == bytes, "a request changes when it is read again")
 }
 
-/// A message of the badged-network of remote readers.
+/// A message of badged-remote.
 @Sendable func remoteReport(_ input: UnsafeRawBufferPointer) {
     guard let report = RemoteReport(bytes: Array(input)) else { return }
-    require(RemoteReport(bytes: report.bytes) == report, "a report changes when it is read again")
+    let bytes = report.bytes
+    require(bytes.count <= DriverMessage.maximumSize, "the report is too long")
+    require(RemoteReport(bytes: bytes) == report, "a report changes when it is read again")
 }

@@ -303,7 +303,7 @@ import Transfers
         #expect(await starts.next() == 2, "a run waits after it")
         let run = try #require(spare.run)
         if !lives {
-            var end = pollfd(fd: run.descriptor, events: Int16(POLLIN), revents: 0)
+            var end = pollfd(fd: run.socket, events: Int16(POLLIN), revents: 0)
             #expect(poll(&end, 1, -1) == 1)
         }
         #expect(try await dialogue() == (lives ? 2 : 3))

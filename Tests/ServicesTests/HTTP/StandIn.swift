@@ -4,7 +4,6 @@ import Concurrency
 import Dispatch
 import Glibc
 import HTTP
-import RemoteIFD
 import Synchronization
 import TestSupport
 import Testing
@@ -34,18 +33,6 @@ final class StandIn: Sendable {
             }
             guard onStart(number) else { return }
             while let bytes = Self.message(client, lives), let request = NetworkRequest(bytes: bytes) {
-                for answer in script(request) where !Self.send(answer, client) { return }
-            }
-        })
-    }
-
-    /// The same in the place of the run for remote readers.
-    convenience init(
-        lives: @escaping @Sendable () -> Bool = { true },
-        remote script: @escaping @Sendable (RemoteRequest) -> [Answer]
-    ) throws {
-        try self.init(serving: { client in
-            while let bytes = Self.message(client, lives), let request = RemoteRequest(bytes: bytes) {
                 for answer in script(request) where !Self.send(answer, client) { return }
             }
         })

@@ -45,6 +45,16 @@ extension Confinement {
         readable: networkFiles
     )
 
+    /// badged-remote: listens for announcements, and connects to devices or serves them. It looks up no names.
+    package static let remoteReaders = Confinement(
+        calls: always + threads + files + connections + [
+            // The C library asks the kernel for the interfaces and addresses of this computer.
+            SystemCall("socket", .argument(0, is: AF_NETLINK), .argument(2, is: routeMessages)),
+            SystemCall("bind"), SystemCall("listen"), SystemCall("accept"), SystemCall("accept4"),
+        ],
+        readable: ["/etc/ssl/openssl.cnf", "/dev/null", "/dev/urandom"]
+    )
+
     /// badged-mqtt: connects to badged and to its broker, and keeps its files in one folder.
     ///
     /// `readable` are files; others in their folders can be read as well, because files are exchanged by renaming.

@@ -4,14 +4,12 @@ import Concurrency
 import ISO7816
 import Readers
 import ReadersRemote
+import RemoteDevices
 import RemoteFeature
-import RemoteIFD
-import ServerDoubles
 import Synchronization
 import TestSupport
 import Testing
 import Text
-import Transfers
 import VirtualEID
 
 /// AusweisApp2 as the client: what it has sent goes to a badged that lends a reader, whose card answers as in the recording.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import RemoteIFD
+import RemoteDevices
 import Testing
 import Text
 

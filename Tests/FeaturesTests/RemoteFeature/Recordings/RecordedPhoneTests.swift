@@ -6,12 +6,10 @@ import ISO7816
 import Readers
 import ReadersRemote
 import ReadersVirtual
-import RemoteIFD
-import ServerDoubles
+import RemoteDevices
 import TestSupport
 import Testing
 import Text
-import Transfers
 import VirtualEID
 
 /// AusweisApp2 as the phone: its recorded answers go to a badged that borrows the reader.
@@ -76,7 +74,7 @@ import VirtualEID
     private let identity: RemoteIdentity
     private let trusted: String
     private let announcer: Loop.Alarm
-    private var link: LinkPeer?
+    private var link: RemoteLink?
     private var position: Int?
     /// The members of version 2 that badged does not send.
     private static let unused: Set<String> = ["ExpectedPINLength", "PreferredPinLength", "DisplayText"]
@@ -115,7 +113,7 @@ import VirtualEID
 
     private func accept() {
         guard let (socket, _) = server.accept() else { return }
-        let link = LinkPeer.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
+        let link = RemoteLink.serve(socket, identity, .paired(trusted: [trusted]), times: RemoteStage.patient)
         self.link = link
         Task { @Loop [weak self] in
             for await event in link.events {
@@ -124,7 +122,7 @@ import VirtualEID
         }
     }
 
-    private func send(_ json: JSON, _ link: LinkPeer, handle: String = "{s}") {
+    private func send(_ json: JSON, _ link: RemoteLink, handle: String = "{s}") {
         let members = (json.members ?? []).map { member in
             switch member.key {
             case "ContextHandle": JSON.Member(member.key, .string("{c}"))
@@ -135,11 +133,11 @@ import VirtualEID
         link.send(JSON.object(members).bytes)
     }
 
-    private func send(_ message: IFDMessage, _ link: LinkPeer) {
+    private func send(_ message: IFDMessage, _ link: RemoteLink) {
         link.send(IFDEnvelope(context: "{c}", message).encode(.two))
     }
 
-    private func answer(_ bytes: [UInt8], _ link: LinkPeer) async {
+    private func answer(_ bytes: [UInt8], _ link: RemoteLink) async {
         guard let message = try? IFDEnvelope(bytes).message, let json = try? JSON(bytes) else { return }
         switch message {
         case .establishContext: send(.establishContextResponse(deviceName: "vm", .ok), link)
