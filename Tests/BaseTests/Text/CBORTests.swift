@@ -35,13 +35,15 @@ import Text
         "bytes that are no CBOR, or more than one item, are refused",
         arguments: [
             ("", "truncated"), ("18", "truncated"), ("1b00", "truncated"), ("43", "truncated"), ("430102", "truncated"),
-            ("8201", "truncated"), ("a101", "truncated"), ("9f01", "truncated"), ("d8", "truncated"), ("c0", "truncated"),
+            ("8201", "truncated"), ("a101", "truncated"), ("9f01", "truncated"), ("d8", "truncated"),
+            ("c0", "truncated"),
             ("5bffffffffffffffff", "truncated"), ("9bffffffffffffffff00", "truncated"),
             ("bbffffffffffffffff00", "truncated"), ("0000", "bytes follow"), ("ff", "break"), ("81ff", "break"),
             ("1c", "reserved"), ("3f", "break"), ("df", "break"), ("f81f", "simple"), ("62c3c3", "UTF-8"),
             ("61ff", "UTF-8"), ("63eda080", "UTF-8"), ("5f6161ff", "no string"), ("5f5fffff", "no string"),
             ("7f4161ff", "no string"), ("a201020103", "twice"), ("a2010218010a", "twice"), ("a2616101616102", "twice"),
-            ("a2616101780161f5", "twice"), ("bf01020102ff", "twice"), ("a17f6161ff01", "no length"), ("bf01ff", "break"),
+            ("a2616101780161f5", "twice"), ("bf01020102ff", "twice"), ("a17f6161ff01", "no length"),
+            ("bf01ff", "break"),
         ]
     )
     func refused(hex: String, words: String) throws {
@@ -98,7 +100,8 @@ import Text
     func written() throws {
         let value: CBORValue = [
             "a": [1, -1, 23, 24, 255, 256, 65535, 65536, 4_294_967_296, -4_294_967_297], "b": true, "c": .null,
-            -1: .bytes([1, 2, 3]), 4: .tag(1004, "2026-11-28"), "e": .embedded(["x": false]), "f": .encoded([0x18, 0x01]),
+            -1: .bytes([1, 2, 3]), 4: .tag(1004, "2026-11-28"), "e": .embedded(["x": false]),
+            "f": .encoded([0x18, 0x01]),
         ]
         let item = try CBOR(value.encoding)
         #expect(

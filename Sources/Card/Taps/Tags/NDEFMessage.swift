@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import ISO7816
 package import Text
 
 /// The records of an NDEF message that people use. NFC Forum NDEF 1.0.
@@ -29,85 +30,38 @@ package struct NDEFMessage: Sendable, Equatable {
     private static let handoverService = Array("urn:nfc:sn:handover".utf8)
 
     private static let tooLong = Malformed("the message is too long")
-    private static let truncated = Malformed("the message is truncated")
-    private static let wrongOrder = Malformed("the flags for the first and the last record are wrong")
-    private static let wrongChunk = Malformed("a chunk begins or ends where none can")
     private static let wrongContent = Malformed("a record of a known type breaks its form")
-
-    private enum Name: UInt8 {
-        case empty, wellKnown, media, absoluteURI, external, unknown, unchanged, reserved
-    }
 
     /// Reads a message; no bytes are a message without records.
     /// - Throws: `Malformed`; then no record counts.
     package init(_ bytes: some Collection<UInt8>) throws(Malformed) {
         guard bytes.count <= Self.maximumBytes else { throw Self.tooLong }
-        try parse(Array(bytes)[...], isPoster: false)
+        try parse(Array(bytes), isPoster: false)
     }
 
     /// Adds the records of a message. A smart poster in a smart poster is not read.
-    private mutating func parse(_ bytes: ArraySlice<UInt8>, isPoster: Bool) throws(Malformed) {
-        var rest = bytes
-        var isFirst = true
-        var isOver = rest.isEmpty
-        /// The record whose chunks are not complete.
-        var chunked: (name: Name, type: ArraySlice<UInt8>, payload: [UInt8])?
-        while !rest.isEmpty {
-            guard !isOver else { throw Malformed("bytes follow the last record") }
-            let flags = try Self.byte(&rest)
-            guard (flags & 0x80 != 0) == isFirst else { throw Self.wrongOrder }
-            isFirst = false
-            isOver = flags & 0x40 != 0
-            let isChunk = flags & 0x20 != 0
-            let name = Name(rawValue: flags & 0x07) ?? .reserved
-            let typeCount = Int(try Self.byte(&rest))
-            var payloadCount = 0
-            for _ in 0..<(flags & 0x10 != 0 ? 1 : 4) { payloadCount = payloadCount << 8 | Int(try Self.byte(&rest)) }
-            let identifierCount = flags & 0x08 != 0 ? Int(try Self.byte(&rest)) : 0
-            let type = try Self.part(typeCount, of: &rest)
-            _ = try Self.part(identifierCount, of: &rest)
-            let payload = try Self.part(payloadCount, of: &rest)
-            if let start = chunked {
-                guard name == .unchanged, type.isEmpty, identifierCount == 0 else { throw Self.wrongChunk }
-                chunked?.payload += payload
-                if isChunk { continue }
-                chunked = nil
-                try add(start.name, start.type, (start.payload + payload)[...], isPoster: isPoster)
-            } else {
-                guard name != .unchanged else { throw Self.wrongChunk }
-                if isChunk {
-                    chunked = (name, type, Array(payload))
-                } else {
-                    try add(name, type, payload, hasIdentifier: identifierCount > 0, isPoster: isPoster)
-                }
-            }
-        }
-        guard chunked == nil else { throw Self.wrongChunk }
-        guard isOver else { throw Self.wrongOrder }
+    private mutating func parse(_ bytes: [UInt8], isPoster: Bool) throws(Malformed) {
+        for record in try NDEFRecords.read(bytes) { try add(record, isPoster: isPoster) }
     }
 
-    private mutating func add(
-        _ name: Name,
-        _ type: ArraySlice<UInt8>,
-        _ payload: ArraySlice<UInt8>,
-        hasIdentifier: Bool = false,
-        isPoster: Bool
-    ) throws(Malformed) {
+    private mutating func add(_ record: NDEFRecords.Record, isPoster: Bool) throws(Malformed) {
+        let name = record.name
+        let payload = record.payload[...]
         guard records.count < Self.maximumRecords else { throw Self.tooLong }
-        let typeText = String(decoding: type, as: UTF8.self)
+        let typeText = String(decoding: record.type, as: UTF8.self)
         if name == .wellKnown, !isPoster {
             let isOffered = typeText == "Tp" && payload.dropFirst(2).starts(with: Self.handoverService)
             if isOffered || Self.handoverTypes.contains(typeText) { isHandover = true }
         }
         switch name {
         case .empty:
-            guard type.isEmpty, payload.isEmpty, !hasIdentifier else { throw Self.wrongContent }
+            guard record.type.isEmpty, payload.isEmpty, record.identifier.isEmpty else { throw Self.wrongContent }
         case .absoluteURI:
-            guard let uri = String(validating: type, as: UTF8.self), !uri.isEmpty else { throw Self.wrongContent }
+            guard let uri = String(validating: record.type, as: UTF8.self), !uri.isEmpty else { throw Self.wrongContent }
             records.append(.uri(uri))
         case .wellKnown where typeText == "T": records.append(try Self.text(payload))
         case .wellKnown where typeText == "U": records.append(try Self.uri(payload))
-        case .wellKnown where typeText == "Sp" && !isPoster: try parse(payload, isPoster: true)
+        case .wellKnown where typeText == "Sp" && !isPoster: try parse(record.payload, isPoster: true)
         // The parts of a smart poster that name an action are not reported.
         case .wellKnown where isPoster: break
         case .media where isPoster: break
@@ -155,15 +109,4 @@ package struct NDEFMessage: Sendable, Equatable {
         "irdaobex://", "file://", "urn:epc:id:", "urn:epc:tag:", "urn:epc:pat:", "urn:epc:raw:", "urn:epc:",
         "urn:nfc:",
     ]
-
-    private static func byte(_ rest: inout ArraySlice<UInt8>) throws(Malformed) -> UInt8 {
-        guard let byte = rest.popFirst() else { throw Self.truncated }
-        return byte
-    }
-
-    private static func part(_ count: Int, of rest: inout ArraySlice<UInt8>) throws(Malformed) -> ArraySlice<UInt8> {
-        guard rest.count >= count else { throw Self.truncated }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
-    }
 }
