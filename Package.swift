@@ -310,6 +310,7 @@ let package = Package(
                 "Document", "CountryAuthorities",
             ]
         ),
+        features.target("MdocFeature"),
         features.target(
             "KeyFeature",
             [
