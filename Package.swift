@@ -176,7 +176,7 @@ let package = Package(
         card.target("ISO7816", ["Text"]),
         card.target("ChipAccess", ["Text", "ISO7816", "Crypto"]),
         card.target("Document", ["Text", "ISO7816", "Crypto", "ChipAccess"]),
-        card.target("MobileDocument", ["Text", "ISO7816", "Crypto", "Document"]),
+        card.target("MobileDocument", ["Text", "ISO7816", "Crypto", "Document", "CZlib"]),
         card.target("EID", ["Text", "ISO7816", "Crypto", "ChipAccess"]),
         card.target("Taps", ["Text", "Vault", "ISO7816", "Crypto", "EID"]),
         card.target("Keycard", ["Text", "ISO7816", "Crypto", "HDWallet"]),

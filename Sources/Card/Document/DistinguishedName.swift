@@ -22,6 +22,8 @@ package struct DistinguishedName: Sendable, Hashable {
     package let text: String
     /// The country, upper case; nil if the name has none.
     package let country: String?
+    /// The state or province in lower case; nil if the name has none.
+    let state: [UInt8]?
 
     package static func == (left: DistinguishedName, right: DistinguishedName) -> Bool { left.parts == right.parts }
     package func hash(into hasher: inout Hasher) { hasher.combine(parts) }
@@ -57,6 +59,7 @@ package struct DistinguishedName: Sendable, Hashable {
         self.parts = parts
         text = words.joined(separator: ", ")
         self.country = country
+        state = parts.joined().first { $0.type == Self.stateName }?.folded
     }
 
     private static func text(_ value: BERTLV) -> String {
@@ -75,8 +78,9 @@ package struct DistinguishedName: Sendable, Hashable {
     }
 
     private static let countryName: [UInt8] = [0x55, 0x04, 0x06]
+    private static let stateName: [UInt8] = [0x55, 0x04, 0x08]
     private static let names: [[UInt8]: String] = [
         countryName: "C", [0x55, 0x04, 0x0A]: "O", [0x55, 0x04, 0x0B]: "OU", [0x55, 0x04, 0x03]: "CN",
-        [0x55, 0x04, 0x05]: "serialNumber", [0x55, 0x04, 0x07]: "L", [0x55, 0x04, 0x08]: "ST",
+        [0x55, 0x04, 0x05]: "serialNumber", [0x55, 0x04, 0x07]: "L", stateName: "ST",
     ]
 }

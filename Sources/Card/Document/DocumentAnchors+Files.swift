@@ -133,9 +133,14 @@ extension DocumentAnchors {
     ///
     /// - Parameters:
     ///   - files: name and content of each file, in any order.
+    ///   - types: the types of mobile documents for which the authorities are trusted; nil for all documents.
     ///   - time: seconds since 1970.
     /// - Returns: what was ignored. A cancelled task ends early.
-    package mutating func addFiles(_ files: [(name: String, content: [UInt8])], at time: Int) -> Summary {
+    package mutating func addFiles(
+        _ files: [(name: String, content: [UInt8])],
+        for types: Set<String>? = nil,
+        at time: Int
+    ) -> Summary {
         var summary = Summary()
         var entries: [Entry] = []
         for (name, content) in files where !Task.isCancelled {
@@ -155,7 +160,8 @@ extension DocumentAnchors {
                 certificate.signsCertificates, certificate.isSelfIssued
             else { return false }
             // Otherwise another key of the authority may have signed it.
-            return (try? trust(certificate, isChosen: !entry.place.hasSuffix("." + Self.listedSuffix))) != nil
+            return (try? trust(certificate, for: types, isChosen: !entry.place.hasSuffix("." + Self.listedSuffix)))
+                != nil
         }
         var taken: [Entry] = []
         take(&entries, at: time, checksSigners: false) { taken.append($0) }

@@ -38,14 +38,20 @@ extension DocumentAnchors {
             let authority = chain.steps.first?.issuer
         else {
             let reason = reasonOfNoChain(for: signer)
-            let isDone = reason != .unsupported && hasAuthority(of: countries, signer: signer)
-            return end(isDone ? .failed : .notDone, reason)
+            let isProven =
+                switch object.rule.naming {
+                case .oneOfCountry: reason != .unsupported && hasAuthority(of: countries, signer: signer)
+                case .manyOfCountry, .free: reason == .wrongCertificateSignature
+                }
+            return end(isProven ? .failed : .notDone, reason)
         }
         check.authority = authority.subject.text
+        check.issuer = authority
         check.isLabelWrong = claim.isLabelWrong || chain.steps.contains { !$0.isNamed }
         guard object.rule.permits(signer) else { return end(.failed, .notASigner) }
-        guard let country = signer.subject.country, chain.fault != .wrongCountry, countries?.contains(country) != false
-        else { return end(.failed, .wrongCountry) }
+        guard isOfPlace(signer, authority, countries, object.rule), chain.fault != .wrongCountry else {
+            return end(.failed, .wrongCountry)
+        }
         check.revocation = revocation(of: signer, issuer: authority, at: time)
         // A file may hold another certificate for the key than the one that it names.
         if claim.otherNames.contains(where: { isRevoked($0) }) { check.revocation = .revoked }
@@ -104,6 +110,22 @@ extension DocumentAnchors {
         }
         return claims.map { ($0, judge($0, as: object, countries: countries, type: type, at: time)) }
             .min { rank($0.1) < rank($1.1) }
+    }
+
+    /// Whether a signer is of one of the countries, and of the state of its authority if both have one.
+    private func isOfPlace(
+        _ signer: DocumentCertificate,
+        _ authority: DocumentCertificate,
+        _ countries: Set<String>?,
+        _ rule: SignedObject.Rule
+    ) -> Bool {
+        guard let country = signer.subject.country else { return rule.naming == .free }
+        if rule.naming == .manyOfCountry, let state = signer.subject.state, let other = authority.subject.state,
+            state != other
+        {
+            return false
+        }
+        return countries?.contains(country) != false
     }
 
     /// Whether a type that a signer has is that of a zone: `P` is for every type that begins with it. 9303-12 7.1.1.7.

@@ -24,6 +24,10 @@ package struct DocumentAnchors: Sendable {
     /// The authorities that the administrator has chosen, and those that one of them has certified. The others are known
     /// from a master list alone, and bring no further list.
     private var chosen: Set<DocumentCertificate> = []
+    /// The types of mobile documents for which an authority is trusted; one that is not here is trusted for all.
+    private var docTypes: [DocumentCertificate: Set<String>] = [:]
+    /// The type of the mobile document that is asked about: an authority for other types is then not trusted.
+    package var docType: String?
     /// Authorities and links, by their country.
     private var byCountry: [String?: [DocumentCertificate]] = [:]
     /// By the country of their signer.
@@ -57,12 +61,23 @@ package struct DocumentAnchors: Sendable {
     // MARK: Import
 
     /// Trusts an authority: a self-signed certificate that the administrator has chosen, or that a list has brought.
-    package mutating func trust(_ certificate: DocumentCertificate, isChosen: Bool = true) throws(Malformed) {
+    /// `types`: the types of mobile documents for which it is trusted, beside those for which it is already;
+    ///   nil for all documents.
+    package mutating func trust(
+        _ certificate: DocumentCertificate,
+        for types: Set<String>? = nil,
+        isChosen: Bool = true
+    ) throws(Malformed) {
         guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.notAnAuthority }
         guard certificate.isSelfSigned else { throw Self.wrongSignature }
+        let isForAll = roles[certificate] == .authority && docTypes[certificate] == nil
+        docTypes[certificate] = isForAll ? nil : types.map { $0.union(docTypes[certificate] ?? []) }
         insert(certificate, .authority)
         if isChosen { chosen.insert(certificate) }
     }
+
+    /// The types of mobile documents for which an authority is trusted; nil for all.
+    package func docTypes(of certificate: DocumentCertificate) -> Set<String>? { docTypes[certificate] }
 
     private mutating func insert(_ certificate: DocumentCertificate, _ role: Role) {
         // What is trusted stays so.
@@ -183,7 +198,12 @@ package struct DocumentAnchors: Sendable {
     // MARK: What is known
 
     /// nil: the certificate is not here.
-    package func role(of certificate: DocumentCertificate) -> Role? { roles[certificate] }
+    package func role(of certificate: DocumentCertificate) -> Role? {
+        guard let docType, let types = docTypes[certificate], !types.contains(docType) else {
+            return roles[certificate]
+        }
+        return nil
+    }
 
     /// Whether the administrator has chosen an authority, or one that has certified it; otherwise a list has brought it.
     package func isChosen(_ certificate: DocumentCertificate) -> Bool { chosen.contains(certificate) }

@@ -48,6 +48,8 @@ package struct SignatureCheck: Sendable, Equatable {
     package var reason: Reason?
     package var algorithm: String?
 
+    package init() {}
+
     /// What to do next.
     package var advice: String? {
         reason == .noSigner
@@ -102,6 +104,8 @@ package struct AuthorityCheck: Sendable, Equatable {
     /// The names of the signer and of its authority, for people.
     package var signer: String?
     package var authority: String?
+    /// The authority that has certified the signer.
+    package var issuer: DocumentCertificate?
     /// The last second of the signer's certificate, since 1970.
     package var until: Int?
     package var revocation = DocumentAnchors.Revocation.unknown
@@ -122,6 +126,9 @@ package struct AuthorityCheck: Sendable, Equatable {
 
     /// Whether the signer of a card lists passports only. Some states have one signer for both, so it is no fault.
     package var lacksDocumentType = false
+
+    package init() {}
+
     /// Whether a name or key identifier on the way differs from the one that it means. The keys have proven who has
     /// signed.
     package var isLabelWrong = false

@@ -13,6 +13,24 @@ package enum SignedObject: Sendable, CaseIterable {
     case revocationList
     /// The certificate of a signer, or of an authority's next key.
     case certificate
+    /// What the issuer of a mobile document signs. ISO/IEC 18013-5, 9.1.2.4.
+    case mobileSecurityObject
+    /// The authorities of mobile documents that a provider has collected (VICAL). ISO/IEC 18013-5, C.1.7.
+    case authorityList
+    /// Which mobile documents are revoked, by their places or by their identifiers. ISO/IEC 18013-5, second edition,
+    /// 12.3.6.
+    case statusList
+    case identifierList
+
+    /// Who the authorities of a country are.
+    enum Naming: Sendable {
+        /// One for each country: a signer of a country whose authority is here must be known to it. ICAO 9303-12 3.
+        case oneOfCountry
+        /// One or more for each country or state; a site may have some of them. ISO/IEC 18013-5, B.1.
+        case manyOfCountry
+        /// Anybody.
+        case free
+    }
 
     /// What a signer's certificate must have.
     package struct Rule: Sendable {
@@ -26,19 +44,27 @@ package enum SignedObject: Sendable, CaseIterable {
         let contentTypes: [[UInt8]]
         /// Whether the signer may be bound to types of documents.
         let isOfDocument: Bool
+        /// Extended key usages that forbid this use; then `extendedKeyUsages` says nothing.
+        let otherKeyUsages: [[UInt8]]
+        /// How the authorities that may certify the signer are named.
+        let naming: Naming
 
         init(
             isByAuthority: Bool = false,
             keyUsage: UInt16 = 0x8000,
             extendedKeyUsages: [[UInt8]] = [],
             contentTypes: [[UInt8]] = [],
-            isOfDocument: Bool = false
+            isOfDocument: Bool = false,
+            otherKeyUsages: [[UInt8]] = [],
+            naming: Naming = .oneOfCountry
         ) {
             self.isByAuthority = isByAuthority
             self.keyUsage = keyUsage
             self.extendedKeyUsages = extendedKeyUsages
             self.contentTypes = contentTypes
             self.isOfDocument = isOfDocument
+            self.otherKeyUsages = otherKeyUsages
+            self.naming = naming
         }
 
         /// Whether a certificate is for this use: nobody here knows a critical extension of it otherwise.
@@ -47,6 +73,9 @@ package enum SignedObject: Sendable, CaseIterable {
                 certificate.keyUsage.map({ $0 & keyUsage != 0 }) ?? true
             else { return false }
             if isByAuthority { return true }
+            guard otherKeyUsages.isEmpty else {
+                return !certificate.extendedKeyUsages.contains(where: otherKeyUsages.contains)
+            }
             return extendedKeyUsages.isEmpty
                 ? certificate.extendedKeyUsages.isEmpty
                 : certificate.extendedKeyUsages.contains(where: extendedKeyUsages.contains)
@@ -66,8 +95,24 @@ package enum SignedObject: Sendable, CaseIterable {
             )
         case .revocationList: Rule(isByAuthority: true, keyUsage: 0x0200)
         case .certificate: Rule(isByAuthority: true, keyUsage: 0x0400)
+        case .mobileSecurityObject:
+            Rule(extendedKeyUsages: [Self.mobileDocumentSigner], isOfDocument: true, naming: .manyOfCountry)
+        // Some providers have nonRepudiation.
+        case .authorityList: Rule(keyUsage: 0xC000, extendedKeyUsages: [Self.authorityListSigner], naming: .free)
+        // Drafts disagree about the usage of these signers; a signer of something else is none.
+        case .statusList, .identifierList:
+            Rule(
+                otherKeyUsages: [Self.mobileDocumentSigner, Self.mobileDocumentReader, Self.authorityListSigner],
+                naming: .manyOfCountry
+            )
         }
     }
+
+    /// ISO/IEC 18013-5, annex B: 1.0.18013.5.1.2, .6 and .8.
+    private static let mobileDocument: [UInt8] = [0x28, 0x81, 0x8C, 0x5D, 0x05, 0x01]
+    private static let mobileDocumentSigner = mobileDocument + [2]
+    private static let mobileDocumentReader = mobileDocument + [6]
+    private static let authorityListSigner = mobileDocument + [8]
 
     /// ICAO 9303-12 7.1.3.
     private static let masterListSigner = OID.icaoSecurity + [3]

@@ -95,6 +95,9 @@ package struct COSEMessage: Sendable {
 
     private func toBeSigned(_ detached: [UInt8]?) throws(MdocProblem) -> [UInt8] {
         switch (payload?.bytes, detached) {
+        // Some send the payload again that must be detached.
+        case (.some(let payload), .some(let other)) where payload == other:
+            return Self.toBeSigned(context, protected: protected, payload: payload)
         case (.some(let payload), nil), (nil, .some(let payload)):
             return Self.toBeSigned(context, protected: protected, payload: payload)
         case (.some, .some): throw .malformed("COSE has a payload where it must be detached")
@@ -106,6 +109,25 @@ package struct COSEMessage: Sendable {
     private static func toBeSigned(_ context: Context, protected: [UInt8], payload: [UInt8]) -> [UInt8] {
         let structure: CBORValue = [.text(context.rawValue), .bytes(protected), .bytes([]), .bytes(payload)]
         return structure.encoding
+    }
+
+    /// The name of the algorithm in the registry of COSE.
+    package var algorithmName: String {
+        switch algorithm {
+        case -7: "ES256"
+        case -35: "ES384"
+        case -36: "ES512"
+        case -9: "ESP256"
+        case -51: "ESP384"
+        case -52: "ESP512"
+        case -265: "ESB256"
+        case -266: "ESB320"
+        case -267: "ESB384"
+        case -268: "ESB512"
+        case -8: "EdDSA"
+        case 5: "HMAC 256/256"
+        default: "\(algorithm)"
+        }
     }
 
     /// The hash of an algorithm with ECDSA on a curve. RFC 9053, 2.1; RFC 9864, 2. Brainpool curves are also used with
@@ -130,7 +152,7 @@ package struct COSEMessage: Sendable {
     }
 
     /// Signs a detached payload with ES256, ES384 or ES512, by the length of the key. ISO/IEC 18013-5, 9.1.4.
-    /// - Parameter certificates: the chain in DER, the signer first, without its root.
+    /// `certificates`: the chain in DER, the signer first, without its root.
     package static func sign(
         detached payload: [UInt8],
         with key: borrowing ECPrivateKey,

@@ -128,9 +128,8 @@ package struct DeviceEngagement: Sendable {
     }
 
     /// Writes the engagement of a phone.
-    /// - Parameters:
-    ///   - ways: nil in an engagement by NFC.
-    ///   - capabilities: makes an engagement of version 1.1.
+    /// `ways`: nil in an engagement by NFC.
+    /// `capabilities`: makes an engagement of version 1.1.
     package static func encoding(
         key: ECPublicKey,
         ways: [Way]?,

@@ -54,9 +54,8 @@ package struct DeviceRequest: Sendable {
         /// The EU registration certificate of the site, as its bytes. ETSI TS 119 472-2, 5.3.
         package let registration: [UInt8]?
 
-        /// - Parameters:
-        ///   - certificates: the chain in DER, the signer first, without its root.
-        ///   - registration: the EU registration certificate of the site, as its bytes.
+        /// `certificates`: the chain in DER, the signer first, without its root.
+        /// `registration`: the EU registration certificate of the site, as its bytes.
         package init(key: consuming ECPrivateKey, certificates: [[UInt8]], registration: [UInt8]? = nil) {
             self.key = key
             self.certificates = certificates
@@ -65,7 +64,7 @@ package struct DeviceRequest: Sendable {
     }
 
     /// The bytes of the request for one session, signed if there is an identity.
-    /// - Parameter signsAll: whether the phone understands a signature over all documents (second edition):
+    /// `signsAll`: whether the phone understands a signature over all documents (second edition):
     ///   `DeviceEngagement.capabilities.readerAuthAll`.
     package func encoded(
         for binding: MdocBinding,

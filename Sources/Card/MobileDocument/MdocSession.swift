@@ -44,7 +44,7 @@ package final class MdocBinding: Sendable {
     }
 
     /// The bytes by which a phone proves its key: DeviceAuthenticationBytes. 9.1.3.4.
-    /// - Parameter namespaces: DeviceNameSpacesBytes as they came, with tag 24.
+    /// `namespaces`: DeviceNameSpacesBytes as they came, with tag 24.
     package func deviceAuthentication(docType: String, namespaces: [UInt8]) -> [UInt8] {
         CBORValue.embedded(["DeviceAuthentication", transcript, .text(docType), .encoded(namespaces)]).encoding
     }
@@ -156,9 +156,8 @@ package struct MdocSession: ~Copyable {
     }
 
     /// Makes the session of a phone from the first message of a reader, which `read` then decrypts.
-    /// - Parameters:
-    ///   - engagement: the bytes that the phone has shown.
-    ///   - key: the key in them.
+    /// `engagement`: the bytes that the phone has shown.
+    /// `key`: the key in them.
     package init(
         phone engagement: [UInt8],
         _ handover: MdocHandover,

@@ -57,9 +57,8 @@ package struct TNEPService: Sendable, Equatable {
     // MARK: On the side of the phone
 
     /// The first message of a phone.
-    /// - Parameters:
-    ///   - time: WT; the waiting time is 2^(WT/4 - 1) ms.
-    ///   - maximumWaits: N_WAIT, 0 to 15.
+    /// `time`: WT; the waiting time is 2^(WT/4 - 1) ms.
+    /// `maximumWaits`: N_WAIT, 0 to 15.
     package static func encoding(time: UInt8 = 0, maximumWaits: UInt8 = 15) -> [UInt8] {
         let payload = [version, UInt8(clamping: name.utf8.count)] + Array(name.utf8)
         return NDEFRecords.encode([
@@ -173,7 +172,7 @@ package struct HandoverRequest: Sendable, Equatable {
     package let uuid: [UInt8]?
 
     /// Writes the request of a reader.
-    /// - Parameter uuid: 16 new random bytes in network order.
+    /// `uuid`: 16 new random bytes in network order.
     package static func encoding(
         uuid: [UInt8],
         offersCentralClient: Bool,
@@ -224,11 +223,12 @@ package struct HandoverSelect: Sendable {
     package let handover: MdocHandover
 
     /// Reads the message of a phone. Records are found by their types.
-    /// - Parameter request: the request as it was sent; nil in a static handover.
+    /// `request`: the request as it was sent; nil in a static handover.
     /// - Throws: `.noEngagement` for a message without engagement; `.unsupported` without a way that badged knows.
     package init(_ message: [UInt8], request: [UInt8]?) throws(MdocProblem) {
         let records = try reading { () throws(Malformed) in try NFCHandover.records(message) }
-        guard let select = records.first(where: { $0.isType(.wellKnown, "Hs") }), select.payload.first.map({ $0 >> 4 }) == 1,
+        guard let select = records.first(where: { $0.isType(.wellKnown, "Hs") }),
+            select.payload.first.map({ $0 >> 4 }) == 1,
             let engagement = records.first(where: { $0.isType(.external, NFCHandover.engagementType) })
         else { throw .noEngagement("the message has no handover with an engagement of a mobile document") }
         self.engagement = try DeviceEngagement(engagement.payload)
@@ -253,9 +253,8 @@ package struct HandoverSelect: Sendable {
     }
 
     /// Writes the message of a phone.
-    /// - Parameters:
-    ///   - engagement: without ways.
-    ///   - namesUUID: whether the carrier of Bluetooth has a UUID, as it must in a static handover.
+    /// `engagement`: without ways.
+    /// `namesUUID`: whether the carrier of Bluetooth has a UUID, as it must in a static handover.
     package static func encoding(engagement: [UInt8], ways: [DeviceEngagement.Way], namesUUID: Bool) -> [UInt8] {
         let carriers = ways.map { way in
             switch way {

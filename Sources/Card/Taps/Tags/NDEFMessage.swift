@@ -57,7 +57,9 @@ package struct NDEFMessage: Sendable, Equatable {
         case .empty:
             guard record.type.isEmpty, payload.isEmpty, record.identifier.isEmpty else { throw Self.wrongContent }
         case .absoluteURI:
-            guard let uri = String(validating: record.type, as: UTF8.self), !uri.isEmpty else { throw Self.wrongContent }
+            guard let uri = String(validating: record.type, as: UTF8.self), !uri.isEmpty else {
+                throw Self.wrongContent
+            }
             records.append(.uri(uri))
         case .wellKnown where typeText == "T": records.append(try Self.text(payload))
         case .wellKnown where typeText == "U": records.append(try Self.uri(payload))

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import CZlib
+package import Document
+import Text
+
+/// A list that says which documents of an authority are revoked: a status list or an identifier list as CWT.
+/// IETF Token Status List 5.2; ISO/IEC 18013-5, second edition, 12.3.6.
+package struct MdocStatusList: Sendable {
+    private enum Content: Sendable {
+        /// Bits of each value, and the values in the format of zlib.
+        case values(bits: Int, packed: [UInt8])
+        /// The identifiers of revoked documents.
+        case identifiers(Set<[UInt8]>)
+    }
+
+    /// What a list says about a document.
+    enum Value: Equatable {
+        case valid, revoked, suspended
+    }
+
+    /// The longest list in bytes.
+    package static let maximumBytes = 8 << 20
+    /// The most bytes that are unpacked for one look-up: 2^28 documents with one bit each.
+    private static let maximumUnpacked = 32 << 20
+    /// How long a list without an end and without a limit counts, in seconds: a day.
+    private static let usualLife = 86_400
+
+    /// The address of the list: what it is about.
+    package let uri: String
+    /// When it was made, in seconds since 1970.
+    package let issued: Int
+    /// The last second in which it counts.
+    package let until: Int
+    /// How long it may be used before it is fetched again, in seconds.
+    package let timeToLive: Int?
+    package let object: SignedObject
+    private let message: COSEMessage
+    private let content: Content
+
+    /// Whether bytes begin as a list does: with the tag of a CWT or of COSE_Sign1, or with an array of four.
+    package static func looksLike(_ bytes: [UInt8]) -> Bool {
+        bytes.starts(with: [0xD8, 0x3D]) || bytes.first == 0xD2 || bytes.first == 0x84
+    }
+
+    /// Reads a list. Whether its signer may sign it is not looked at.
+    package init(_ bytes: [UInt8]) throws(MdocProblem) {
+        var limits = CBOR.Limits()
+        limits.bytes = Self.maximumBytes
+        limits.entries = 1 << 17
+        limits.items = 1 << 19
+        let item = try reading { () throws(Malformed) in try CBOR(bytes, limits: limits) }
+        message = try COSEMessage(item.untagged(61) ?? item, .signature)
+        guard let payload = message.payload else { throw .malformed("the list has no content") }
+        let claims = try reading { () throws(Malformed) in try payload.decoded() }
+        guard let uri = claims[2]?.text, let issued = claims[6]?.integer.flatMap(Int.init(exactly:)) else {
+            throw .malformed("the list does not say what it is about, or when it was made")
+        }
+        self.uri = uri
+        self.issued = issued
+        timeToLive = claims[65534]?.integer.flatMap { (0...Int64(Int32.max)).contains($0) ? Int($0) : nil }
+        let end = claims[4].map { $0.integer.flatMap(Int.init(exactly:)) ?? 0 }
+        until = end ?? (issued <= .max / 2 ? issued + (timeToLive ?? Self.usualLife) : 0)
+        switch message.type {
+        case "application/statuslist+cwt":
+            guard let list = claims[65533], let bits = list["bits"]?.integer, [1, 2, 4, 8].contains(bits),
+                let packed = list["lst"]?.bytes
+            else { throw .malformed("the status list has no values") }
+            object = .statusList
+            content = .values(bits: Int(bits), packed: packed)
+        case "application/identifierlist+cwt":
+            guard let identifiers = claims[65530]?["identifiers"]?.map else {
+                throw .malformed("the identifier list has no identifiers")
+            }
+            object = .identifierList
+            content = .identifiers(Set(identifiers.compactMap(\.key.bytes)))
+        default: throw .malformed("it is no status list and no identifier list")
+        }
+    }
+
+    /// Whether the list counts.
+    package func isCurrent(at time: Int) -> Bool { issued <= time && time <= until }
+
+    /// The certificate of the signer, if the signature is right.
+    func signer() -> DocumentCertificate? {
+        guard let leaf = message.certificates.first, let certificate = try? DocumentCertificate(leaf),
+            case .elliptic(let key)? = try? certificate.publicKey, (try? message.verify(with: key)) == true
+        else { return nil }
+        return certificate
+    }
+
+    /// What the list says about a place; nil if the list does not have it, or is of the other kind.
+    func value(at place: MobileSecurityObject.Status.Place) -> Value? {
+        switch (content, place) {
+        case (.identifiers(let identifiers), .identifier(let id)): identifiers.contains(id) ? .revoked : .valid
+        case (.values(let bits, let packed), .index(let index)): Self.value(index, bits: bits, packed)
+        case (.identifiers, .index), (.values, .identifier): nil
+        }
+    }
+
+    /// Values begin with the least significant bits of a byte. Token Status List 4.1 and 7.1.
+    private static func value(_ index: UInt64, bits: Int, _ packed: [UInt8]) -> Value? {
+        let perByte = UInt64(8 / bits)
+        guard index / perByte < maximumUnpacked, let byte = byte(Int(index / perByte), of: packed) else { return nil }
+        switch Int(byte) >> (Int(index % perByte) * bits) & ((1 << bits) - 1) {
+        case 0: return .valid
+        case 1: return .revoked
+        default: return .suspended
+        }
+    }
+
+    /// One byte of what is packed. The C function is inflate.
+    private static func byte(_ position: Int, of packed: [UInt8]) -> UInt8? {
+        var stream = z_stream()
+        guard inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
+        defer { inflateEnd(&stream) }
+        var input = packed
+        var window = [UInt8](repeating: 0, count: 1 << 15)
+        return input.withUnsafeMutableBufferPointer { input in
+            stream.next_in = input.baseAddress
+            stream.avail_in = uInt(input.count)
+            var start = 0
+            while true {
+                let (result, count) = window.withUnsafeMutableBufferPointer { window in
+                    stream.next_out = window.baseAddress
+                    stream.avail_out = uInt(window.count)
+                    let result = inflate(&stream, Z_NO_FLUSH)
+                    return (result, window.count - Int(stream.avail_out))
+                }
+                guard result == Z_OK || result == Z_STREAM_END else { return nil }
+                if position < start + count { return window[position - start] }
+                guard result == Z_OK, count > 0 else { return nil }
+                start += count
+            }
+        }
+    }
+}

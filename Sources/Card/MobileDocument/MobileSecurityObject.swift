@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+import Text
+
+/// What the issuer of a mobile document has signed. ISO/IEC 18013-5, 9.1.2.4.
+struct MobileSecurityObject {
+    /// Where the revocation of the document is published. Second edition, 12.3.6.
+    struct Status {
+        enum Place {
+            /// The index in a status list.
+            case index(UInt64)
+            /// The identifier that an identifier list would have.
+            case identifier([UInt8])
+        }
+
+        let place: Place
+        let uri: String
+        /// The certificate that the list's signer leads to, if it is not the authority of the document.
+        let certificate: [UInt8]?
+    }
+
+    /// Whether the version is known.
+    let isKnownVersion: Bool
+    /// nil if the algorithm is not known.
+    let digest: DigestAlgorithm?
+    /// The hashes of each namespace.
+    let hashes: [String: [UInt64: [UInt8]]]
+    /// COSE_Key of the phone.
+    let deviceKey: CBOR
+    let docType: String
+    /// Seconds since 1970.
+    let signed: Int
+    let validFrom: Int
+    let validUntil: Int
+    let statuses: [Status]
+    private let authorizedNamespaces: Set<String>
+    private let authorizedElements: [String: Set<String>]
+
+    private static let digests: [String: DigestAlgorithm] = [
+        "SHA-256": .sha256, "SHA-384": .sha384, "SHA-512": .sha512,
+    ]
+
+    /// Reads the content of tag 24 in the payload of issuerAuth.
+    /// - Throws: `Malformed`.
+    init(_ item: CBOR) throws(Malformed) {
+        guard item.kind == .map, let version = item["version"]?.text, let digest = item["digestAlgorithm"]?.text,
+            let spaces = item["valueDigests"]?.map, let key = item["deviceKeyInfo"]?["deviceKey"],
+            let docType = item["docType"]?.text, let validity = item["validityInfo"],
+            let signed = validity["signed"].flatMap(MdocDate.seconds),
+            let validFrom = validity["validFrom"].flatMap(MdocDate.seconds),
+            let validUntil = validity["validUntil"].flatMap(MdocDate.seconds)
+        else { throw Malformed("the signed object of the document lacks a member") }
+        do throws(MdocProblem) {
+            _ = try MdocVersion.minor(version)
+            isKnownVersion = true
+        } catch {
+            guard case .unsupported = error else { throw Malformed(error.text) }
+            isKnownVersion = false
+        }
+        self.digest = Self.digests[digest]
+        var hashes: [String: [UInt64: [UInt8]]] = [:]
+        for (name, entries) in spaces {
+            guard let name = name.text, let entries = entries.map else { throw Malformed("hashes are no map") }
+            var ofSpace: [UInt64: [UInt8]] = [:]
+            for (id, hash) in entries {
+                guard let id = id.unsigned, let hash = hash.bytes else { throw Malformed("a hash is no byte string") }
+                ofSpace[id] = hash
+            }
+            hashes[name] = ofSpace
+        }
+        self.hashes = hashes
+        deviceKey = key
+        self.docType = docType
+        self.signed = signed
+        self.validFrom = validFrom
+        self.validUntil = validUntil
+        let authorizations = item["deviceKeyInfo"]?["keyAuthorizations"]
+        authorizedNamespaces = Set(authorizations?["nameSpaces"]?.array?.compactMap(\.text) ?? [])
+        var elements: [String: Set<String>] = [:]
+        for (name, list) in authorizations?["dataElements"]?.map ?? [] {
+            if let name = name.text { elements[name] = Set(list.array?.compactMap(\.text) ?? []) }
+        }
+        authorizedElements = elements
+        var statuses: [Status] = []
+        if let list = item["status"]?["status_list"] {
+            guard let index = list["idx"]?.unsigned, let uri = list["uri"]?.text else {
+                throw Malformed("the place in a status list is missing")
+            }
+            statuses.append(Status(place: .index(index), uri: uri, certificate: list["certificate"]?.bytes))
+        }
+        if let list = item["status"]?["identifier_list"] {
+            guard let id = list["id"]?.bytes, let uri = list["uri"]?.text else {
+                throw Malformed("the place in an identifier list is missing")
+            }
+            statuses.append(Status(place: .identifier(id), uri: uri, certificate: list["certificate"]?.bytes))
+        }
+        self.statuses = statuses
+    }
+
+    /// Whether the key of the phone may sign an element. ISO/IEC 18013-5, 9.1.2.4.
+    func authorizes(_ element: String, in namespace: String) -> Bool {
+        authorizedNamespaces.contains(namespace) || authorizedElements[namespace]?.contains(element) == true
+    }
+}
