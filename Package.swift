@@ -189,7 +189,10 @@ let package = Package(
                 "HTTP", "Text", "Concurrency", "Host", "CLinux", "CCurl", "COpenSSL", "CTLS", "CExpat",
             ]
         ),
-        services.target("CountryAuthorities", ["EID", "Document", "Crypto", "Text", "Host", "CZlib"]),
+        services.target(
+            "CountryAuthorities",
+            ["EID", "Document", "MobileDocument", "Crypto", "Text", "Host", "CZlib"]
+        ),
         services.target(
             "EService",
             ["Text", "ISO7816", "Crypto", "ChipAccess", "EID", "CountryAuthorities", "HTTP", "Concurrency"]
@@ -310,7 +313,10 @@ let package = Package(
                 "Document", "CountryAuthorities",
             ]
         ),
-        features.target("MdocFeature"),
+        features.target(
+            "MdocFeature",
+            ["Text", "Concurrency", "Server", "Host", "Document", "CountryAuthorities"]
+        ),
         features.target(
             "KeyFeature",
             [
@@ -345,6 +351,7 @@ let package = Package(
                 "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "Drivers", "ReadersNFC",
+                "MdocFeature", "Document", "MobileDocument",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
                 "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
@@ -354,7 +361,7 @@ let package = Package(
             "badgectl",
             [
                 "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities", "Document",
-                "Crypto", "HTTP", "OSDP", "CQREncode",
+                "Crypto", "HTTP", "OSDP", "CQREncode", "MobileDocument",
             ]
         ),
         programs.program("badged-nfc", ["Drivers", "NFCDevices", "Readers", "Host", "Text"]),
@@ -409,11 +416,10 @@ let package = Package(
         testLibrary(
             "FuzzTargets",
             [
-                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "Readers", "Crypto",
-                "ChipAccess",
+                "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "Readers", "Crypto", "ChipAccess",
                 "Document", "VirtualDocument", "EID", "CountryAuthorities", "HTTP", "Transfers", "Antelope", "EService",
                 "MPin", "MPinFeature", "Vault", "ReadersRemote", "RemoteDevices", "ReadersPCSC", "ReadersVirtual",
-                "VirtualEID", "Keycard",
+                "VirtualEID", "Keycard", "MobileDocument",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
                 "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP",
@@ -457,7 +463,7 @@ let package = Package(
             [
                 "CLinux", "CPCSCLite", "CNFCClient", "CTestSupport", "Text", "Server", "Host", "Readers", "ISO7816",
                 "Drivers", "ReadersNFC", "NFCTestSupport", "DoorReaders", "DoorTestSupport", "Crypto", "Vault", "Store",
-                "Document", "MQTT", "OSDP",
+                "Document", "MQTT", "OSDP", "MobileDocument",
             ],
             in: "Benchmarks",
             exclude: ["run.sh", "packages.sh", "baseline.json"]
@@ -545,6 +551,7 @@ let package = Package(
                 "Text", "Concurrency", "Server", "Readers", "ISO7816", "Document", "DocumentFeature",
                 "CountryAuthorities", "VirtualDocument", "ChipAccess", "EID", "EService", "ReadersVirtual",
                 "VirtualEID", "Cards", "EIDFeature", "Host", "TestSupport", "Drivers", "ReadersNFC", "NFCTestSupport",
+                "MdocFeature",
             ]
         ),
         tests(

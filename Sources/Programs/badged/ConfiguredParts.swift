@@ -4,6 +4,7 @@ import HTTP
 import Host
 import KeyFeature
 import MPin
+import MobileDocument
 import Store
 import Taps
 import Vault
@@ -22,6 +23,8 @@ struct ConfiguredParts: Sendable {
     let aliro: AliroSite?
     let issuer: IssuerSettings
     let siteKey: SiteKey?
+    /// The keys that sign requests for mobile documents, by name.
+    let mdocIdentities: [String: DeviceRequest.Identity]
 }
 
 extension ConfiguredParts {
@@ -43,7 +46,8 @@ extension ConfiguredParts {
         let state = systemEnvironment("STATE_DIRECTORY") ?? ""
         for (folder, setting) in [
             (anchors, "[eid] trust_anchors"), (anchors + "/test", "[eid] trust_anchors"),
-            (configuration.documentAnchors, "[documents] anchors"), (state, nil),
+            (configuration.documentAnchors, "[documents] anchors"), (configuration.mdocAnchors, "[mdoc] anchors"),
+            (state, nil),
         ] {
             attempt(&errors, of: setting, try PlainFile.checkFolder(folder))
         }
@@ -62,7 +66,9 @@ extension ConfiguredParts {
         let aliro = attempt(&errors, try AliroSite.read(configuration))
         let issuer = attempt(&errors, try IssuerSettings.read(configuration, network))
         let siteKey = attempt(&errors, try SiteKey.read(configuration))
-        guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey
+        let identities = attempt(&errors, try DeviceRequest.Identity.read(configuration))
+        guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey,
+            let identities
         else {
             return nil
         }
@@ -75,7 +81,8 @@ extension ConfiguredParts {
             site: site,
             aliro: aliro,
             issuer: issuer,
-            siteKey: siteKey
+            siteKey: siteKey,
+            mdocIdentities: identities
         )
     }
 

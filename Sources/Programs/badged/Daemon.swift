@@ -17,6 +17,7 @@ import Host
 import KeyFeature
 import MPin
 import MPinFeature
+import MdocFeature
 import Readers
 import ReadersNFC
 import ReadersPCSC
@@ -49,6 +50,7 @@ import WalletFeature
     private var configuration: Configuration { parts.configuration }
     private let anchors: TrustAnchorFolder
     private let documentAnchors: DocumentAnchorFolder
+    private let mdocAnchors: MdocAnchorFolder
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private let access: AccessControl
@@ -89,6 +91,11 @@ import WalletFeature
             parts.configuration.documentAnchors,
             mayBeMissing: parts.configuration.documentAnchors == Configuration.defaultDocumentAnchors,
             requiresRevocationList: parts.configuration.requiresDocumentCRLs,
+            warn: { Log.warning("\($0)") }
+        )
+        mdocAnchors = MdocAnchorFolder(
+            parts.configuration.mdocAnchors,
+            mayBeMissing: parts.configuration.mdocAnchors == Configuration.defaultMdocAnchors,
             warn: { Log.warning("\($0)") }
         )
         // Reading the folder now puts its warnings at the start of the log.
@@ -169,6 +176,7 @@ import WalletFeature
             CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
             DoorPanels(),
             DocumentFeature(registry, documentAnchors),
+            MdocAnchorsFeature(mdocAnchors),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,

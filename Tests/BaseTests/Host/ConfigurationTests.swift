@@ -91,6 +91,9 @@ struct ConfigurationTests {
         [documents]
         anchors = /srv/csca
         crl_required = yes
+        [mdoc]
+        anchors = /srv/mdoc
+        identities = desk:/k/desk.der:/k/desk.pem, gate:/k/gate.der:/k/gate.pem:/k/gate.wrprc
         [wallet]
         card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
         cards = 03\(String(repeating: "00", count: 32))
@@ -189,6 +192,9 @@ struct ConfigurationTests {
         #expect(configuration.proxyCredentials == "/etc/badged/proxy")
         #expect(configuration.documentAnchors == "/srv/csca")
         #expect(configuration.requiresDocumentCRLs)
+        #expect(configuration.mdocAnchors == "/srv/mdoc")
+        #expect(configuration.mdocIdentities.map(\.name) == ["desk", "gate"])
+        #expect(configuration.mdocIdentities.map(\.registration) == [nil, "/k/gate.wrprc"])
         #expect(configuration.date == CalendarDay(year: 2028, month: 2, day: 29))
         #expect(configuration.cardAuthorities == [nil, [2] + [UInt8](repeating: 0xAB, count: 32)])
         #expect(configuration.allowsDeveloperMode && configuration.allowsAutomaticPINs)

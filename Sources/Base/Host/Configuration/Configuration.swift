@@ -37,6 +37,12 @@ package struct Configuration: Sendable, Equatable {
     package static let defaultDocumentAnchors = "/etc/badged/csca"
     /// `[documents] crl_required`: whether an authority counts only with a current revocation list.
     package var requiresDocumentCRLs = false
+    /// `[mdoc] anchors`: the folder with the authorities of mobile documents.
+    package var mdocAnchors = Self.defaultMdocAnchors
+    /// The default folder; it may be missing.
+    package static let defaultMdocAnchors = "/etc/badged/mdoc"
+    /// `[mdoc] identities`: the keys by which the site signs its requests.
+    package var mdocIdentities: [MdocIdentityFiles] = []
     /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.
     package var cardAuthorities: [[UInt8]?] = [nil]
     /// `[wallet] cards`: compressed identity keys of single Keycards of other authorities.
@@ -93,7 +99,8 @@ package struct Configuration: Sendable, Equatable {
     /// The sections with fixed keys. `[access]` has the names of users and groups as keys.
     static let sections: [String: KeyTable] = [
         "server": serverKeys, "virtual": virtualKeys, "pcsc": pcscKeys, "nfc": nfcKeys, "eid": eidKeys,
-        "documents": documentKeys, "wallet": walletKeys, "mpin": mpinKeys, "credentials": CredentialConfiguration.table,
+        "documents": documentKeys, "mdoc": mdocKeys, "wallet": walletKeys, "mpin": mpinKeys,
+        "credentials": CredentialConfiguration.table,
         "keys": KeysConfiguration.table, "activation": activationKeys, "remote": RemoteConfiguration.table,
         "ble": RadioConfiguration.table, "log": logKeys,
     ]

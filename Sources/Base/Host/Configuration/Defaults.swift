@@ -18,6 +18,7 @@ extension Configuration {
         "[eid] automatic_pin": "no",
         "[documents] anchors": "/etc/badged/csca",
         "[documents] crl_required": "no",
+        "[mdoc] anchors": "/etc/badged/mdoc",
         "[wallet] card_authorities": "vendor",
         "[wallet] chain_id": "aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906",
         "[wallet] http_callbacks": "no",

@@ -22,6 +22,28 @@ extension Configuration {
     ]
 }
 
+/// `[mdoc]`
+extension Configuration {
+    static let mdocKeys: Configuration.KeyTable = [
+        "anchors": { all, value throws(StartError) in all.mdocAnchors = try value.absolutePath() },
+        "identities": { all, value throws(StartError) in
+            all.mdocIdentities = try value.optional(ConfigurationValue.mdocIdentities) ?? []
+        },
+    ]
+}
+
+/// The files of a key that signs requests for mobile documents: `[mdoc] identities`.
+package struct MdocIdentityFiles: Sendable, Equatable {
+    /// The name by which clients choose it.
+    package let name: String
+    /// The private key.
+    package let key: String
+    /// The certificates of the chain, the signer first.
+    package let chain: String
+    /// The EU registration certificate; nil without one.
+    package let registration: String?
+}
+
 extension ConfigurationValue {
     /// Reads how connections to services are made.
     fileprivate func proxy() throws(StartError) -> ProxyChoice {
@@ -39,6 +61,30 @@ extension ConfigurationValue {
             guard text.hasPrefix("http://") else { throw refuse("none, environment, http://HOST:PORT") }
             return .address(text)
         }
+    }
+
+    /// Names with the files of a key, a chain and perhaps a registration certificate.
+    fileprivate func mdocIdentities() throws(StartError) -> [MdocIdentityFiles] {
+        var identities: [MdocIdentityFiles] = []
+        for word in words {
+            let parts = word.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+            guard (3...4).contains(parts.count), (1...64).contains(parts[0].utf8.count),
+                parts[0].utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") }),
+                parts.dropFirst().allSatisfy({ $0.hasPrefix("/") }),
+                !identities.contains(where: { $0.name == parts[0] })
+            else {
+                throw refuse("a comma-separated list of NAME:KEYFILE:CHAINFILE or NAME:KEYFILE:CHAINFILE:WRPRCFILE")
+            }
+            identities.append(
+                MdocIdentityFiles(
+                    name: parts[0],
+                    key: parts[1],
+                    chain: parts[2],
+                    registration: parts.count > 3 ? parts[3] : nil
+                )
+            )
+        }
+        return identities
     }
 
     /// The address of a service that shows a user the data of the own card.

@@ -95,7 +95,8 @@ enum DocumentAnchorsCommand {
         Output.line(tr("\(taken); \(trusted) \(verb) trusted. badged uses what is in \(folder)."))
     }
 
-    private static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
+    /// Shows what nobody who is trusted has signed, and asks once.
+    static func agrees(to questions: [DocumentAnchorImport.Question]) async throws -> Bool {
         guard let terminal = TerminalSource() else {
             throw CommandFailure(
                 usage: tr("nobody who is trusted has signed \(questions[0].place), and there is no terminal to ask on"),

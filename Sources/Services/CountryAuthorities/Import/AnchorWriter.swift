@@ -33,16 +33,18 @@ package struct AnchorWriter: Sendable {
         for use in AuthorityUse.allCases { Self.synchronize(folder + use.subfolder) }
     }
 
-    /// Writes files by their names, and replaces those that are there.
+    /// Writes files by their names, perhaps in a folder inside, and replaces those that are there.
     package func write(_ files: [String: [UInt8]]) throws(SystemError) {
         var waiting: [(temporary: String, path: String)] = []
         defer { for file in waiting { unlink(file.temporary) } }
-        try Self.makeFolder(folder)
+        let inside = Set(files.keys.map { $0.split(separator: "/").dropLast().map { "/\($0)" }.joined() })
+        for place in inside.sorted() { try Self.makeFolder(folder + place) }
         for (name, content) in files {
-            waiting.append((try Self.writeTemporary(content, in: folder), "\(folder)/\(name)"))
+            let place = folder + name.split(separator: "/").dropLast().map { "/\($0)" }.joined()
+            waiting.append((try Self.writeTemporary(content, in: place), "\(folder)/\(name)"))
         }
         try publish(&waiting)
-        Self.synchronize(folder)
+        for place in inside { Self.synchronize(folder + place) }
     }
 
     private static func writeTemporary(_ content: [UInt8], in folder: String) throws(SystemError) -> String {

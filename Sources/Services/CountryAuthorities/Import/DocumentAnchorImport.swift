@@ -174,9 +174,14 @@ package struct DocumentAnchorImport: Sendable {
 
     /// Files of a country begin with its letters, so that they can be found and removed.
     private mutating func keep(_ content: [UInt8], _ country: String?, _ suffix: String) {
+        files[Self.name(of: content, country, suffix)] = content
+    }
+
+    /// The name of a file: the letters of the country, or XX, and the beginning of its SHA-256.
+    static func name(of content: [UInt8], _ country: String?, _ suffix: String) -> String {
         let letters = country.map { $0.utf8.count == 2 && $0.utf8.allSatisfy { (0x41...0x5A).contains($0) } } == true
         let digits = Hex.encode((try? DigestAlgorithm.sha256.hash(content)) ?? []).prefix(16)
-        files["\(letters ? country ?? "" : "XX")-\(digits).\(suffix)"] = content
+        return "\(letters ? country ?? "" : "XX")-\(digits).\(suffix)"
     }
 
     private func makeQuestions() -> [Question] {

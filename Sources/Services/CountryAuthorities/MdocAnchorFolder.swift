@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Document
+import Glibc
+import Host
+package import MobileDocument
+import Synchronization
+import Text
+
+/// What the folder with the authorities of mobile documents has.
+package struct MdocAnchorSummary: Sendable, Equatable {
+    package var authorities = 0
+    /// Two letters each, sorted.
+    package var countries: [String] = []
+    package var links = 0
+    package var revocationLists = 0
+    /// The number of status lists and identifier lists.
+    package var statusLists = 0
+    /// The types of documents for which the folder has authorities of their own, sorted. Those in the folder itself
+    /// count for all documents.
+    package var docTypes: [String] = []
+    /// When the newest file was written, in seconds since 1970; nil for an empty folder.
+    package var newest: Int?
+    /// Why files or entries were ignored.
+    package var warnings: [String] = []
+
+    package init() {}
+}
+
+/// The folder with the authorities of mobile documents. Certificates in the folder are trusted for all documents; those
+/// in a folder inside, whose name is a document type, for this type. Revocation lists and status lists may lie in any.
+/// Changed files are read again; nothing is read before somebody asks. docs/mobile-documents.md.
+package final class MdocAnchorFolder: Sendable {
+    private struct State {
+        /// nil: nothing was read yet.
+        var stamps: [FileStamp]?
+        var summary = MdocAnchorSummary()
+        /// nil until a document is read.
+        var authorities: MdocAuthorities?
+    }
+
+    package let path: String
+    /// Whether the folder may be missing: it is the default one, and most hosts read no phones.
+    package let mayBeMissing: Bool
+    private let warn: @Sendable (String) -> Void
+    private let state = Mutex(State())
+
+    /// The most folders for document types, and the most files of all folders.
+    private static let maximumTypes = 64
+    package static let maximumCount = 8192
+
+    /// - Parameters:
+    ///   - path: the folder; a missing one has no authorities.
+    ///   - mayBeMissing: whether a missing folder is no fault.
+    ///   - warn: gets a line for each file that is ignored.
+    package init(_ path: String, mayBeMissing: Bool = false, warn: @escaping @Sendable (String) -> Void) {
+        self.path = path
+        self.mayBeMissing = mayBeMissing
+        self.warn = warn
+    }
+
+    /// Whether a word may be the name of a folder for a document type.
+    package static func isDocType(_ name: String) -> Bool {
+        name.utf8.count <= 128 && name.utf8.contains(UInt8(ascii: ".")) && !name.hasPrefix(".")
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// Returns the authorities; reads the folders if a file has changed since the last time. A cancelled task gets what
+    /// was read so far. `time` is in seconds since 1970.
+    @concurrent package func authorities(at time: Int) async -> MdocAuthorities {
+        state.withLock { state in
+            let stamps = stamps()
+            if let authorities = state.authorities, state.stamps == stamps { return authorities }
+            let (authorities, new) = read(stamps, at: time)
+            if !Task.isCancelled { keep(new, &state) }
+            state.authorities = Task.isCancelled ? nil : authorities
+            return authorities
+        }
+    }
+
+    /// Returns what the folder has. The certificates are not kept in memory. `time` is in seconds since 1970.
+    @concurrent package func summary(at time: Int) async -> MdocAnchorSummary {
+        state.withLock { state in
+            let stamps = stamps()
+            if state.stamps == stamps { return state.summary }
+            let (_, new) = read(stamps, at: time)
+            if !Task.isCancelled { keep(new, &state) }
+            return new.summary
+        }
+    }
+
+    private func keep(_ new: State, _ state: inout State) {
+        if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
+        state = new
+    }
+
+    private func read(_ stamps: [FileStamp], at time: Int) -> (MdocAuthorities, State) {
+        var groups: [String?: [(name: String, content: [UInt8])]] = [:]
+        var lists: [MdocStatusList] = []
+        var warnings: [String] = []
+        for stamp in stamps where !Task.isCancelled {
+            let name = String(stamp.path.dropFirst(path.utf8.count + 1))
+            switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
+            case .bytes(let content) where MdocStatusList.looksLike(content):
+                do throws(MdocProblem) {
+                    lists.append(try MdocStatusList(content))
+                } catch {
+                    warnings.append("\(name): \(error.text)")
+                }
+            case .bytes(let content):
+                let parts = name.split(separator: "/")
+                groups[parts.count > 1 ? String(parts[0]) : nil, default: []].append((name, content))
+            case .missing: continue
+            case .tooLong: warnings.append("\(name): the file is too long")
+            case .failed(let reason): warnings.append("\(name): \(reason)")
+            }
+        }
+        var anchors = DocumentAnchors()
+        // The authorities of all folders come first, because a list may lie in any.
+        for pass in 0..<2 {
+            for (type, files) in groups where !Task.isCancelled {
+                let added = anchors.addFiles(files, for: type.map { [$0] }, at: time)
+                if pass == 1 { warnings += added.warnings }
+            }
+        }
+        var authorities = MdocAuthorities(anchors: anchors)
+        for list in lists { authorities.add(list) }
+        var summary = MdocAnchorSummary()
+        summary.authorities = anchors.count
+        summary.countries = anchors.countries.sorted()
+        summary.links = anchors.linkCount
+        summary.revocationLists = anchors.revocationListCount
+        summary.statusLists = lists.count
+        summary.docTypes = groups.keys.compactMap(\.self).sorted()
+        summary.newest = stamps.map(\.seconds).max()
+        summary.warnings = warnings.sorted().map { "\(path)/\($0)" }
+        return (authorities, State(stamps: stamps, summary: summary))
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    private func stamps() -> [FileStamp] {
+        let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
+        let types = names.filter { Self.isDocType($0) && Self.isFolder("\(path)/\($0)") }.prefix(Self.maximumTypes)
+        let inside = types.flatMap { type in
+            (CertificateFiles.names(in: "\(path)/\(type)", suffix: "", maximumCount: Self.maximumCount) ?? []).map {
+                "\(type)/\($0)"
+            }
+        }
+        let files = names.filter { !types.contains($0) } + inside
+        return files.prefix(Self.maximumCount).compactMap { FileStamp("\(path)/\($0)") }
+    }
+}
