@@ -21,7 +21,7 @@ longest() {
     json-line | paos | tc-token | server-message | antelope-answer | antelope-transaction | typed-data) echo 1048576 ;;
     antelope-abi | certificate-search | zip-archive | master-list | directory-export | network-report) echo 524288 ;;
     certificate-description) echo 196608 ;;
-    allow-list | mpin-reply | simple-wallet | enrolment | document-* | card-file) echo 65536 ;;
+    allow-list | mpin-reply | simple-wallet | enrolment | document-* | mdoc-* | cbor | card-file) echo 65536 ;;
     web-address | web-reference | activation | websocket-* | proxy-answer | remote-* | vault-record) echo 16384 ;;
     *) echo 4096 ;;
     esac
