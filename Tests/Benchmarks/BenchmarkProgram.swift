@@ -101,7 +101,8 @@ import Glibc
             .documentCommands,
             .documentCancel,
             .masterList,
-            .documentChain
+            .documentChain,
+            .mdocChecks
         ) {
             try DocumentBench.run(settings, &report)
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
 import Document
 import Host
+import MobileDocument
 import Server
 import Text
 
@@ -197,6 +199,44 @@ enum DocumentBench {
             imports.median,
             "\(imports.span(0)), n=\(imports.count), P-256, \(maker.list.count) bytes"
         )
+        try mobileDocument(settings, &report)
         report.add(.documentChain, searches.median, "p99 \(text(searches.percentile(99), 2)), n=\(searches.count)")
+    }
+
+    /// A recorded session of a foreign phone: key agreement, a request for an age, and the checks of its response.
+    private static func mobileDocument(_ settings: Settings, _ report: inout Report) throws(BenchError) {
+        let path = #filePath.split(separator: "/").dropLast(2).map { "/\($0)" }.joined() + "/Vectors/mdoc/google.json"
+        guard case .bytes(let content) = PlainFile.read(path, limit: 1 << 20),
+            let session = (try? JSON(content))?["sessions"]?.array?.first,
+            let plain = session["deviceResponse"]?.string.flatMap({ Hex.decode($0) }),
+            let engagement = session["engagement"]?.string.flatMap({ Hex.decode($0) }),
+            let authority = session["iaca"]?.string.flatMap({ Hex.decode($0) }),
+            let scalar = session["eReaderKeyPrivate"]?.string.flatMap({ Hex.decode($0) })
+        else { throw BenchError("\(path) has no session") }
+        var times = Samples()
+        do {
+            var anchors = DocumentAnchors()
+            try anchors.trust(try DocumentCertificate(authority))
+            let authorities = MdocAuthorities(anchors: anchors)
+            for _ in 0..<settings.count(200) {
+                let start = monotonicNow()
+                let engagement = try DeviceEngagement(engagement)
+                let key = try ECPrivateKey(Secret(scalar), on: try Curve.secp256r1.group)
+                var session = try MdocSession(engagement, .qr, readerKey: key)
+                let request = MobileDocument.request(ageOver: 18)
+                _ = try session.establishment(
+                    try request.encoded(for: session.binding, signedBy: nil, signsAll: false)
+                )
+                let check = MdocCheck(request, session.binding, authorities, at: 1_795_888_069)
+                let results = check.results(of: try DeviceResponse(Secret(plain)))
+                times.add(microseconds(since: start) / 1000)
+                guard results.map(\.verdict) == [.genuine] else { throw BenchError("the document is not genuine") }
+            }
+        } catch let error as BenchError {
+            throw error
+        } catch {
+            throw BenchError("the mobile document cannot be read: \(error)")
+        }
+        report.add(.mdocChecks, times.median, "p99 \(text(times.percentile(99), 2)), n=\(times.count)")
     }
 }

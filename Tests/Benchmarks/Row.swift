@@ -12,7 +12,7 @@ enum Row: String, CaseIterable {
     case change, changeTotal, transfer
     case cardIn, cardOut
     case tapPKOC, tapAliro, tapTransfer
-    case documentRead, documentExchange, documentCommands, documentCancel, masterList, documentChain
+    case documentRead, documentExchange, documentCommands, documentCancel, masterList, documentChain, mdocChecks
     case walletSign, walletSetup, walletTransfer, walletMemory, walletWakeUps
     case vaultOpen, keySign, tpmSign, vaultWakeUps
     case mpinLogin, mpinPlain
@@ -105,6 +105,8 @@ enum Row: String, CaseIterable {
         case .documentCancel: Facts("CANCEL of a document on a chip of 300 ms to the end, median", "ms", 1, limit: 100)
         case .masterList: Facts("master list of 500 authorities, imported", "ms", 0, limit: 1000)
         case .documentChain: Facts("the authority of a signer among 500, median", "ms", 2, limit: 5)
+        case .mdocChecks:
+            Facts("mobile document: session, request, and the checks of one, median", "ms", 2, limit: 0.6)
 
         case .walletSign:
             Facts("a signature (ACTIVATE_USER) beyond the Keycard, median", "ms", 2, of: .walletTransfer, limit: 45)
