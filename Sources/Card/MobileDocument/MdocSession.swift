@@ -72,12 +72,12 @@ package final class MdocBinding: Sendable {
         return try derive(shared, "EMacKey")
     }
 
-    /// A key for one direction.
-    fileprivate func sessionKey(_ info: String) throws(MdocProblem) -> Secret {
-        try derive(try library { () throws(CryptoError) in try key.sharedSecret(with: peer) }, info)
+    /// The secret that both sides share, from which the key for each direction is derived.
+    fileprivate func sharedSecret() throws(MdocProblem) -> Secret {
+        try library { () throws(CryptoError) in try key.sharedSecret(with: peer) }
     }
 
-    private func derive(_ shared: borrowing Secret, _ info: String) throws(MdocProblem) -> Secret {
+    fileprivate func derive(_ shared: borrowing Secret, _ info: String) throws(MdocProblem) -> Secret {
         try Self.derive(shared, salt: salt, info, count: 32)
     }
 
@@ -117,8 +117,9 @@ package struct MdocSession: ~Copyable {
         self.binding = binding
         self.side = side
         self.readerKey = readerKey
-        let ofReader = try binding.sessionKey("SKReader")
-        let ofPhone = try binding.sessionKey("SKDevice")
+        let shared = try binding.sharedSecret()
+        let ofReader = try binding.derive(shared, "SKReader")
+        let ofPhone = try binding.derive(shared, "SKDevice")
         switch side {
         case .reader:
             sendKey = ofReader
