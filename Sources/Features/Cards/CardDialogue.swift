@@ -12,7 +12,8 @@ package import Text
     private let selection: CardSelection<Requirements>
     private var position: CardPosition
     /// How long the end of a cancelled workflow waits until the card is free, in milliseconds; nil: as long as it
-    /// takes. A limit is for dialogues in which nothing depends on a single answer.
+    /// takes. A limit is for dialogues in which nothing depends on a single answer. The same holds if the task of `run`
+    /// is cancelled and the workflow goes on.
     private let cancelLimit: Int64?
 
     package init(
@@ -82,7 +83,7 @@ package import Text
 
     /// Releases the card as soon as the work with it has ended. With a limit a cancelled workflow waits no longer.
     private func release(_ lease: CardLease, after work: Task<Void, Never>, removingVirtualCard: Bool) async {
-        guard workflow.isCancelled, let cancelLimit else {
+        guard workflow.isCancelled || Task.isCancelled, let cancelLimit else {
             return await lease.release(removingVirtualCard: removingVirtualCard)
         }
         let end = OneShot<Void>()

@@ -40,8 +40,34 @@ package protocol CardProfile: Sendable {
     var isUsable: Bool { get }
     /// Whether the card may be an electronic document, too, which is only looked for when a client wants to read it.
     var mayBeDocument: Bool { get }
+    /// Whether the card may be a phone with mobile documents. Only a workflow that reads them may ask it.
+    var mayBePhone: Bool { get }
 }
 
 extension CardProfile {
     package var mayBeDocument: Bool { false }
+    package var mayBePhone: Bool { false }
+}
+
+/// A phone that has offered its mobile documents, to whoever has asked it. READER says no more of it.
+package struct PhoneProfile: CardProfile {
+    package let kind = "mdoc"
+    package let members: [JSON.Member] = []
+    package let isUsable = true
+    package let mayBePhone = true
+
+    package init() {}
+}
+
+/// What the application for NDEF messages of a card or phone has shown. A phone begins a handover when it is selected, so
+/// it is selected once for each insertion, and what it has shown serves everybody.
+package enum NDEFContent: Sendable, Equatable {
+    /// There is no such application now, as on a phone that is locked.
+    case none
+    /// A phone offers to go on over a radio.
+    case handover
+    /// The message of a tag.
+    case message([UInt8])
+    /// The memory cannot be read.
+    case unreadable
 }

@@ -10,6 +10,8 @@ import Text
     package let reader: Reader
     package let insertion: Insertion
     package let connection: any CardConnection
+    /// Whether the card loses its power for a moment at the end. A phone that goes on over another radio keeps it.
+    package var resetsAtEnd = true
     private let registry: ReaderRegistry
 
     /// Lends a connection. The reader must have been claimed for its owner.
@@ -43,9 +45,9 @@ import Text
     /// Reports new properties of the card to clients.
     package func update(_ profile: any CardProfile) { registry.update(reader, insertion, profile) }
 
-    /// Resets and releases the card. With `removingVirtualCard` a virtual card is also removed from its reader.
+    /// Resets the card, if `resetsAtEnd`, and releases it. With `removingVirtualCard` a virtual card is also removed from its reader.
     package func release(removingVirtualCard: Bool) async {
-        await connection.disconnect(reset: true)
+        await connection.disconnect(reset: resetsAtEnd)
         if removingVirtualCard { await registry.removeVirtualCard(from: reader, insertion) }
         registry.release(reader)
     }

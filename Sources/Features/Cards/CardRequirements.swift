@@ -15,6 +15,15 @@ package import Readers
     /// Returns why a card of the right kind cannot be used; nil if the card can be used.
     func obstacle(of profile: Profile, in reader: ReaderDescription) -> CardObstacle?
 
+    /// Returns what the workflow needs to know of a card that is of no known kind; nil: it cannot use such a card.
+    func profileOfUnknown(in reader: Reader) -> Profile?
+
+    /// Returns why this insertion cannot be used, whatever the card is; nil if it can.
+    func obstacle(of insertion: Insertion, in reader: Reader) -> CardObstacle?
+
+    /// What INSERT_CARD says when a card is asked for that was there before.
+    var reminder: String? { get }
+
     /// The obstacle that is reported for a card of another kind.
     var wrongKind: CardObstacle { get }
 
@@ -25,4 +34,7 @@ package import Readers
 
 extension CardRequirements {
     package func profile(_ known: any CardProfile) -> Profile? { known as? Profile }
+    package func profileOfUnknown(in reader: Reader) -> Profile? { nil }
+    package func obstacle(of insertion: Insertion, in reader: Reader) -> CardObstacle? { nil }
+    package var reminder: String? { nil }
 }

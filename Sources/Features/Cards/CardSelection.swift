@@ -108,7 +108,9 @@ import Text
         }
         workflow.awaitedEvent = InsertCardMessage.eventName
         let obstacles = newObstacles()
-        if !isAnnounced, obstacles.isEmpty { workflow.session.push(InsertCardMessage()) }
+        if !isAnnounced, obstacles.isEmpty {
+            workflow.session.push(InsertCardMessage(error: requirements.reminder))
+        }
         for (obstacle, reader) in obstacles {
             workflow.session.push(InsertCardMessage(error: obstacle.text(reader), reader: reader))
         }
@@ -123,9 +125,7 @@ import Text
 
     private var firstCard: (Reader, Insertion, Requirements.Profile)? {
         for reader in candidates where canTake(reader) && registry.isFirst(place, for: reader) {
-            guard let insertion = reader.insertion, case .known(let known) = reader.card,
-                let profile = requirements.profile(known)
-            else { continue }
+            guard let insertion = reader.insertion, let profile = profile(in: reader) else { continue }
             return (reader, insertion, profile)
         }
         return nil
@@ -141,10 +141,20 @@ import Text
 
     /// Whether the workflow waits for such a card as the one in a reader, which somebody else may hold.
     private func wants(_ reader: Reader) -> Bool {
-        guard !workflow.isCancelled, readerName == nil || readerName == reader.name,
-            case .known(let known) = reader.card, let profile = requirements.profile(known)
+        guard !workflow.isCancelled, readerName == nil || readerName == reader.name, let insertion = reader.insertion,
+            let profile = profile(in: reader)
         else { return false }
-        return requirements.obstacle(of: profile, in: reader.description) == nil
+        return requirements.obstacle(of: insertion, in: reader) == nil
+            && requirements.obstacle(of: profile, in: reader.description) == nil
+    }
+
+    /// What the workflow needs to know of the card in a reader; nil: it cannot use the card.
+    private func profile(in reader: Reader) -> Requirements.Profile? {
+        switch reader.card {
+        case .none, .recognizing, .unusable: nil
+        case .unknown: requirements.profileOfUnknown(in: reader)
+        case .known(let known): requirements.profile(known)
+        }
     }
 
     private func begin(_ reader: Reader, _ insertion: Insertion, _ profile: Requirements.Profile) {
@@ -242,10 +252,12 @@ import Text
         switch reader.card {
         case .none, .recognizing: return nil
         case .unusable(let failure): return failure.obstacle
-        case .unknown: return requirements.wrongKind
-        case .known(let known):
-            guard let profile = requirements.profile(known) else { return requirements.wrongKind }
+        case .unknown, .known:
+            guard let profile = profile(in: reader) else { return requirements.wrongKind }
             if reader.isLent, reader.owner != owner { return reader.useObstacle }
+            if let insertion = reader.insertion, let obstacle = requirements.obstacle(of: insertion, in: reader) {
+                return obstacle
+            }
             return requirements.obstacle(of: profile, in: reader.description)
         }
     }

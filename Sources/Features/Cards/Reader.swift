@@ -31,6 +31,8 @@ import Server
     /// The answer to reset of the card, as in ISO 7816-3 or PC/SC part 3.
     var answerToReset: [UInt8] = []
     package internal(set) var card = Card.none
+    /// What the NDEF application has shown in this insertion; nil: nobody has selected it.
+    package var ndef: NDEFContent?
     var hindrance: Hindrance?
     /// The workflow, device or reading that holds the reader.
     package internal(set) var owner: ObjectIdentifier?

@@ -14,6 +14,9 @@ package import Text
     package var log: @Loop (Log.Level, _ text: String, _ reader: String?) -> Void = { _, _, _ in }
     /// Reads cards after their recognition.
     package weak var reading: (any CardReading)?
+    /// The workflows that wait for a phone. While there are any, what lies on a reader is shown to them first.
+    package var phoneWaiters = 0
+    package var isPhoneAwaited: Bool { phoneWaiters > 0 }
     /// The kinds of cards, in the order of recognition.
     package var kinds: [any CardKind] = []
 
@@ -149,6 +152,7 @@ package import Text
     private func cardLeft(_ reader: Reader) {
         reader.recognition?.cancel()
         reader.insertion = nil
+        reader.ndef = nil
         reader.card = .none
         reader.supplier = nil
         reader.recognition = nil
@@ -161,6 +165,7 @@ package import Text
         reader.recognition?.cancel()
         reader.recognition = nil
         reader.insertion = insertion
+        reader.ndef = nil
         reader.answerToReset = answerToReset
         reader.card = .recognizing
         reader.hindrance = nil
@@ -309,9 +314,15 @@ package import Text
 
     /// Replaces the known properties of a card.
     func update(_ reader: Reader, _ insertion: Insertion, _ profile: any CardProfile) {
-        guard reader.insertion == insertion, case .known(let old) = reader.card else { return }
-        reader.card = .known(profile)
-        if old.members != profile.members { changed(reader.name) }
+        guard reader.insertion == insertion else { return }
+        switch reader.card {
+        case .none, .recognizing, .unusable: return
+        case .unknown: reader.card = .known(profile)
+        case .known(let old):
+            reader.card = .known(profile)
+            guard old.kind != profile.kind || old.members != profile.members else { return }
+        }
+        changed(reader.name)
     }
 
     /// Excludes the card from use until its next insertion.

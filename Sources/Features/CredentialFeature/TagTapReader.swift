@@ -19,9 +19,9 @@ package struct TagTapReader: TapReader {
         var ndef = TapReport.NDEF.notRead
         if tap.readsNDEF {
             do throws(CardError) {
-                let message = try await reader.message()
+                let message = try await message(reader, tap)
                 // The content is for a workflow that reads the phone, and the number is another one at each tap.
-                if message?.isHandover == true {
+                if tap.ndef == .handover || message?.isHandover == true {
                     return TapReport(technology: TapProfile.handover, result: .failed(TapProfile.handover))
                 }
                 ndef = message.map { .message($0) } ?? .unreadable
@@ -31,7 +31,18 @@ package struct TagTapReader: TapReader {
                 return TapReport(technology: TapProfile.tag, result: .tag(reader.tag, .unreadable))
             }
         }
-        return TapReport(technology: TapProfile.tag, result: .tag(try await named(reader), ndef))
+        // Nothing more is sent to a phone that goes on over another radio.
+        let named = tap.ndef == .handover ? reader.tag : try await named(reader)
+        return TapReport(technology: TapProfile.tag, result: .tag(named, ndef))
+    }
+
+    /// The message of the tag, which is read unless somebody else has tried.
+    private func message(_ reader: TagReader, _ tap: TapRequest) async throws(CardError) -> NDEFMessage? {
+        switch tap.ndef {
+        case nil: try await reader.message()
+        case .message(let bytes): try? NDEFMessage(bytes)
+        case .handover, .unreadable, .some(.none): nil
+        }
     }
 
     private func named(_ reader: TagReader) async throws(CardError) -> Tag {
@@ -54,7 +65,7 @@ struct TagCardKind: CardKind {
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)? {
         try await TagReader.identify(on: channel, answerToReset: answerToReset).map { _ in
-            TapProfile(kind: TapProfile.tag, versions: nil)
+            TapProfile(kind: TapProfile.tag, versions: nil, mayBePhone: !claims(answerToReset: answerToReset))
         }
     }
 }

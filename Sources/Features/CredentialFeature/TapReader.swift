@@ -31,6 +31,8 @@ package protocol TapReader: Sendable {
 package struct TapRequest: Sendable {
     /// The answer to reset of the card, as in PC/SC part 3.
     package var answerToReset: [UInt8] = []
+    /// What somebody else has seen of the NDEF application in this insertion.
+    package var ndef: NDEFContent?
     /// Whether a client wants the NDEF message of a tag.
     package var readsNDEF = false
 }
@@ -50,6 +52,8 @@ struct TapProfile: CardProfile {
     /// The versions of the protocol that the card supports; nil: it has none.
     let versions: [UInt16]?
     let isUsable = false
+    /// A card that takes APDUs may be a phone, which shows other applications, too.
+    var mayBePhone = true
 
     var members: [JSON.Member] {
         guard let versions else { return [] }

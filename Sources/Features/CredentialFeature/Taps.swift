@@ -74,7 +74,9 @@ import Server
 
     // MARK: Cards
 
-    func wants(_ profile: any CardProfile) -> Bool { !watchers.isEmpty && !readers(for: profile).isEmpty }
+    func wants(_ profile: any CardProfile) -> Bool {
+        !watchers.isEmpty && !readers(for: profile).isEmpty && !(profile.mayBePhone && registry.isPhoneAwaited)
+    }
 
     func cardRecognized(in reader: Reader, _ lease: CardLease?) {
         if !watchers.isEmpty {
@@ -158,10 +160,16 @@ import Server
         var tap = TapRequest()
         tap.answerToReset = lease.answerToReset
         tap.readsNDEF = reading.readsNDEF
+        tap.ndef = lease.reader.ndef
+        if tap.ndef == .handover { lease.resetsAtEnd = false }
         do throws(CardError) {
             for tapReader in tapReaders {
                 guard let found = try await tapReader.read(WantedChannel(base: lease.connection), tap) else { continue }
                 report = found
+                if found.technology == TapProfile.handover, lease.isCurrent {
+                    lease.reader.ndef = .handover
+                    lease.update(PhoneProfile())
+                }
                 guard case .refused = found.result else { break }
             }
         } catch {
