@@ -251,6 +251,10 @@ let package = Package(
             ["Text", "ReadersVirtual", "ISO7816", "Crypto", "HDWallet", "Keycard"]
         ),
         virtual.target(
+            "VirtualMdoc",
+            ["Text", "ReadersVirtual", "ISO7816", "MobileDocument", "Crypto"]
+        ),
+        virtual.target(
             "VirtualTaps",
             ["Text", "ReadersVirtual", "ISO7816", "Crypto", "Taps"]
         ),
@@ -395,7 +399,7 @@ let package = Package(
             "badged-virtual-card",
             [
                 "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualTaps",
-                "VirtualDocument", "CLinux",
+                "VirtualDocument", "VirtualMdoc", "CLinux",
             ]
         ),
 

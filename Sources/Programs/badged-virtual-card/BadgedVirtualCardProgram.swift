@@ -8,6 +8,7 @@ import Text
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
+import VirtualMdoc
 import VirtualTaps
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.
@@ -22,13 +23,15 @@ import VirtualTaps
             switch try ProgramOptions(CommandLine.arguments.dropFirst()) {
             case .help: Output.line(ProgramOptions.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
-            case .run(let host, let port, let file, let trustPoint):
+            case .run(let host, let port, let file, let trustPoint, let authorityFile):
+                let phones = VirtualMdocKind()
                 // A new kind of virtual card is one entry here and one target.
                 let kinds = VirtualCardKinds([
                     try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
-                    VirtualDocumentKind(),
+                    VirtualDocumentKind(), phones,
                     VirtualTagKind(),
                 ])
+                if let authorityFile { try write(phones, to: authorityFile) }
                 let card = try card(from: file, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }
@@ -48,6 +51,17 @@ import VirtualTaps
             throw StartError("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
         }
         return kind
+    }
+
+    /// Writes the authority of the virtual phones, which others must trust.
+    private static func write(_ phones: VirtualMdocKind, to path: String) throws(StartError) {
+        guard let certificate = try? phones.issuer().certificate, let file = fopen(path, "wb") else {
+            throw StartError("cannot write \(path)", hint: "--iaca takes a file that can be written")
+        }
+        defer { fclose(file) }
+        guard fwrite(certificate, 1, certificate.count, file) == certificate.count else {
+            throw StartError("cannot write \(path)", hint: "see whether the disk is full")
+        }
     }
 
     /// The card of the card file; without a file the default card.

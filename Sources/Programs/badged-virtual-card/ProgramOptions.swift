@@ -4,12 +4,13 @@ import Text
 
 /// The command line of badged-virtual-card.
 enum ProgramOptions: Equatable {
-    case run(host: String, port: String, cardFile: String?, trustPointFile: String?)
+    case run(host: String, port: String, cardFile: String?, trustPointFile: String?, authorityFile: String?)
     case help
     case version
 
     static let usage = """
-        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--help] [--version]
+        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--iaca FILE] [--help]
+                                   [--version]
 
         Puts a card in software into a reader of vsmartcard's vpcd, which pcscd shows to any
         program. The reader listens on HOST:PORT, its first slot on 35963.
@@ -20,6 +21,8 @@ enum ProgramOptions: Equatable {
                             PUK 9876543210
           --cvca FILE       the authority that an eID card trusts: a self-signed CV
                             certificate, DER; without it the test authority of badged
+          --iaca FILE       write the authority of the documents of a phone to this file, DER;
+                            its keys are new at each start
           --version         print the version and end
           --help            print this help and end
 
@@ -40,6 +43,7 @@ enum ProgramOptions: Equatable {
         var address: (String, String)?
         var cardFile: String?
         var trustPointFile: String?
+        var authorityFile: String?
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(parts.first ?? "")
@@ -54,11 +58,18 @@ enum ProgramOptions: Equatable {
             case "--vpcd": address = try Self.address(try Self.value(name, attached, &rest))
             case "--card": cardFile = try Self.value(name, attached, &rest)
             case "--cvca": trustPointFile = try Self.value(name, attached, &rest)
+            case "--iaca": authorityFile = try Self.value(name, attached, &rest)
             default: throw Self.wrong("unknown argument '\(argument)'")
             }
         }
         guard let address else { throw Self.wrong("--vpcd HOST:PORT is missing") }
-        self = .run(host: address.0, port: address.1, cardFile: cardFile, trustPointFile: trustPointFile)
+        self = .run(
+            host: address.0,
+            port: address.1,
+            cardFile: cardFile,
+            trustPointFile: trustPointFile,
+            authorityFile: authorityFile
+        )
     }
 
     private static func value(

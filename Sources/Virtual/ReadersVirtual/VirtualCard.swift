@@ -17,6 +17,13 @@ package protocol VirtualCardSoftware: AnyObject {
 
     /// The state of the card that may be shown, such as a retry counter; never a secret.
     var counters: [JSON.Member] { get }
+
+    /// How long the card takes for the answer that it has just made, in milliseconds, as when its holder decides.
+    var delay: Int { get }
+}
+
+extension VirtualCardSoftware {
+    package var delay: Int { 0 }
 }
 
 /// A card in software: bytes in, bytes out, as strict as a real one. Its state lasts as long as the object: a changed
@@ -101,6 +108,9 @@ package actor VirtualCard {
         software.reset()
     }
 
+    /// Ends the wait for an answer that nobody wants any more.
+    func hurry() { pause?.cancel() }
+
     /// Handles power on or a warm reset. The count of commands continues.
     package func reset() { software.reset() }
 
@@ -114,8 +124,9 @@ package actor VirtualCard {
         let fault = due.map { faults.remove(at: $0).action }
         apdus += 1
         let reply = reply(to: command, fault)
-        if latency > 0 {
-            let pause = Task { @Loop [latency] in await Loop.sleep(milliseconds: Int64(latency)) }
+        let time = latency + software.delay
+        if time > 0 {
+            let pause = Task { @Loop in await Loop.sleep(milliseconds: Int64(time)) }
             self.pause = pause
             await pause.value
         }

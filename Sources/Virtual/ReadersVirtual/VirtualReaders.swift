@@ -101,7 +101,11 @@ package actor VirtualReaders: VirtualReaderBackend {
 
     func transmit(_ command: [UInt8], for holder: VirtualConnection) async throws(CardError) -> ResponseAPDU {
         let card = try card(held: holder)
-        let reply = await card.exchange(command, insertion: holder.insertion.number)
+        let reply = await withTaskCancellationHandler {
+            await card.exchange(command, insertion: holder.insertion.number)
+        } onCancel: {
+            Task { await card.hurry() }
+        }
         if reply == .removed { await withdraw(holder.insertion) }
         _ = try self.card(held: holder)
         guard case .answer(let bytes) = reply, let answer = ResponseAPDU(bytes: bytes) else { throw .mute }
