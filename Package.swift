@@ -319,7 +319,10 @@ let package = Package(
         ),
         features.target(
             "MdocFeature",
-            ["Text", "Concurrency", "Server", "Host", "Document", "CountryAuthorities"]
+            [
+                "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "MobileDocument",
+                "Document", "CountryAuthorities",
+            ]
         ),
         features.target(
             "KeyFeature",
@@ -355,7 +358,7 @@ let package = Package(
                 "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "Drivers", "ReadersNFC",
-                "MdocFeature", "Document", "MobileDocument",
+                "MdocFeature", "Document", "MobileDocument", "VirtualMdoc",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
                 "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
             ],
@@ -525,7 +528,7 @@ let package = Package(
                 "ReadersVirtual", "VirtualEID", "EIDFeature", "DoorFeature", "Host", "DoorReaders", "Scanners",
                 "DoorOpening", "DoorTestSupport", "Crypto", "Vault", "Store", "Cards", "WalletFeature", "MPin",
                 "MPinFeature", "KeyFeature", "Taps", "CredentialFeature", "DocumentFeature", "CountryAuthorities",
-                "RemoteFeature", "EIDServer",
+                "RemoteFeature", "EIDServer", "MdocFeature", "MobileDocument",
             ]
         ),
         tests(
@@ -546,7 +549,8 @@ let package = Package(
                 "Concurrency", "Text", "ISO7816", "Host", "TestSupport", "Antelope", "ServerDoubles", "WalletFeature",
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
-                "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP",
+                "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP", "MdocFeature", "MobileDocument",
+                "VirtualMdoc",
             ]
         ),
         tests(

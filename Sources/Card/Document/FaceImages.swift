@@ -32,7 +32,7 @@ package struct DocumentImage: Sendable, Equatable {
     package let height: Int?
     package let data: [UInt8]
 
-    init(_ data: [UInt8], width: Int? = nil, height: Int? = nil) {
+    package init(_ data: [UInt8], width: Int? = nil, height: Int? = nil) {
         self.data = data
         format = Format(data)
         self.width = width

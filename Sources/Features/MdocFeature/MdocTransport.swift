@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
 
 /// The way on which messages go to a phone and back, in the words of MDOC `transport`.
 package enum MdocWay: String, CaseIterable, Sendable {
@@ -38,7 +39,7 @@ package enum MdocMessage {
 ///
 /// Calls do not overlap. A cancelled task makes a call return at once with `.cancelled`; `close` then still runs, and
 /// frees the adapter or reader within 0.5 s.
-package protocol MdocTransport: Sendable {
+@Loop package protocol MdocTransport: AnyObject, Sendable {
     var way: MdocWay { get }
 
     /// Sends a message of the reader. Over NFC its last part is sent by `receive`.
@@ -72,7 +73,7 @@ package struct MdocBluetoothOffer: Sendable, Equatable {
 }
 
 /// The Bluetooth adapter, as a reading of a phone needs it.
-package protocol MdocBluetooth: Sendable {
+@Loop package protocol MdocBluetooth: AnyObject, Sendable {
     /// The modes that work on this host now; none without an adapter that is free. It is asked before each handover, so
     /// it answers fast.
     func ways() async -> Set<MdocWay>

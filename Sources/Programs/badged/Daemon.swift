@@ -34,6 +34,7 @@ import Vault
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
+import VirtualMdoc
 import VirtualTaps
 import WalletFeature
 
@@ -51,6 +52,7 @@ import WalletFeature
     private let anchors: TrustAnchorFolder
     private let documentAnchors: DocumentAnchorFolder
     private let mdocAnchors: MdocAnchorFolder
+    private let virtualPhones = VirtualMdocKind()
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
     private let access: AccessControl
@@ -133,7 +135,7 @@ import WalletFeature
                 // A new kind of virtual card is one entry here and one target.
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
-                    VirtualDocumentKind(),
+                    VirtualDocumentKind(), virtualPhones,
                     VirtualTagKind(),
                 ]
                 registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
@@ -177,6 +179,12 @@ import WalletFeature
             DoorPanels(),
             DocumentFeature(registry, documentAnchors),
             MdocAnchorsFeature(mdocAnchors),
+            MdocFeature(
+                registry,
+                authorities: { [mdocAnchors] time in await mdocAnchors.authorities(at: time) },
+                identities: parts.mdocIdentities,
+                virtualAuthority: { [virtualPhones] in try? virtualPhones.issuer().certificate }
+            ),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,

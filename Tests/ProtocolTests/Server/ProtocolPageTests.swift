@@ -8,6 +8,8 @@ import Host
 import KeyFeature
 import MPin
 import MPinFeature
+import MdocFeature
+import MobileDocument
 import RemoteFeature
 import Server
 import Store
@@ -77,6 +79,8 @@ struct ProtocolPageTests {
                 KeyFeature(Vault(store), IssuerSettings()), CredentialFeature(registry, PKOCSite(), []),
                 DoorPanels(),
                 DocumentFeature(registry, DocumentAnchorFolder("/nonexistent", warn: { _ in })), RemoteFeature(),
+                MdocFeature(registry, authorities: { _ in MdocAuthorities() }),
+                MdocAnchorsFeature(MdocAnchorFolder("/nonexistent", warn: { _ in })),
             ]
         }
     }

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import CredentialFeature
+import Host
+import ISO7816
+import MdocFeature
+import MobileDocument
+import Readers
+import ReadersVirtual
+import Server
+import Taps
+import TestSupport
+import Testing
+import Text
+import VirtualMdoc
+import VirtualTaps
+
+/// RUN_READ_MDOC over a socket, with virtual phones in a virtual reader.
+@Suite("Reading a phone", .timeLimit(.minutes(5)))
+@Loop struct ReadMdocTests {
+    private static let over18 = #"{"cmd":"RUN_READ_MDOC","ageOver":18}"#
+    private static let mdl = "org.iso.18013.5.1.mDL"
+
+    @Loop final class Stage {
+        let server: TestServer
+        let client: TestClient
+        private let phones = VirtualMdocKind()
+
+        /// `second` is the milliseconds of a second of `timeout`; `isTrusted` says whether badged trusts the authority of
+        /// the virtual phones.
+        init(second: Int64 = 1000, isTrusted: Bool = true, permissions: Permissions = .all) async throws {
+            let phones = phones
+            server = try await TestServer(
+                permissions: permissions,
+                moreCards: [phones, VirtualTagKind()],
+                moreFeatures: {
+                    [
+                        CredentialFeature($0, PKOCSite(), [TagTapReader()]),
+                        MdocFeature(
+                            $0,
+                            authorities: { _ in MdocAuthorities() },
+                            virtualAuthority: { isTrusted ? try? phones.issuer().certificate : nil },
+                            second: second
+                        ),
+                    ]
+                }
+            )
+            client = try server.connect()
+            _ = await client.exchange()
+        }
+
+        /// Begins a reading, up to the wish for a phone.
+        func begin(_ command: String = ReadMdocTests.over18) async -> JSON? { await client.ask(command, "INSERT_CARD") }
+
+        /// Puts a phone with these entries on the reader.
+        func tap(_ entries: String = "", kind: String = "mdoc") async {
+            let card = #"{"kind":"\#(kind)"\#(entries.isEmpty ? "" : ",")\#(entries)}"#
+            await client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":\#(card)}"#)
+        }
+
+        /// Puts the same phone back on the reader.
+        func tapAgain() async { await client.send(#"{"cmd":"SET_CARD","name":"Simulator"}"#) }
+
+        /// Reads a phone, and returns the final message.
+        func read(_ entries: String = "", _ command: String = ReadMdocTests.over18) async -> JSON? {
+            _ = await begin(command)
+            await tap(entries)
+            return await client.next("MDOC")
+        }
+
+        /// A counter of the phone, such as `selects`.
+        func counter(_ name: String) async -> JSON? {
+            await server.readers?.card(in: "Simulator")?.counters.first { $0.key == name }?.value
+        }
+    }
+
+    private static func documents(_ names: String..., docType: String = mdl) -> String {
+        let items = names.map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
+        let document = #"{"docType":"\#(docType)","items":{"org.iso.18013.5.1":[\#(items)]}}"#
+        return #"{"cmd":"RUN_READ_MDOC","documents":[\#(document)]}"#
+    }
+
+    // MARK: What a phone shows
+
+    @Test(
+        "a phone proves an age over NFC, with either handover and either proof, and one SELECT",
+        arguments: [("static", "nfcStatic"), ("negotiated", "nfcNegotiated")],
+        ["signature", "mac"]
+    )
+    func age(handover: (String, String), proof: String) async throws {
+        let stage = try await Stage()
+        let end = try #require(await stage.read(#""handover":"\#(handover.0)","proof":"\#(proof)""#))
+        #expect(end["success"] == .bool(true) && end["verdict"] == .string("genuine"), "\(end)")
+        #expect(end["age"] == #"{"over":18,"answer":"yes"}"#)
+        #expect(
+            end["engagement"] == .string(handover.1) && end["transport"] == .string("nfc")
+                && end["reader"] == .string("Simulator")
+        )
+        let document = try #require(end["documents"]?.array?.first { $0["docType"] == .string("eu.europa.ec.av.1") })
+        #expect(document["items"] == #"{"eu.europa.ec.av.1":{"age_over_18":true}}"#)
+        #expect(document["checks"]?["device"]?["method"] == .string(proof))
+        #expect(await stage.counter("selects") == .number("1"))
+    }
+
+    @Test(
+        "the answer about an age is yes or no; a phone gives nothing if no age of it answers",
+        arguments: [21, 70, 40]
+    )
+    func answers(age: Int) async throws {
+        let stage = try await Stage()
+        let end = await stage.read("", #"{"cmd":"RUN_READ_MDOC","ageOver":\#(age)}"#)
+        let answer = end?["age"]?["answer"]?.string ?? end?["error"]?.string
+        #expect(answer == [21: "yes", 70: "no", 40: "Declined"][age], "\(String(describing: end))")
+    }
+
+    @Test("elements have their values, and what the holder does not give is withheld")
+    func values() async throws {
+        let stage = try await Stage()
+        let command = Self.documents("family_name", "birth_date", "portrait", "sex", "driving_privileges", "given_name")
+        let end = try #require(await stage.read(#""withheld":["given_name"]"#, command))
+        let document = try #require(end["documents"]?.array?.first)
+        let items = try #require(document["items"]?["org.iso.18013.5.1"])
+        #expect(end["verdict"] == .string("genuine"), "\(end)")
+        #expect(
+            items["family_name"] == .string("Eriksson") && items["birth_date"] == .string("1974-08-12")
+                && items["sex"] == .number("2")
+        )
+        #expect(items["portrait"]?["format"] == .string("jpeg"))
+        #expect(items["driving_privileges"]?.array?.first?["vehicle_category_code"] == .string("B"))
+        #expect(document["withheld"] == #"["given_name"]"# && document["unasked"] == "[]")
+        #expect(end["age"] == nil)
+    }
+
+    @Test("without the authority nothing is genuine, and a yes is no answer")
+    func unknownAuthority() async throws {
+        let end = await (try await Stage(isTrusted: false)).read()
+        #expect(end?["verdict"] == .string("unverified") && end?["age"]?["answer"] == .string("unknown"))
+        let end2 = await (try await Stage()).read(#""quirks":["unknownIssuer"]"#)
+        #expect(end2?["verdict"] == .string("unverified") && end2?["age"]?["answer"] == .string("unknown"))
+    }
+
+    @Test(
+        "a document that is changed, copied or over is suspect",
+        arguments: [
+            ("changedItem", "hashes", "wrongHash"), ("itemTwice", "hashes", "malformed"),
+            ("clone", "device", "wrongSignature"), ("replayed", "device", "wrongSignature"),
+        ]
+    )
+    func forged(quirk: String, check: String, reason: String) async throws {
+        for proof in ["signature", "mac"] {
+            let end = await (try await Stage()).read(#""proof":"\#(proof)","quirks":["\#(quirk)"]"#)
+            #expect(
+                end?["verdict"] == .string("suspect") && end?["age"]?["answer"] == .string("unknown"),
+                "\(String(describing: end))"
+            )
+            let found = end?["documents"]?.array?.first?["checks"]?[check]
+            #expect(found?["result"] == .string("failed") && found?["reason"] == .string(reason))
+        }
+        let over = await (try await Stage()).read(#""quirks":["expired"]"#)
+        #expect(over?["documents"]?.array?.first?["checks"]?["document"]?["findings"] == #"["expired"]"#)
+    }
+
+    @Test(
+        "what a phone does wrong has its word",
+        arguments: [
+            (#""consent":"no""#, "Declined"), (#""consent":"no","quirks":["documentErrors"]"#, "Declined"),
+            (#""documents":[]"#, "Declined"), (#""quirks":["sessionStatus20"]"#, "Declined"),
+            (#""quirks":["responseStatus10"]"#, "ReaderRefused"), (#""quirks":["responseStatus11"]"#, "Malformed"),
+            (#""quirks":["sessionStatus10"]"#, "SessionError"), (#""quirks":["notCBOR"]"#, "SessionError"),
+            (#""quirks":["wrongTag"]"#, "SessionError"), (#""quirks":["bytesAfterResponse"]"#, "Malformed"),
+            (#""quirks":["wrongLength"]"#, "Malformed"), (#""quirks":["wrongObject"]"#, "Malformed"),
+            (#""handover":"negotiated","quirks":["refusesService"]"#, "NoEngagement"),
+            (#""transports":["bleCentral"]"#, "EngagementUnsupported"),
+        ]
+    )
+    func faults(entries: String, error: String) async throws {
+        let stage = try await Stage()
+        let end = try #require(await stage.read(entries))
+        #expect(end["success"] == .bool(false) && end["error"] == .string(error), "\(end)")
+    }
+
+    @Test(
+        "what differs between phones does not matter",
+        arguments: [
+            #""handover":"negotiated","waits":3"#, #""longestRead":15"#,
+            #""handover":"negotiated","longestWrite":13"#, #""longestCommand":255,"longestResponse":256"#,
+            #""quirks":["endsWithData"]"#, #""quirks":["deviceItems"]"#, #""consentMs":30"#,
+            #""transports":["nfc","bleCentral","blePeripheral"],"handover":"negotiated""#,
+        ]
+    )
+    func odd(entries: String) async throws {
+        let end = await (try await Stage()).read(entries)
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+    }
+
+    // MARK: Steps
+
+    @Test("the steps are reported, and READER says that a phone is there and no more")
+    func steps() async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap()
+        var steps: [String] = []
+        var kinds: [JSON] = []
+        while let message = await stage.client.next(), message["msg"] != .string("MDOC") {
+            if message["msg"] == .string("STATUS"), let step = message["step"]?.string { steps.append(step) }
+            if message["msg"] == .string("READER"), let card = message["card"], card != .null { kinds.append(card) }
+        }
+        #expect(steps.first == "engaging" && steps.contains("checking"), "\(steps)")
+        #expect(kinds.last == #"{"kind":"mdoc"}"#)
+    }
+
+    @Test("the text of a QR code engages, with the command and later, and the phone answers on the reader")
+    func code() async throws {
+        for isLater in [false, true] {
+            let stage = try await Stage()
+            _ = await stage.begin()
+            await stage.tap(#""quirks":["locked"]"#)
+            _ = await stage.client.next("INSERT_CARD")
+            let text = try #require(await stage.counter("engagement")?.string)
+            let engagement = #""\#(text)""#
+            if isLater {
+                await stage.client.send(#"{"cmd":"SET_ENGAGEMENT","value":\#(engagement)}"#)
+            } else {
+                _ = await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")
+                await stage.client.send(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"engagement":\#(engagement)}"#)
+                _ = await stage.client.next("MDOC")
+                _ = await stage.client.next("INSERT_CARD")
+                await stage.tapAgain()
+            }
+            let end = await stage.client.next("MDOC")
+            #expect(
+                end?["verdict"] == .string("genuine") && end?["engagement"] == .string("qr"),
+                "\(String(describing: end))"
+            )
+        }
+    }
+
+    @Test("a text that is no QR code of a mobile document is refused, and the reading goes on")
+    func otherCode() async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        let refused = await stage.client.ask(#"{"cmd":"SET_ENGAGEMENT","value":"https://example.org"}"#, "INSERT_CARD")
+        #expect(refused?["error"]?.string?.contains("mdoc:") == true, "\(String(describing: refused))")
+        await stage.tap()
+        #expect(await stage.client.next("MDOC")?["verdict"] == .string("genuine"))
+        let late = await stage.client.answer(to: #"{"cmd":"SET_ENGAGEMENT","value":"mdoc:x"}"#)
+        #expect(late?["msg"] == .string("BAD_STATE"))
+    }
+
+    @Test("a phone that leaves before its answer is put back, and is asked again")
+    func comesBack() async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        // Recognition has one command; then come six of the handover, SELECT, and ENVELOPE.
+        await stage.tap(#""taps":1,"faults":[{"afterApdu":20,"do":"remove"},{"afterApdu":13,"do":"removeAfter"}]"#)
+        var again: JSON?
+        while let message = await stage.client.next("INSERT_CARD", "MDOC") {
+            again = message
+            guard message["msg"] == .string("INSERT_CARD") else { break }
+            await stage.tapAgain()
+        }
+        #expect(again?["verdict"] == .string("genuine"), "\(String(describing: again))")
+    }
+
+    @Test(
+        "a locked phone and a tag are named",
+        arguments: [
+            (#""quirks":["locked"]"#, "mdoc", "unlock"),
+            (#""type":"iso14443-4","uid":"08123456","ndef":"d1010c55046578616d706c652e6f7267""#, "tag", "is a tag"),
+        ]
+    )
+    func named(entries: String, kind: String, words: String) async throws {
+        let stage = try await Stage()
+        _ = await stage.begin()
+        await stage.tap(entries, kind: kind)
+        let said = await stage.client.next("INSERT_CARD", "MDOC")
+        #expect(said?["reader"] == .string("Simulator") && said?["error"]?.string?.contains(words) == true)
+    }
+
+    @Test("without a phone the time ends with NoEngagement")
+    func nobody() async throws {
+        let stage = try await Stage(second: 5)
+        _ = await stage.begin(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
+        #expect(await stage.client.next("MDOC")?["error"] == .string("NoEngagement"))
+    }
+
+    @Test("a holder who says nothing is waited for, and CANCEL frees the reader at once")
+    func silent() async throws {
+        let stage = try await Stage(second: 300)
+        _ = await stage.begin(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"timeout":10}"#)
+        await stage.tap(#""consent":"never""#)
+        #expect(await stage.client.next("MDOC")?["error"] == .string("Prompt_Timeout"))
+        let other = try await Stage()
+        _ = await other.begin()
+        await other.tap(#""consent":"never""#)
+        while let status = await other.client.next("STATUS"), status["step"] != .string("waitingForHolder") {}
+        let start = ContinuousClock.now
+        #expect(await other.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")?["error"] == .string("User_Cancelled"))
+        _ = await other.begin()
+        await other.tap()
+        #expect(await other.client.next("MDOC")?["verdict"] == .string("genuine"))
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
+    // MARK: Others who read cards
+
+    @Test("recognition and a client that watches without ndef do not wake a wallet")
+    func sleeping() async throws {
+        let stage = try await Stage()
+        let watcher = try stage.server.connect()
+        _ = await watcher.ask(#"{"cmd":"START_CREDENTIALS"}"#, "CREDENTIALS")
+        _ = await stage.begin(#"{"cmd":"RUN_CHANGE_PIN"}"#)
+        await stage.tap()
+        _ = await watcher.next("CREDENTIAL")
+        #expect(await stage.counter("selects") == .number("0"))
+    }
+
+    @Test("one SELECT serves a reading and a client that watches with ndef")
+    func shared() async throws {
+        let stage = try await Stage()
+        let watcher = try stage.server.connect()
+        _ = await watcher.ask(#"{"cmd":"START_CREDENTIALS","ndef":true}"#, "CREDENTIALS")
+        _ = await stage.begin()
+        await stage.tap(#""quirks":["sessionStatus10"]"#)
+        #expect(await stage.client.next("MDOC")?["error"] == .string("SessionError"))
+        #expect(await stage.counter("selects") == .number("1"))
+    }
+
+    @Test("a reading that finds a tag gives its message to a client that watches")
+    func tagForOthers() async throws {
+        let stage = try await Stage()
+        let watcher = try stage.server.connect()
+        _ = await watcher.ask(#"{"cmd":"START_CREDENTIALS","ndef":true}"#, "CREDENTIALS")
+        _ = await stage.begin()
+        await stage.tap(#""type":"iso14443-4","uid":"08123456","ndef":"d1010c55046578616d706c652e6f7267""#, kind: "tag")
+        let told = await watcher.next("CREDENTIAL")
+        #expect(
+            told?["tag"]?["ndef"]?.array?.first?["uri"] == .string("https://example.org"),
+            "\(String(describing: told))"
+        )
+    }
+
+    @Test("no line of the log has an element, a document or a number of a phone")
+    func log() async throws {
+        let stage = try await Stage()
+        _ = await stage.read("", Self.documents("family_name"))
+        let log = stage.server.logged.joined(separator: "\n")
+        for word in ["family_name", "Eriksson", "18013", "mDL", "mdoc:"] { #expect(!log.contains(word), "\(word)") }
+        let metrics = stage.server.server.features.flatMap { $0.metrics() }
+        #expect(metrics.contains { $0.name == "badged_mdocs_total" })
+    }
+
+    // MARK: Arguments
+
+    @Test(
+        "wrong arguments are refused before anything is sent",
+        arguments: [
+            "", #","ageOver":0"#, #","ageOver":100"#, #","ageOver":18,"documents":[]"#, #","documents":[]"#,
+            #","documents":[{"docType":"a"}]"#, #","documents":[{"docType":"a","items":{}}]"#,
+            #","documents":[{"docType":"a","items":{"b":[]}}]"#,
+            #","documents":[{"docType":"a","items":{"b":[{"name":"c","retain":1}]}}]"#,
+            #","documents":[{"docType":"a","items":{"b":[{"name":"c"},{"name":"c"}]}}]"#,
+            #","ageOver":18,"timeout":9"#, #","ageOver":18,"timeout":301"#, #","ageOver":18,"transports":["wifi"]"#,
+            #","ageOver":18,"engagement":"x""#, #","ageOver":18,"identity":"nobody""#, #","ageOver":18,"raw":1"#,
+        ]
+    )
+    func arguments(members: String) async throws {
+        let stage = try await Stage()
+        let end = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC"\#(members)}"#, "MDOC")
+        #expect(["InvalidParameter", "MissingParameter"].contains(end?["error"]?.string), "\(String(describing: end))")
+    }
+
+    @Test(
+        "an engagement that cannot be used has its word",
+        arguments: [("mdoc:AA", "Malformed"), ("mdoc:oQBjMi4w", "EngagementUnsupported")]
+    )
+    func engagements(text: String, error: String) async throws {
+        let stage = try await Stage()
+        let end = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC","ageOver":18,"engagement":"\#(text)"}"#, "MDOC")
+        #expect(end?["error"] == .string(error), "\(String(describing: end))")
+    }
+
+    @Test("without the permission nothing is read")
+    func permission() async throws {
+        let stage = try await Stage(permissions: [.cards, .readers])
+        #expect(await stage.client.ask(Self.over18, "ACCESS_DENIED", "MDOC")?["msg"] == .string("ACCESS_DENIED"))
+    }
+}
