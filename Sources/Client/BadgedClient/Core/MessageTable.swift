@@ -6,6 +6,7 @@ enum MessageTable {
     private static let all: [any NamedMessage.Type] =
         // Before the questions of cards, since ENTER_CAN is of both.
         documentMessages
+        + mdocMessages
         + coreMessages
         + eidMessages
         + walletMessages

@@ -19,10 +19,14 @@ struct ExitStatus: Error, Equatable {
     static let denied = ExitStatus(code: 4)
     /// health: an optional part is missing, and nothing is broken.
     static let incomplete = ExitStatus(code: 5)
-    /// document: a check has failed.
+    /// document, mdoc: a check has failed.
     static let suspect = ExitStatus(code: 6)
-    /// document: nothing has failed, and not everything is proven.
+    /// document, mdoc: nothing has failed, and not everything is proven.
     static let unproven = ExitStatus(code: 7)
+    /// mdoc: the holder is not over the age, which is proven.
+    static let answeredNo = ExitStatus(code: 8)
+    /// mdoc: the phone has given nothing.
+    static let declined = ExitStatus(code: 9)
 
     /// 130 for Ctrl-C.
     static func interrupted(_ signal: Int32) -> ExitStatus { ExitStatus(code: 128 + signal) }

@@ -8,6 +8,7 @@ enum CommandTable {
         eidFeature,
         anchorFeature,
         documentFeature,
+        mdocFeature,
         walletFeature,
         mpinFeature,
         keyFeature,

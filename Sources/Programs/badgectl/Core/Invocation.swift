@@ -200,7 +200,8 @@ extension Invocation {
         guard wantsJSON else { return nil }
         // The words of a wallet are for the terminal alone; a document is what the user has asked for.
         return { event in
-            guard events || event.isAnswer, !event.tellsSecret || event.message is DocumentMessage else { return }
+            let isWanted = event.message is DocumentMessage || event.message is MdocMessage
+            guard events || event.isAnswer, !event.tellsSecret || isWanted else { return }
             Output.json(event.text)
         }
     }
