@@ -21,6 +21,7 @@ from badged._workflow import starts
 NOT_FOR_CLIENTS = {"ACTIVATE"}
 #: Commands of a workflow, which are methods of it or of its prompts.
 OF_WORKFLOWS = {"SET_CARD": badged.Workflow.insert_card, "CANCEL": badged.Workflow.cancel}
+OF_WORKFLOWS["SET_ENGAGEMENT"] = badged.Workflow.set_engagement
 #: The other name of these commands is sent.
 SYNONYMS = {"WALLET_CHECK": "PASS_CHECK", "WALLET_PREPARE": "PASS_PREPARE", "WALLET_SAVE": "PASS_SAVE"}
 
@@ -98,6 +99,7 @@ class Commands(unittest.TestCase):
             command = name.upper()
             aliases = {"AUTHENTICATE": "RUN_AUTH", "CHANGE_PIN": "RUN_CHANGE_PIN", **SYNONYMS}
             aliases["READ_DOCUMENT"] = "RUN_READ_DOCUMENT"
+            aliases["READ_MDOC"] = "RUN_READ_MDOC"
             command = aliases.get(command, command)
             if command not in names("Command"):
                 self.assertIn(name, ("request", "wait_for", "wait_for_card"))

@@ -195,6 +195,10 @@ class _Base(Generic[R]):
         members |= {} if simulator is None else {"simulator": dict(simulator)}
         self._dialogue._link.send(_secrets.line("SET_CARD", members))
 
+    def set_engagement(self, value: str) -> None:
+        """Gives a reading of a phone the text of its QR code, at `InsertCard`: SET_ENGAGEMENT."""
+        self._dialogue._link.send(_secrets.line("SET_ENGAGEMENT", {"value": value}))
+
 
 class Workflow(_Base[R]):
     """A workflow of a `Daemon`. The loop over it gives its messages, and throws `WorkflowFailed` at the end.

@@ -6,6 +6,7 @@ from .documents import DocumentCommands
 from .doors import CredentialCommands, DoorCommands, RemoteCommands
 from .eid import EIDCommands
 from .keys import KeyCommands
+from .mdocs import MdocCommands
 from .mpin import MPinCommands
 from .wallet import WalletCommands
 
@@ -21,6 +22,7 @@ class Commands(
     DoorCommands,
     CredentialCommands,
     DocumentCommands,
+    MdocCommands,
     RemoteCommands,
 ):
     """All commands."""

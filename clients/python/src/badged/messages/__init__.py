@@ -49,6 +49,7 @@ from .keys import (
     WalletPending,
     WalletSaved,
 )
+from .mdocs import Mdoc, MdocAge, MdocAnchors, MdocDocument
 from .mpin import MPinResult, MPinStarted, MPinUser
 from .others import (
     Activation,
@@ -173,6 +174,10 @@ __all__ = [
     "MPinResult",
     "MPinStarted",
     "MPinUser",
+    "Mdoc",
+    "MdocAge",
+    "MdocAnchors",
+    "MdocDocument",
     "Metric",
     "Metrics",
     "OneTimeCode",
