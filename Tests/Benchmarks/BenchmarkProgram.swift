@@ -106,6 +106,7 @@ import Glibc
         ) {
             try DocumentBench.run(settings, &report)
         }
+        if report.wants(.mdocRead, .mdocCommands) { try MdocBench.run(settings, &report) }
         if report.wants(.walletSign, .walletSetup, .walletTransfer, .walletMemory, .walletWakeUps) {
             try WalletBench.run(settings, &report)
         }

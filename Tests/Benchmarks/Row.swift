@@ -12,7 +12,8 @@ enum Row: String, CaseIterable {
     case change, changeTotal, transfer
     case cardIn, cardOut
     case tapPKOC, tapAliro, tapTransfer
-    case documentRead, documentExchange, documentCommands, documentCancel, masterList, documentChain, mdocChecks
+    case documentRead, documentExchange, documentCommands, documentCancel, masterList, documentChain
+    case mdocChecks, mdocRead, mdocCommands
     case walletSign, walletSetup, walletTransfer, walletMemory, walletWakeUps
     case vaultOpen, keySign, tpmSign, vaultWakeUps
     case mpinLogin, mpinPlain
@@ -103,6 +104,9 @@ enum Row: String, CaseIterable {
         // EF.ATR/INFO of the document allows answers of 1000 bytes.
         case .documentCommands: Facts("commands for it", "", 0, limit: 27, noise: 1.05)
         case .documentCancel: Facts("CANCEL of a document on a chip of 300 ms to the end, median", "ms", 1, limit: 100)
+        // 1.3 times the eight commands of a Python reader (2.7 ms), and 2 ms.
+        case .mdocRead: Facts("a phone, tap to verdict of ageOver beyond the phone, median", "ms", 2, limit: 5.5)
+        case .mdocCommands: Facts("commands for it", "", 0, limit: 8, noise: 1.05)
         case .masterList: Facts("master list of 500 authorities, imported", "ms", 0, limit: 1000)
         case .documentChain: Facts("the authority of a signer among 500, median", "ms", 2, limit: 5)
         case .mdocChecks:

@@ -21,12 +21,12 @@ def stop(process):
 class Card:
     """badged-virtual-card in the reader, until `remove`. SIGUSR1 takes the card out or puts it in."""
 
-    def __init__(self, program, folder, description, vpcd=VPCD):
+    def __init__(self, program, folder, description, vpcd=VPCD, arguments=()):
         path = os.path.join(folder, "card.json")
         with open(path, "w", encoding="ascii") as file:
             json.dump({"card": description}, file)
         with open(os.path.join(folder, "card.log"), "ab") as log:
-            self.process = subprocess.Popen([program, "--vpcd", vpcd, "--card", path], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([program, "--vpcd", vpcd, "--card", path, *arguments], stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=log)
         children.append(self.process)
         self.received = b""
