@@ -131,7 +131,7 @@ package struct ModelKey: CredentialKey {
     }
 
     package func sign(digest: [UInt8]) async throws(Failure) -> [UInt8] {
-        try cryptography { () throws(CryptoError) in try ECDSA.sign(digest: digest, with: ModelReader.key(scalar)) }
+        try cryptography(ECDSA.sign(digest: digest, with: ModelReader.key(scalar)))
     }
 }
 

@@ -154,9 +154,10 @@ class Panel:
     def revive(self):
         """Begins anew with a reader that libosdp would leave alone for five minutes."""
         if self.has_fallen:
-            self.has_fallen = 0
             self.panel.disable_pd(self.address)
             until(lambda: not self.panel.is_pd_enabled(self.address))
+            # libosdp has told that as well.
+            self.has_fallen = 0
             self.panel.enable_pd(self.address)
 
     def is_secure(self):

@@ -133,7 +133,7 @@ import Text
         let refused = checks.first { $0["name"] == .string("panel side") }
         #expect(refused?["cause"] == .string("it opens no secure channel, and gets no card"))
         let metrics = try #require(await reporter.ask(#"{"cmd":"GET_METRICS"}"#, "METRICS")?["metrics"]?.array)
-        let cards = metrics.first { $0["name"] == "badged_panel_cards_total" }?["samples"]?.array
+        let cards = metrics.first { $0["name"] == .string("badged_panel_cards_total") }?["samples"]?.array
         #expect(cards?.map { $0["value"] } == [.number("3"), .number("1"), .number("0")])
     }
 
