@@ -106,7 +106,7 @@ final class VirtualPhone: VirtualCardSoftware {
             guard !description.quirks.contains(.locked) else { throw .noApplication }
             application = .handover
             waits = 0
-            try crypto { () throws(CryptoError) in try wallet.beginHandover() }
+            try crypto(wallet.beginHandover())
             if description.isNegotiated {
                 message = TNEPService.encoding()
                 expected = .service

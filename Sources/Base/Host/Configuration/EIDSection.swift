@@ -25,10 +25,8 @@ extension Configuration {
 /// `[mdoc]`
 extension Configuration {
     static let mdocKeys: Configuration.KeyTable = [
-        "anchors": { all, value throws(StartError) in all.mdocAnchors = try value.absolutePath() },
-        "identities": { all, value throws(StartError) in
-            all.mdocIdentities = try value.optional(ConfigurationValue.mdocIdentities) ?? []
-        },
+        "anchors": .path(\.mdocAnchors),
+        "identities": .list(\.mdocIdentities, ConfigurationValue.mdocIdentities),
     ]
 }
 

@@ -33,9 +33,9 @@ enum MdocAnchorsCommand {
         let rest = Array(words.dropFirst())
         switch words.first {
         case "import" where !rest.isEmpty: try await importFiles(rest, folder, invocation)
-        case "import": throw invocation.usage("mdoc anchors import needs FILE")
+        case "import": throw invocation.usage(tr("mdoc anchors import needs FILE"))
         case "list" where rest.isEmpty, nil: try await list(folder, invocation)
-        case let word?: throw invocation.usage("mdoc anchors has no action \(word)")
+        case let word?: throw invocation.usage(tr("mdoc anchors has no action \(word)"))
         }
     }
 
@@ -48,12 +48,12 @@ enum MdocAnchorsCommand {
     // MARK: import
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
-        let pinned = try invocation.fingerprint(of: "--signer", hint: "the publisher of the certificate names it")
+        let pinned = try invocation.fingerprint(of: "--signer", hint: tr("the publisher of the certificate names it"))
         let docType = invocation.value(of: "--doc-type")
         if let docType, !MdocAnchorFolder.isDocType(docType) {
             throw CommandFailure(
-                usage: "--doc-type \(docType) is no document type",
-                hint: "such as org.iso.18013.5.1.mDL"
+                usage: tr("--doc-type \(docType) is no document type"),
+                hint: tr("such as org.iso.18013.5.1.mDL")
             )
         }
         var chosen = MdocAnchorImport(
@@ -74,23 +74,25 @@ enum MdocAnchorsCommand {
             if try await DocumentAnchorsCommand.agrees(to: questions) { chosen.documents.accept(questions) }
         }
         chosen.documents.finish()
-        for complaint in chosen.complaints { Output.note("left \(complaint)".printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         let files = chosen.files
         guard !files.isEmpty else {
             throw CommandFailure(
-                "nothing was imported: \(chosen.complaints.first ?? "you trust none of it")".printable,
-                hint: "--signer SHA256 trusts a certificate without a question; badgectl mdoc --help"
+                tr("nothing was imported: \(chosen.complaints.first ?? "you trust none of it")").printable,
+                hint: tr("--signer SHA256 trusts a certificate without a question; badgectl mdoc --help")
             )
         }
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(files)
         } catch {
-            throw CommandFailure(error, in: "mdoc anchors import")
+            throw CommandFailure(error, in: tr("mdoc anchors import"))
         }
         guard !invocation.wantsJSON else { return print(await anchors(folder)) }
-        let unreadable = chosen.malformed > 0 ? ", \(chosen.malformed) entries cannot be read" : ""
+        let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) entries cannot be read") : ""
         Output.line(
-            "\(files.count) \(files.count == 1 ? "file" : "files") taken\(unreadable). badged uses what is in \(folder)."
+            tr(
+                "\(files.count) \(files.count == 1 ? "file" : "files") taken\(unreadable). badged uses what is in \(folder)."
+            )
         )
     }
 
@@ -99,7 +101,10 @@ enum MdocAnchorsCommand {
         if let bytes = Hex.decode(value.filter { $0 != ":" }), bytes.count == 32 { return .fingerprint(bytes) }
         let content = try FileContent.read(value, limit: DocumentCertificate.maximumLength * 2)
         guard case .certificate(let certificate)? = try? DocumentAnchorFile(content) else {
-            throw CommandFailure("\(value) is no certificate", hint: "--root names one in DER or PEM, or its SHA-256")
+            throw CommandFailure(
+                tr("\(value) is no certificate"),
+                hint: tr("--root names one in DER or PEM, or its SHA-256")
+            )
         }
         return .certificate(certificate)
     }
@@ -110,15 +115,15 @@ enum MdocAnchorsCommand {
         let anchors = await anchors(folder)
         guard anchors.count > 0 else {
             throw CommandFailure(
-                "\(folder) has no authority of mobile documents",
-                hint: "import a certificate: sudo badgectl mdoc anchors import FILE"
+                tr("\(folder) has no authority of mobile documents"),
+                hint: tr("import a certificate: sudo badgectl mdoc anchors import FILE")
             )
         }
         guard !invocation.wantsJSON else { return print(anchors) }
         for certificate in sorted(anchors) {
-            let types = anchors.docTypes(of: certificate)?.sorted().joined(separator: " ") ?? "all documents"
+            let types = anchors.docTypes(of: certificate)?.sorted().joined(separator: " ") ?? tr("all documents")
             let until = DocumentTime.text(certificate.validity.upperBound)
-            Output.line("\(certificate.subject.text)  valid until \(until)  \(types)".printable)
+            Output.line(tr("\(certificate.subject.text)  valid until \(until)  \(types)").printable)
         }
     }
 

@@ -9,7 +9,7 @@ import Text
 let mdocFeature = FeatureCommands(
     group: .idCard,
     commands: [MdocCommand.spec],
-    describeCard: { $0.kind == "mdoc" ? "phone with mobile documents" : nil }
+    describeCard: { $0.kind == "mdoc" ? tr("phone with mobile documents") : nil }
 )
 
 /// `badgectl mdoc`: reads a mobile document from a phone.
@@ -80,7 +80,7 @@ enum MdocCommand {
             case let name?: .named(name)
             }
         let verdict = Mutex(ExitStatus.failed)
-        try await WorkflowRun.run(invocation, notDone: "no phone was read") { workflow in
+        try await WorkflowRun.run(invocation, notDone: tr("no phone was read")) { workflow in
             let result = try await workflow.connection.readMdoc(
                 question,
                 reader: invocation.value(of: "--reader"),
@@ -104,15 +104,18 @@ enum MdocCommand {
     private static func question(_ invocation: Invocation) throws -> MdocQuestion {
         if let text = invocation.value(of: "--over") {
             guard let age = Int(text), (1...99).contains(age) else {
-                throw CommandFailure(usage: "--over needs an age from 1 to 99", hint: "such as --over 18")
+                throw CommandFailure(usage: tr("--over needs an age from 1 to 99"), hint: tr("such as --over 18"))
             }
             guard !invocation.has("--item"), !invocation.has("--doc") else {
-                throw CommandFailure(usage: "--over excludes --doc and --item", hint: "it asks for the age alone")
+                throw CommandFailure(
+                    usage: tr("--over excludes --doc and --item"),
+                    hint: tr("it asks for the age alone")
+                )
             }
             return .ageOver(age)
         }
         guard let list = invocation.value(of: "--item") else {
-            throw CommandFailure(usage: "mdoc needs --over or --item", hint: "such as badgectl mdoc --over 18")
+            throw CommandFailure(usage: tr("mdoc needs --over or --item"), hint: tr("such as badgectl mdoc --over 18"))
         }
         let type = invocation.value(of: "--doc") ?? "mdl"
         let document = known.first { $0.word == type || $0.docType == type }
@@ -121,8 +124,8 @@ enum MdocCommand {
             let namespace = parts.count == 2 ? parts[0] : document?.namespace
             guard let namespace, let name = parts.last, !name.isEmpty, !namespace.isEmpty else {
                 throw CommandFailure(
-                    usage: "--item \(entry): an element of \(type) needs its namespace",
-                    hint: "such as --item org.iso.18013.5.1/family_name"
+                    usage: tr("--item \(entry): an element of \(type) needs its namespace"),
+                    hint: tr("such as --item org.iso.18013.5.1/family_name")
                 )
             }
             return MdocQuestion.Element(name, in: namespace)
@@ -135,7 +138,7 @@ enum MdocCommand {
         guard text == "-" else { return text }
         let line = try FileContent.read("/dev/stdin", limit: 16_384)
         guard let text = String(validating: line, as: UTF8.self) else {
-            throw CommandFailure(usage: "the text of the QR code is no UTF-8", hint: "it begins with mdoc:")
+            throw CommandFailure(usage: tr("the text of the QR code is no UTF-8"), hint: tr("it begins with mdoc:"))
         }
         return text
     }
@@ -153,22 +156,22 @@ enum MdocCommand {
     }
 
     private static func failure(_ result: MdocResult) -> CommandFailure {
-        let text = result.message ?? result.error ?? "no phone was read"
+        let text = result.message ?? result.error ?? tr("no phone was read")
         switch result.error {
         case "Declined": return CommandFailure(.declined, text)
         case "NoEngagement", "ConnectionFailed", "ConnectionLost", "SessionError":
-            return CommandFailure(text, hint: "keep the phone on the reader, unlocked, and run badgectl mdoc again")
+            return CommandFailure(text, hint: tr("keep the phone on the reader, unlocked, and run badgectl mdoc again"))
         case "EngagementUnsupported":
-            return CommandFailure(text, hint: "badgectl health says whether Bluetooth works here")
-        case "TooLarge": return CommandFailure(text, hint: "name fewer elements with --item")
-        default: return CommandFailure(text, hint: "run badgectl mdoc again")
+            return CommandFailure(text, hint: tr("badgectl health says whether Bluetooth works here"))
+        case "TooLarge": return CommandFailure(text, hint: tr("name fewer elements with --item"))
+        default: return CommandFailure(text, hint: tr("run badgectl mdoc again"))
         }
     }
 
     private static func writePortrait(of result: MdocResult, to path: String) throws {
         let portrait = result.documents.flatMap(\.elements).first { $0.name == "portrait" }
         guard let data = portrait?.value["data"]?.string.flatMap({ Base64.standard.decode($0) }) else {
-            throw CommandFailure("the phone has shown no picture", hint: "portrait must be in --item")
+            throw CommandFailure(tr("the phone has shown no picture"), hint: tr("portrait must be in --item"))
         }
         try FileContent.write(data, to: path, flags: O_NOFOLLOW)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Host
 import Text
 
 /// What a phone has shown, for people.
@@ -14,17 +15,19 @@ enum MdocText {
             add(
                 document.docType,
                 document.elements.map { ($0.name.replacing("_", with: " "), text($0.value)) }
-                    + document.withheld.map { ($0.replacing("_", with: " "), "(not given)") }
+                    + document.withheld.map { ($0.replacing("_", with: " "), tr("(not given)")) }
             )
             var facts: [(String, String)] = []
             if let issuer = document.issuer { facts.append(("issuer", issuer)) }
-            if let end = document.validUntil { facts.append(("valid until", end)) }
-            if !document.unasked.isEmpty { facts.append(("not asked for", document.unasked.joined(separator: ", "))) }
+            if let end = document.validUntil { facts.append((tr("valid until"), end)) }
+            if !document.unasked.isEmpty {
+                facts.append((tr("not asked for"), document.unasked.joined(separator: ", ")))
+            }
             add("Issue", facts)
             add("Checks", document.checks.map { ($0.name, text($0)) })
         }
         lines.append("Verdict: \(text(result.verdict))")
-        if let age = result.age { lines.append("Over \(age.over): \(age.answer.rawValue)") }
+        if let age = result.age { lines.append(tr("Over \(age.over): \(age.answer.rawValue)")) }
         return lines
     }
 
@@ -36,26 +39,26 @@ enum MdocText {
         case .string(let text): return text
         case .array(let items): return items.map(text).joined(separator: "; ")
         case .object(let members):
-            if let format = value["format"]?.string, value["data"] != nil { return "a picture (\(format))" }
+            if let format = value["format"]?.string, value["data"] != nil { return tr("a picture (\(format))") }
             return members.map { "\($0.key) \(text($0.value))" }.joined(separator: ", ")
         }
     }
 
     private static func text(_ check: DocumentResult.Check) -> String {
-        let result = check.result == "notDone" ? "not done" : check.result
+        let result = check.result == "notDone" ? tr("not done") : check.result
         var parts = [result + (check.reason.map { ": \($0)" } ?? "")]
         for name in ["algorithm", "method", "signer", "authority", "until", "findings"] {
             if let value = check.details[name] { parts.append(value) }
         }
-        if check.details["crl"] == "failed" { parts.append("crl failed") }
+        if check.details["crl"] == "failed" { parts.append(tr("crl failed")) }
         return parts.joined(separator: "; ")
     }
 
     private static func text(_ verdict: MdocResult.Verdict?) -> String {
         switch verdict {
         case .genuine: "genuine"
-        case .unverified: "unverified: nothing has failed, but not everything was proven"
-        case .suspect: "suspect: a check has failed"
+        case .unverified: tr("unverified: nothing has failed, but not everything was proven")
+        case .suspect: tr("suspect: a check has failed")
         case nil: "unknown"
         }
     }
