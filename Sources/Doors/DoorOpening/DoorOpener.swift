@@ -125,7 +125,9 @@ package import Vault
             let (limit, timeout): (Milliseconds, OpeningStatus) =
                 framing.isInside
                 ? (timeouts.fragment, .readerTimedOutFragment) : (timeouts.apdu, .readerTimedOutAPDU)
-            let bytes = try await step(timeout, await link.notification(within: limit))
+            let bytes = try await step(timeout) { () async throws(LinkFailure) in
+                try await link.notification(within: limit)
+            }
             if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
         }
     }
@@ -141,7 +143,9 @@ package import Vault
             throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
-            try await step(.readerTimedOutBLE, await link.write(bytes, within: timeouts.apdu))
+            try await step(.readerTimedOutBLE) { () async throws(LinkFailure) in
+                try await link.write(bytes, within: timeouts.apdu)
+            }
         }
     }
 

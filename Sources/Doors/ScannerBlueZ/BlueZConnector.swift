@@ -23,7 +23,9 @@ import Text
     }
 
     package func link(to device: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
-        let bus = try translating({ LinkFailure.failed($0.text) }, SystemBus(address: address))
+        let bus = try translating({ LinkFailure.failed($0.text) }) { () throws(BusFailure) in
+            try SystemBus(address: address)
+        }
         let client = GATTClient(bus, device, adapter: adapter, .pkoc, owner: owner) { [weak self] path in
             self?.own.remove(path)
         }

@@ -107,7 +107,7 @@ struct KeycardServices: Sendable {
         _ card: HeldKeycard,
         _ result: @autoclosure () async throws(KeycardError) -> T
     ) async throws(Failure) -> T {
-        try await step(name, card, await result())
+        try await step(name, card) { () async throws(KeycardError) in try await result() }
     }
 
     /// Runs one step with the card. A lost card ends the dialogue with this card.

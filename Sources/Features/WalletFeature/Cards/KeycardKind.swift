@@ -20,7 +20,9 @@ package struct KeycardKind: CardKind {
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)? {
-        let selected = try await Self.answered(await KeycardApplet.select(on: channel, trust: trust))
+        let selected = try await Self.answered { () async throws(KeycardError) in
+            try await KeycardApplet.select(on: channel, trust: trust)
+        }
         guard let applet = selected else { return nil }
         let info = await applet.info
         var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
@@ -34,7 +36,7 @@ package struct KeycardKind: CardKind {
             guard opened != false else { break }
             guard opened == true else { continue }
             profile.isPaired = info.generation == .pairing
-            profile.status = try await Self.answered(await applet.readStatus())
+            profile.status = try await Self.answered { () async throws(KeycardError) in try await applet.readStatus() }
         }
         return profile
     }

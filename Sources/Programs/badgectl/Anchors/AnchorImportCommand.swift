@@ -18,7 +18,7 @@ enum AnchorImportCommand {
             do throws(SystemError) {
                 try AnchorWriter(folder: folder).write(taken)
             } catch {
-                throw CommandFailure(error, in: tr("anchors import"))
+                throw CommandFailure(error, in: "anchors import")
             }
         }
         for decision in selection.decisions { show(decision, invocation) }

@@ -18,7 +18,7 @@ import Text
             Output.line(Help.text(for: command, action))
             Output.quit(.done)
         case .version:
-            Output.line(tr("badgectl \(Version.current)"))
+            Output.line("badgectl \(Version.current)")
             Output.quit(.done)
         case .run(let command):
             // Detached: the main actor's thread waits for signals.

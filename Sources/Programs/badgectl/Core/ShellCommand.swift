@@ -14,8 +14,8 @@ struct FeatureCommands: Sendable {
 
 /// The groups of commands, in the order of the help.
 enum CommandGroup: String, CaseIterable, Sendable {
-    case idCard = tr("ID card")
-    case wallet = tr("Wallet and logins")
+    case idCard = "ID card"
+    case wallet = "Wallet and logins"
     case doors = "Doors"
     case administration = "Administration"
 }

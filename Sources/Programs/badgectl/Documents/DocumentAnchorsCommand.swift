@@ -85,7 +85,7 @@ enum DocumentAnchorsCommand {
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(chosen.files)
         } catch {
-            throw CommandFailure(error, in: tr("documents anchors import"))
+            throw CommandFailure(error, in: "documents anchors import")
         }
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""

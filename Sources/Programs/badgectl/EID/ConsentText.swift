@@ -145,15 +145,14 @@ enum ConsentText {
 
     /// The rights that are fields of the card.
     private static let names: [String: Phrase] = [
-        "GivenNames": Phrase(tr("given names")), "FamilyName": Phrase(tr("family name")),
-        "BirthName": Phrase(tr("birth name")),
-        "ArtisticName": Phrase(tr("artistic name")), "DoctoralDegree": Phrase(tr("doctoral degree")),
-        "DateOfBirth": Phrase(tr("date of birth")), "PlaceOfBirth": Phrase(tr("place of birth")),
-        "Nationality": Phrase("nationality"), "DocumentType": Phrase(tr("document type")),
-        "IssuingCountry": Phrase(tr("issuing country")), "ValidUntil": Phrase(tr("valid until")),
-        "ResidencePermitI": Phrase(tr("residence permit I")), "ResidencePermitII": Phrase(tr("residence permit II")),
-        "WriteAddress": Phrase(tr("write address")), "WriteResidencePermitI": Phrase(tr("write residence permit I")),
-        "WriteResidencePermitII": Phrase(tr("write residence permit II")),
+        "GivenNames": Phrase("given names"), "FamilyName": Phrase("family name"), "BirthName": Phrase("birth name"),
+        "ArtisticName": Phrase("artistic name"), "DoctoralDegree": Phrase("doctoral degree"),
+        "DateOfBirth": Phrase("date of birth"), "PlaceOfBirth": Phrase("place of birth"),
+        "Nationality": Phrase("nationality"), "DocumentType": Phrase("document type"),
+        "IssuingCountry": Phrase("issuing country"), "ValidUntil": Phrase("valid until"),
+        "ResidencePermitI": Phrase("residence permit I"), "ResidencePermitII": Phrase("residence permit II"),
+        "WriteAddress": Phrase("write address"), "WriteResidencePermitI": Phrase("write residence permit I"),
+        "WriteResidencePermitII": Phrase("write residence permit II"),
     ]
 
     private static func column(_ text: String) -> String {

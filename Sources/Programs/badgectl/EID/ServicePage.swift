@@ -23,7 +23,7 @@ struct ServicePage {
             let request = HTTPRequest(
                 method: .page,
                 address: address,
-                headers: ["User-Agent: badgectl", tr("Accept: text/html, text/plain, application/json")],
+                headers: ["User-Agent: badgectl", "Accept: text/html, text/plain, application/json"],
                 maximumLength: maximumLength
             )
             let session = HTTPSession(Network(), .system, HTTPLimits(connect: limit, transfer: limit))
