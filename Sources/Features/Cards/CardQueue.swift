@@ -6,8 +6,9 @@ import Server
 
 /// The order in which those who wait for a card get it: root first, then one user after another.
 ///
-/// A user who was served goes behind all users who wait at that time, with all its workflows, also those that start
-/// later. A workflow that loses its card keeps its place for `ServerLimits.sharedPromptTimeout` from its first card on.
+/// A user goes behind all users who wait when it gets a card and when it gives the card back, with all its workflows, also
+/// those that start later. A workflow that loses its card keeps its place for `ServerLimits.sharedPromptTimeout` from its
+/// first card on; then it goes behind all.
 @Loop struct CardQueue {
     /// The place of a workflow, or of a reading of badged.
     @Loop final class Place {
@@ -27,7 +28,8 @@ import Server
 
         fileprivate func serve() { keptUntil = keptUntil ?? Loop.now + keeping }
 
-        fileprivate var isKept: Bool { keptUntil.map { Loop.now < $0 } ?? false }
+        /// Whether it keeps its place after a card; nil before the first card.
+        fileprivate var isKept: Bool? { keptUntil.map { Loop.now < $0 } }
     }
 
     fileprivate enum User: Hashable {
@@ -83,6 +85,13 @@ import Server
         place.serve()
     }
 
+    /// Notes that a workflow has given its card back.
+    mutating func release(by workflow: Workflow) {
+        guard !waiting.isEmpty else { return }
+        last += 1
+        served[.client(workflow.uid)] = last
+    }
+
     func isFirst(_ place: Place, for reader: Reader) -> Bool {
         let own = rank(of: place)
         return !waiting.values.contains { rank(of: $0.place) < own && $0.waiter.canTake(reader) }
@@ -110,7 +119,8 @@ import Server
     }
 
     private func rank(of place: Place) -> (Int, UInt64, UInt64) {
-        if place.isKept { return (0, place.number, 0) }
-        return (place.user == .client(0) ? 1 : 2, max(place.number, served[place.user] ?? 0), place.number)
+        if place.isKept == true { return (0, place.number, 0) }
+        let time = place.isKept == nil ? max(place.number, served[place.user] ?? 0) : .max
+        return (place.user == .client(0) ? 1 : 2, time, place.number)
     }
 }

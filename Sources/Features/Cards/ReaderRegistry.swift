@@ -304,7 +304,10 @@ package import Text
     func release(_ reader: Reader) {
         guard reader.owner != nil else { return }
         reader.owner = nil
-        reader.holder?.isAwaited = false
+        if let holder = reader.holder {
+            holder.isAwaited = false
+            queue.release(by: holder)
+        }
         reader.holder = nil
         reader.borrower = nil
         reader.isRead = false

@@ -115,7 +115,7 @@ struct ControllerTests {
         _ = await recorder.next("started")
         daemon.program.signal(SIGKILL)
         let error = await recorder.next("wrapper error")
-        #expect(error.hasPrefix("wrapper error WorkflowController::connection badged has closed the connection; see "))
+        #expect(error.hasPrefix("wrapper error WorkflowController::connection badged has closed the connection; connect again; "))
         _ = await recorder.next("disconnected badged has closed the connection")
         #expect(!controller.isStarted)
     }

@@ -38,7 +38,7 @@ enum MdocCommand {
             OptionSpec("--over", ValueSpec("AGE"), "ask whether the holder is over this age, and nothing else"),
             OptionSpec("--doc", ValueSpec("TYPE"), "the document: mdl, age, pid, photoid, or its full name; mdl"),
             OptionSpec("--item", ValueSpec("LIST"), "ask for these elements, such as family_name,birth_date"),
-            OptionSpec("--qr", ValueSpec("TEXT"), "the text of the phone's QR code; - for standard input"),
+            OptionSpec("--qr", ValueSpec("TEXT"), "the text of the QR code on the phone; - for standard input"),
             OptionSpec("--identity", ValueSpec("NAME"), "the key of badged.conf that signs; none: unsigned"),
             OptionSpec("--portrait", ValueSpec("FILE", .files), "write the picture to this file"),
             .reader,
