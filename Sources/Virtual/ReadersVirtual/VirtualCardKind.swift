@@ -21,6 +21,14 @@ package protocol VirtualCardDescription: CardDescription {
     func makeCard() throws(Malformed) -> VirtualCard
 }
 
+/// A card of SET_CARD with its kind.
+struct NamedCard: CardDescription {
+    let kind: String
+    /// Whether the card of this kind that the reader has already is meant, if there is one.
+    let isKept: Bool
+    let description: any VirtualCardDescription
+}
+
 /// The kinds of virtual cards that a program offers.
 package struct VirtualCardKinds: Sendable {
     private let kinds: [any VirtualCardKind]
@@ -28,10 +36,24 @@ package struct VirtualCardKinds: Sendable {
     /// The first kind is the default.
     package init(_ kinds: [any VirtualCardKind]) { self.kinds = kinds }
 
+    /// The name of the default kind.
+    var usual: String { kinds.first?.name ?? "" }
+
     /// Parses the objects `simulator` and `card` of SET_CARD. `card.kind` chooses the kind.
     /// - Throws: `Malformed`, which names the entry and what is wrong with it.
     package func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any VirtualCardDescription {
         try kind(card?["kind"]).describe(simulator: simulator, card: card)
+    }
+
+    /// Parses the same objects, of which `card.kept` chooses a card that was in the reader before.
+    /// - Throws: `Malformed`, which names the entry and what is wrong with it.
+    func name(simulator: JSON?, card: JSON?) throws(Malformed) -> NamedCard {
+        let kept = CardEntry("card", card)["kept"]
+        return NamedCard(
+            kind: try kind(card?["kind"]).name,
+            isKept: kept.json == nil ? false : try kept.bool(),
+            description: try describe(simulator: simulator, card: card)
+        )
     }
 
     /// Parses a document `{"simulator": {...}, "card": {...}}` with the objects of SET_CARD, both optional.

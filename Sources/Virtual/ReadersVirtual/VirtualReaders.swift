@@ -12,6 +12,8 @@ package actor VirtualReaders: VirtualReaderBackend {
     private struct Slot {
         /// nil: the default card, not made yet, because making it takes milliseconds of the start of the daemon.
         var card: VirtualCard?
+        /// The last card of each kind, with its state.
+        var kept: [String: VirtualCard] = [:]
         /// nil: the card is not inserted.
         var insertion: Insertion?
         /// The connection that holds the card. Weak, so that deallocation of the connection releases the card.
@@ -41,18 +43,25 @@ package actor VirtualReaders: VirtualReaderBackend {
     }
 
     package nonisolated func describe(simulator: JSON?, card: JSON?) throws(Malformed) -> any CardDescription {
-        try kinds.describe(simulator: simulator, card: card)
+        try kinds.name(simulator: simulator, card: card)
     }
 
     package func insert(_ description: (any CardDescription)?, into reader: String) async throws(Malformed) -> Bool {
         guard let slot = slots[reader], slot.insertion == nil else { return false }
-        let card = try card(description, or: slot.card)
+        let card = try card(description, of: slot)
         if card.hasKeypad != slot.card?.hasKeypad ?? false {
             continuation.yield(.changed(Self.description(of: reader, hasKeypad: card.hasKeypad)))
         }
         insertions += 1
         let insertion = Insertion(reader: reader, number: insertions)
-        slots[reader] = Slot(card: card, insertion: insertion)
+        slots[reader]?.card = card
+        if let named = description as? NamedCard {
+            slots[reader]?.kept[named.kind] = card
+        } else if description == nil, slot.card == nil {
+            slots[reader]?.kept[kinds.usual] = card
+        }
+        slots[reader]?.insertion = insertion
+        slots[reader]?.holder = nil
         continuation.yield(.inserted(insertion, answerToReset: card.answerToReset))
         await card.enterReader(insertion: insertion.number)
         return true
@@ -61,11 +70,15 @@ package actor VirtualReaders: VirtualReaderBackend {
     /// The card of the description, or else the card of the reader, or else the default card.
     private func card(
         _ description: (any CardDescription)?,
-        or present: VirtualCard?
+        of slot: Slot
     ) throws(Malformed) -> VirtualCard {
         guard let description else {
-            if let present { return present }
+            if let present = slot.card { return present }
             return try kinds.describe(simulator: nil, card: nil).makeCard()
+        }
+        if let named = description as? NamedCard {
+            if named.isKept, let card = slot.kept[named.kind] { return card }
+            return try named.description.makeCard()
         }
         guard let description = description as? any VirtualCardDescription else {
             throw Malformed("the description is not of a virtual card")
@@ -92,7 +105,8 @@ package actor VirtualReaders: VirtualReaderBackend {
 
     private func withdraw(_ insertion: Insertion) async {
         guard let slot = slots[insertion.reader], slot.insertion == insertion else { return }
-        slots[insertion.reader] = Slot(card: slot.card)
+        slots[insertion.reader]?.insertion = nil
+        slots[insertion.reader]?.holder = nil
         continuation.yield(.withdrawn(insertion))
         await slot.card?.leaveReader(insertion: insertion.number)
     }

@@ -125,6 +125,25 @@ struct VirtualReadersTests {
         #expect(try await fresh.transmit(Self.status).status == .ok)
     }
 
+    @Test("a kept card comes back with its state after a card of another kind, and a new one without kept")
+    func keptCard() async throws {
+        func put(_ json: String) async throws -> ObjectIdentifier? {
+            await readers.removeCard(from: "Simulator")
+            let description = try readers.describe(simulator: nil, card: try JSON(json.utf8))
+            #expect(try await readers.insert(description, into: "Simulator"))
+            return await readers.card(in: "Simulator").map { ObjectIdentifier($0) }
+        }
+        let first = try await put(#"{"kind":"eid"}"#)
+        let kept = #"{"kind":"eid","kept":true}"#
+        #expect(try await put(kept) == first)
+        let second = try await put(#"{"kind":"eid"}"#)
+        #expect(second != first)
+        #expect(try await put(kept) == second)
+        #expect(throws: Malformed.self) {
+            try readers.describe(simulator: nil, card: try JSON(#"{"kept":1}"#.utf8))
+        }
+    }
+
     @Test("a wrong description is refused by entry name, and the existing card stays")
     func invalid() async throws {
         var description = VirtualEIDDescription()
