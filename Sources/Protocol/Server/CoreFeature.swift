@@ -7,7 +7,7 @@ import Text
 @Loop final class CoreFeature: Feature {
     let commands = [
         CommandSpec("GET_INFO", InfoMessage.name, permission: []) { call in
-            Reply(InfoMessage(info: call.session.server.info))
+            Reply(InfoMessage(info: call.session.server.info, permissions: call.session.permissions.words))
         },
         CommandSpec("GET_API_LEVEL", APILevelMessage.name, permission: []) { call in
             Reply(APILevelMessage(current: call.session.level, listsAvailable: true))

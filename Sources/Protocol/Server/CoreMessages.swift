@@ -61,6 +61,8 @@ struct APILevelMessage: Message {
 struct InfoMessage: Message {
     static let name: StaticString = "INFO"
     let info: ServerInfo
+    /// What the client may do, in the words of `[access]`.
+    let permissions: [String]
 
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.object("VersionInfo") { version in
@@ -71,6 +73,7 @@ struct InfoMessage: Message {
             badged.member("protocol", ServerInfo.protocolVersion)
             badged.member("drivers", info.drivers)
             badged.member("scanners", info.scanners)
+            badged.member("permissions", permissions)
         }
     }
 }

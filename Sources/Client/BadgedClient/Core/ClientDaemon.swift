@@ -14,6 +14,8 @@ public struct DaemonInfo: ServerMessage, NamedMessage {
     public var drivers: [String] = []
     /// The door reader scanners that run.
     public var scanners: [String] = []
+    /// The permissions of this user, in the words of `[access]` in badged.conf; nil: this badged does not say.
+    public var permissions: [String]?
 }
 
 extension DaemonInfo {
@@ -27,6 +29,7 @@ extension DaemonInfo {
         protocolVersion = badged?["protocol"]?.int
         drivers = badged?["drivers"]?.strings ?? []
         scanners = badged?["scanners"]?.strings ?? []
+        permissions = badged?["permissions"]?.strings
     }
 }
 
