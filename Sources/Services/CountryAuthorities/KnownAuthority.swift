@@ -207,6 +207,9 @@ package enum AuthorityUse: String, Sendable, Hashable, CaseIterable {
 }
 
 extension KnownAuthority {
+    /// Where AusweisApp can be had.
+    private static let address = "https://www.ausweisapp.bund.de/download"
+
     /// The command that imports certificates, for advice.
     package static let importCommand = "sudo badgectl anchors import SOURCE"
 
@@ -217,12 +220,12 @@ extension KnownAuthority {
         }
         let newest = all.filter { $0.use == use && $0.firstDay <= day.text && day.text <= $0.lastDay }
             .max { ($0.lastDay, $0.holder) < ($1.lastDay, $1.holder) }
-        let office = use == .productive ? " and the BSI (www.bsi.bund.de, CVCA-eID)" : ""
         guard let newest else {
-            return "a later AusweisApp\(office) may have the next one: \(importCommand); "
-                + "services can also send it, and badged then keeps it"
+            return
+                "install the newest AusweisApp (\(address)), then \(importCommand); or log in at a service that sends "
+                + "the link to the next certificate, which badged then keeps"
         }
-        return
-            "AusweisApp 2.5 and later\(office) have \(newest.holder), valid until \(newest.lastDay): \(importCommand)"
+        return "AusweisApp 2.5 and later (\(address)) have \(newest.holder), valid until \(newest.lastDay): "
+            + importCommand
     }
 }

@@ -44,7 +44,7 @@ import Testing
                 "\(Self.first)_\(Self.first)": .taken(.test, .fingerprint),
                 "\(Self.first)_\(Self.second)": .taken(.test, .signed(by: Self.first)),
                 // The new key has signed itself; the link makes it trusted.
-                "\(Self.second)_\(Self.second)": .taken(.test, .signed(by: Self.second)),
+                "\(Self.second)_\(Self.second)": .taken(.test, .linked(from: Self.first)),
             ]
         )
         #expect(try selection.taken.map(\.certificate) == ["cvca", "link", "cvca-next"].map(Self.certificate))
@@ -210,19 +210,19 @@ import Testing
             ("DECVCAeID00106", .productive, 2026, 11, 27, "have DECVCAeID00107, valid until 2026-11-27: sudo badgectl"),
             (
                 "DECVCAeID00107", .productive, 2026, 11, 28,
-                "a later AusweisApp and the BSI (www.bsi.bund.de, CVCA-eID) may"
+                "install the newest AusweisApp (https://www.ausweisapp.bund.de/download), then sudo badgectl"
             ),
             (
                 nil, .productive, 2026, 11, 25,
-                "AusweisApp 2.5 and later and the BSI (www.bsi.bund.de, CVCA-eID) have DECV"
+                "AusweisApp 2.5 and later (https://www.ausweisapp.bund.de/download) have DECV"
             ),
             (
                 "DETESTeID00008", .test, 2026, 11, 25,
-                "AusweisApp 2.5 and later have DECVCAeIDCTL0405, valid until 2027-03"
+                "(https://www.ausweisapp.bund.de/download) have DECVCAeIDCTL0405, valid until 2027-03"
             ),
             (
                 "DETESTeID00008", .test, 2027, 4, 1,
-                "a later AusweisApp may have the next one: sudo badgectl anchors import S"
+                "or log in at a service that sends the link to the next certificate"
             ),
             ("DETESTeIDBG00001", .test, 2026, 11, 25, "import a newer certificate of this authority: sudo badgectl"),
         ] as [(String?, AuthorityUse, Int, Int, Int, String)]

@@ -21,7 +21,9 @@ enum AnchorImportCommand {
                 throw CommandFailure(error, in: "anchors import")
             }
         }
-        for decision in selection.decisions { show(decision, invocation) }
+        let all = present.productive + present.test + present.links + selection.decisions.map(\.certificate)
+        let over = Set(all.filter { $0.expirationDate < CVDate.today }.map(\.holderName))
+        for decision in selection.decisions { show(decision, over, invocation) }
         for complaint in sources.complaints { Output.note(tr("left \(complaint)").printable) }
         let here = selection.decisions.count {
             if case .present = $0.verdict { true } else { false }
@@ -94,12 +96,16 @@ enum AnchorImportCommand {
         return sources
     }
 
-    private static func show(_ decision: AnchorSelection.Decision, _ invocation: Invocation) {
+    /// `over` are the names of authorities whose certificate is no longer valid.
+    private static func show(_ decision: AnchorSelection.Decision, _ over: Set<String>, _ invocation: Invocation) {
         let certificate = decision.certificate
+        func note(_ issuer: String) -> String { over.contains(issuer) ? tr(" (its own certificate is over)") : "" }
         let words: (outcome: StaticString, use: AuthorityUse?, reason: String) =
             switch decision.verdict {
             case .taken(let use, .fingerprint): ("took", use, tr("its SHA-256 is known"))
-            case .taken(let use, .signed(let issuer)): ("took", use, tr("\(issuer) has signed it"))
+            case .taken(let use, .signed(let issuer)): ("took", use, tr("\(issuer) has signed it\(note(issuer))"))
+            case .taken(let use, .linked(let issuer)):
+                ("took", use, tr("\(issuer) has signed the link to it\(note(issuer))"))
             case .present(let use): ("kept", use, tr("it is already there"))
             case .left(let reason): ("left", nil, tr("it \(reason)"))
             }

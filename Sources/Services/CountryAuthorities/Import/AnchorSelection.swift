@@ -11,6 +11,8 @@ package struct AnchorSelection: Sendable {
         case fingerprint
         /// Signed by the authority with this name.
         case signed(by: String)
+        /// A root whose key a link certifies, which the authority with this name has signed.
+        case linked(from: String)
     }
 
     package enum Verdict: Sendable, Equatable {
@@ -87,7 +89,13 @@ package struct AnchorSelection: Sendable {
                 let verdict: Verdict =
                     present.links.contains(certificate)
                     ? .present(issuer.use)
-                    : .taken(issuer.use, .signed(by: issuer.certificate.holderName))
+                    : .taken(
+                        issuer.use,
+                        // A root has signed itself; what makes its key trusted is the link.
+                        certificate.isRoot
+                            ? .linked(from: issuer.certificate.issuerName)
+                            : .signed(by: issuer.certificate.holderName)
+                    )
                 if !candidate.place.isEmpty { decisions.append(Decision(certificate, candidate.place, verdict)) }
                 return true
             }
