@@ -66,6 +66,18 @@ extension ScriptedPeer.Connection {
         send(Say.started)
     }
 
+    /// Plays the start of the agent, up to the wait for browsers.
+    func servesBrowsers() {
+        answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+        answer("GET_HEALTH", #"{"checks":[{"name":"browserPort","ok":true}],"msg":"HEALTH"}"#)
+    }
+
+    /// Answers the question what the user may do, which is nothing beyond the usual without `permissions`.
+    func tellsPermissions(_ permissions: String = #""readers","cards","remote","scan","open","admin""#) {
+        let badged = #"{"protocol":1,"permissions":[\#(permissions)]}"#
+        answer("GET_INFO", #"{"VersionInfo":{"Name":"badged"},"badged":\#(badged),"msg":"INFO"}"#)
+    }
+
     /// Answers the question whether badged trusts a country authority.
     func hasAnchors() {
         answer("GET_HEALTH", Say.anchors)
@@ -113,6 +125,15 @@ extension ScriptedPeer {
         try ScriptedPeer { peer in
             peer.start()
             for kind in kinds { peer.ask(kind) }
+            script(peer)
+        }
+    }
+
+    /// Plays the start of `badgectl open` or `capture`, and then the script.
+    static func opening(then script: @escaping @Sendable (Connection) -> Void = { _ in }) throws -> ScriptedPeer {
+        try ScriptedPeer { peer in
+            peer.tellsPermissions()
+            peer.answer("START_SCAN", Say.scanning)
             script(peer)
         }
     }

@@ -51,6 +51,69 @@ import Text
         await third.ends(0, printing: "The PIN has been changed.\n")
     }
 
+    @Test("After a wallet card and a document in the virtual reader, change-pin has its own card again, with its PIN")
+    func otherKinds() async throws {
+        let change = ["change-pin", "--pin-stdin"]
+        let folder = try TemporaryFolder()
+        let daemon = try await RunningDaemon(environment: ["STATE_DIRECTORY": folder.path])
+        func run(_ arguments: [String], _ input: String) async throws -> RunningProgram {
+            let program = try RunningProgram("badgectl", ["--socket", daemon.path] + arguments, input: input)
+            _ = await program.exitCode
+            return program
+        }
+        await (try await run(change, "123456\n654321\n")).ends(0, printing: "The PIN has been changed.\n")
+        let document = try await run(["document", "--pin-stdin", "--groups", "1"], "654321\n")
+        #expect(await document.exitCode == 7, "\(document.everything)")
+        await (try await run(change, "654321\n111111\n")).ends(0, printing: "The PIN has been changed.\n")
+        // A wallet card is there without its own setup.
+        let wallet = try await run(["wallet", "pin", "--pin-stdin"], "123456\n222222\n")
+        #expect(await wallet.exitCode == 0, "\(wallet.everything)")
+        await (try await run(change, "111111\n333333\n")).ends(0, printing: "The PIN has been changed.\n")
+        let again = try await run(["wallet", "pin", "--pin-stdin"], "222222\n333333\n")
+        #expect(await again.exitCode == 0, "\(again.everything)")
+    }
+
+    @Test("A command that found the virtual reader busy goes on after the other client has left")
+    func busyReader() async throws {
+        let other = try badgectl(daemon, "send", input: nil)
+        other.type(#"{"cmd":"RUN_CHANGE_PIN"}"# + "\n")
+        #expect(await other.prints("INSERT_CARD", on: .output))
+        other.type(#"{"cmd":"SET_CARD","name":"Simulator"}"# + "\n")
+        #expect(await other.prints("ENTER_PIN", on: .output))
+        let program = try badgectl(daemon, "change-pin", hasTerminal: true)
+        #expect(await program.prints("Simulator"))
+        other.type(#"{"cmd":"CANCEL"}"# + "\n")
+        await answer(program, "PIN: ", "123456")
+        await answer(program, "New PIN: ", "111111")
+        await answer(program, "Repeat the new PIN: ", "111111")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        other.endInput()
+        _ = await other.exitCode
+    }
+
+    @Test("A virtual card that cannot be used ends the command with a hint")
+    func unusableCard() async throws {
+        let other = try badgectl(daemon, "send", input: nil)
+        other.type(#"{"cmd":"RUN_CHANGE_PIN"}"# + "\n")
+        #expect(await other.prints("INSERT_CARD", on: .output))
+        other.type(#"{"cmd":"SET_CARD","name":"Simulator","card":{"deactivated":true}}"# + "\n")
+        #expect(await other.prints(#""error""#, on: .output))
+        other.type(#"{"cmd":"CANCEL"}"# + "\n")
+        other.endInput()
+        _ = await other.exitCode
+        let program = try badgectl(daemon, "change-pin", "--pin-stdin", input: "123456\n111111\n")
+        await program.ends(1, saying: "cannot be used: the PIN was not changed\nhint: when badged is restarted")
+    }
+
+    @Test("The agent ends with what to do if badged serves no browsers")
+    func noBrowsers() async throws {
+        let program = try badgectl(daemon, "agent")
+        await program.ends(
+            4,
+            saying: "badged serves no browsers: they are off in its configuration\nhint: as root: apt"
+        )
+    }
+
     @Test("Wrong PINs lead to the CAN, then to the PUK, and back to the PIN")
     func allSteps() async throws {
         let program = try badgectl(daemon, "change-pin", hasTerminal: true)

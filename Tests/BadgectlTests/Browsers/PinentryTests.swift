@@ -162,7 +162,7 @@ private final class Programs: Sendable {
 
     /// Plays a browser's authentication.
     private func browserStarts(_ peer: ScriptedPeer.Connection) {
-        peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+        peer.servesBrowsers()
         peer.send(#"{"msg":"AUTH"}"#)
         peer.send(Say.rights())
         peer.answer("GET_CERTIFICATE", Say.certificate)
@@ -200,7 +200,7 @@ private final class Programs: Sendable {
             peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
             peer.hangUp()
         } others: { peer in
-            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.servesBrowsers()
         }
         let program = try badgectl(peer, "agent")
         #expect(await program.prints("Waiting until it runs again.", on: .error))

@@ -22,7 +22,8 @@ import Testing
                 "did you mean motion? "
             ),
             (
-                ["help", "statis"], "statis is not one of \(CommandTable.commands.map(\.name).joined(separator: ", "))",
+                ["help", "statis"],
+                "statis is not one of \((CommandTable.commands.map(\.name) + HelpTopic.names).joined(separator: ", "))",
                 "did you mean status? "
             ),
             (
@@ -213,7 +214,8 @@ import Testing
             (["--ver"], "--version"), (["send", "--rea"], ""), (["scan", "--type", "sea"], "seamless"),
             (["closest", "mot"], "motion"), (["capture", "/etc/hostn"], "/etc/hostname"),
             (["scan", "--replay", "/etc/hostn"], "/etc/hostname"), (["scan", "--code", ""], ""),
-            (["help", "capt"], "capture"), (["wallet", "un"], "unblock unpair"), (["wallet", "--key"], "--key-uid"),
+            (["help", "capt"], "capture"), (["help", "exit"], "exit-codes"), (["wallet", "un"], "unblock unpair"),
+            (["wallet", "--key"], "--key-uid"),
         ]
     )
     func bash(words: [String], expected: String) async throws {

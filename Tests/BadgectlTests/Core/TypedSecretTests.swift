@@ -93,7 +93,7 @@ struct TypedSecretTests {
             peer.ask("PIN")
         },
         Place("agent", ["agent"], [("Agree? ", "y"), ("PIN: ", "740931")]) { peer in
-            peer.answer("SET_USER_INTERFACE", #"{"msg":"USER_INTERFACE","active":true}"#)
+            peer.servesBrowsers()
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(Say.rights())
             peer.answer("GET_CERTIFICATE", Say.certificate)

@@ -190,7 +190,10 @@ private func captured(_ more: [[UInt8]] = []) throws -> TemporaryFolder {
     @Test("the advice of a refused scan is the hint", arguments: [["scan"], ["closest", "motion"], ["open"]])
     func advice(arguments: [String]) async throws {
         let refusal = #"{"adapters":[],"error":"no radio: switch it on","msg":"SCAN","radio":false,"wanted":false}"#
-        let peer = try ScriptedPeer { $0.answer("START_SCAN", refusal) }
+        let peer = try ScriptedPeer { peer in
+            if arguments == ["open"] { peer.tellsPermissions() }
+            peer.answer("START_SCAN", refusal)
+        }
         let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
         await program.ends(1, sayingFirst: "badgectl: error: badged refused: no radio\nhint: switch it on\n")
     }
@@ -237,7 +240,7 @@ private func captured(_ more: [[UInt8]] = []) throws -> TemporaryFolder {
         let advert =
             #"{"adapter":"hci0","address":"C0:00:00:00:00:01","addressType":"static","data":"020106","msg":"ADVERT","#
             + #""rssi":-60,"scanResponse":false}"#
-        let peer = try ScriptedPeer.scan { peer in
+        let peer = try ScriptedPeer.opening { peer in
             peer.send(advert)
             peer.send(#"{"address":"nonsense","msg":"ADVERT"}"#)
             peer.send(advert.replacing("}", with: #","lost":7}"#))

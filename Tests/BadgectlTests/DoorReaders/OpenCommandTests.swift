@@ -22,7 +22,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
         [("granted", 0, "pkoc-A grants access\n"), ("unknown", 0, "pkoc-A does not say whether the door opens\n")]
     )
     func opens(_ arguments: [String], _ expected: (decision: String, code: Int32, text: String)) async throws {
-        let peer = try ScriptedPeer.scan { peer in
+        let peer = try ScriptedPeer.opening { peer in
             peer.send(near)
             peer.answer(arguments.count == 1 ? "TRIGGER" : "OPEN_READER", begun)
             peer.send(begun.replacing("connecting", with: "connected"))
@@ -39,7 +39,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("open takes the name of a reader")
     func name() async throws {
-        let peer = try ScriptedPeer.scan { peer in
+        let peer = try ScriptedPeer.opening { peer in
             peer.send(Self.named)
             let entry = Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast()
             peer.answer("GET_DOOR_READER_LIST", #"{"msg":"DOOR_READER_LIST","readers":[\#(entry)]}"#)
@@ -53,7 +53,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("open does not choose between two readers of one name")
     func ambiguousName() async throws {
-        let peer = try ScriptedPeer.scan { peer in
+        let peer = try ScriptedPeer.opening { peer in
             peer.send(Self.named)
             let entry = String(Self.named.dropFirst(#"{"msg":"DOOR_READER","reader":"#.count).dropLast())
             let both = entry + "," + entry.replacing("pkoc-A", with: "pkoc-B")
@@ -72,7 +72,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
                 "not opened: the reader is revoked (readerFailure)"
             ),
         ] {
-            let peer = try ScriptedPeer.scan { peer in
+            let peer = try ScriptedPeer.opening { peer in
                 peer.send(near)
                 peer.answer("TRIGGER", begun)
                 peer.send(message)
@@ -84,7 +84,7 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("an opening that cannot begin ends at once")
     func missingKey() async throws {
-        let peer = try ScriptedPeer.scan { peer in
+        let peer = try ScriptedPeer.opening { peer in
             peer.send(near)
             let missing = result("keyNotFound", "unknown", token: "null", reason: #""badged has no key store""#)
             peer.answer("OPEN_READER", missing)
@@ -95,8 +95,16 @@ private func result(_ status: String, _ decision: String, token: String = "3", r
 
     @Test("without a reader in reach open says so")
     func nobody() async throws {
-        let peer = try ScriptedPeer.scan()
+        let peer = try ScriptedPeer.opening()
         let program = try RunningProgram("badgectl", ["open", "pkoc-B", "--socket", peer.path])
         await program.ends(1, sayingFirst: "badgectl: error: pkoc-B is not in reach\nhint: ")
+    }
+
+    @Test("a user who may not open doors is told at once, not after the search for a reader")
+    func denied() async throws {
+        let peer = try ScriptedPeer { $0.tellsPermissions(#""readers","scan""#) }
+        let program = try RunningProgram("badgectl", ["open", "--socket", peer.path])
+        await program.ends(4, sayingFirst: "badgectl: error: this user lacks the permission open\nhint: ")
+        #expect(await !peer.commands().contains("START_SCAN"))
     }
 }

@@ -133,7 +133,7 @@ import Text
             peer.hasAnchors()
             peer.answer("RUN_AUTH", #"{"error":"Validation of tcTokenURL failed","msg":"AUTH"}"#)
         }
-        let program = try badgectl(peer, "auth", "nonsense")
+        let program = try badgectl(peer, "auth", "https://a.example/t")
         await program.ends(1, saying: "Validation of tcTokenURL failed")
         let usage = try RunningProgram("badgectl", ["auth"])
         await usage.ends(2, sayingFirst: "badgectl: error: auth needs URL, or --self\n")

@@ -82,7 +82,7 @@ import Text
         let (folder, path) = try pinFile()
         let refused = #"{"error":"No automatic PIN","msg":"ENTER_PIN","reader":{"# + Say.reader() + "}}"
         let peer = try ScriptedPeer { peer in
-            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.servesBrowsers()
             for _ in 0..<(isWrong ? 1 : 2) {
                 peer.send(#"{"msg":"AUTH"}"#)
                 peer.send(Say.rights())

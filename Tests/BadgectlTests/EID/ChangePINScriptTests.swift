@@ -113,7 +113,7 @@ import Text
             peer.answer("RUN_CHANGE_PIN", #"{"error":"RUN_CHANGE_PIN","msg":"ACCESS_DENIED"}"#)
         }
         let program = try badgectl(peer, "change-pin", "--pin-stdin")
-        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_CHANGE_PIN to this user\n")
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow this to this user\n")
         let blind = try ScriptedPeer.pinChange { peer in
             peer.send(Say.insertCard)
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
@@ -129,7 +129,7 @@ import Text
         "A refused start is an error",
         arguments: [
             (#"{"error":"Invalid name","msg":"CHANGE_PIN"}"#, "badged refused: Invalid name"),
-            (#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE"}"#, "RUN_CHANGE_PIN is not possible now"),
+            (#"{"error":"RUN_CHANGE_PIN","msg":"BAD_STATE"}"#, "badged cannot do this now"),
             (#"{"error":"Unexpected condition","msg":"INTERNAL_ERROR"}"#, "badged refused: Unexpected condition"),
         ]
     )

@@ -146,7 +146,7 @@ import Testing
     func interruptedWait() async throws {
         let hasTyped = Gate()
         let peer = try ScriptedPeer { peer in
-            peer.answer("SET_USER_INTERFACE", #"{"active":true,"msg":"USER_INTERFACE"}"#)
+            peer.servesBrowsers()
             peer.send(#"{"msg":"AUTH"}"#)
             peer.send(Say.rights())
             peer.answer("GET_CERTIFICATE", Say.certificate)

@@ -65,7 +65,7 @@ import Testing
             peer.hasAnchors()
             peer.answer("RUN_AUTH", #"{"error":"no \#(Self.name)","msg":"AUTH"}"#)
         }
-        let program = try badgectl(peer, "auth", "x")
+        let program = try badgectl(peer, "auth", "https://a.example/")
         #expect(await program.exitCode == 1)
         #expect(Self.isPlain(program) && program.text(.error).contains(Self.escaped), "\(program.everything)")
     }

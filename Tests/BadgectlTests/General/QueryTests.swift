@@ -84,7 +84,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             #"{"error":"GET_READER_LIST","granted":["cards","agent"],"missing":["readers"],"msg":"ACCESS_DENIED"}"#
         let peer = try ScriptedPeer { $0.answer("GET_READER_LIST", answer) }
         let program = try badgectl(peer, "readers")
-        await program.ends(4, saying: "the permission readers is missing\nhint: in /etc/badged/badged.conf, ")
+        await program.ends(4, saying: "this user lacks the permission readers\nhint: in /etc/badged/badged.conf, ")
         #expect(program.text(.error).contains(" = cards, agent, readers\""))
     }
 
@@ -226,7 +226,7 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
             peer.answer("GET_READER_LIST", #"{"error":"GET_READER_LIST","msg":"ACCESS_DENIED"}"#)
         }
         let program = try RunningProgram("badgectl", arguments + ["--socket", peer.path])
-        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow GET_READER_LIST to this user\n")
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow this to this user\n")
     }
 
     @Test("A server of another protocol is reported as such", arguments: ["SSH-2.0-x\r\n", "[]\n"])

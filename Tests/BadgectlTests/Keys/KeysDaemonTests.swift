@@ -45,7 +45,7 @@ import Text
     @Test("keys are made, listed, exported, deactivated and deleted")
     func keys() async throws {
         let none = try await badgectl("keys", "list", code: 1)
-        #expect(none.text(.error).contains("hint: badgectl endpoint setup"))
+        #expect(none.text(.error).contains("hint: make one with badgectl keys new, or"))
         #expect(try await badgectl("endpoint").text(.output) == "not set up\n")
         let digits = try await badgectl("keys", "new", "--digits", "8", code: 2)
         #expect(digits.text(.error).contains("only codes have digits"))

@@ -27,6 +27,7 @@ private let off =
     @Test("pair waits for the device, shows both fingerprints and the warning, and sends each code once")
     func pair() async throws {
         let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", remote(device(desk, "Other", pairing: false)))
             peer.send(remote(device(desk, "Other", pairing: false), device(phone, "Phone", pairing: true)))
             peer.command("PAIR_READER")
@@ -55,6 +56,7 @@ private let off =
     @Test("a failed pairing ends with 1 and says why; a script gives the code on standard input")
     func failedPairing() async throws {
         let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", remote(device(phone, "Phone", pairing: false)))
             peer.command("PAIR_READER")
             peer.send(question())
@@ -79,6 +81,7 @@ private let off =
             (off, [], 1, "badged uses no readers of other devices"),
         ] {
             let peer = try ScriptedPeer { peer in
+                peer.tellsPermissions()
                 peer.answer("GET_REMOTE", state)
             }
             let all = ["remote", "pair", "--pin-stdin", "--socket", peer.path] + arguments
@@ -89,10 +92,22 @@ private let off =
         }
     }
 
+    @Test(
+        "a user who may not pair is told so before anything is waited for or asked",
+        arguments: [["pair"], ["share", "--pair"], ["forget", "Phone"]]
+    )
+    func denied(arguments: [String]) async throws {
+        let peer = try ScriptedPeer { $0.tellsPermissions(#""readers","cards""#) }
+        let program = try RunningProgram("badgectl", ["remote", "--socket", peer.path] + arguments)
+        await program.ends(4, sayingFirst: "badgectl: error: this user lacks the permission remote\nhint: ")
+        #expect(await peer.commands() == ["GET_INFO"])
+    }
+
     @Test("share --pair writes the code to standard output; with --json it is on the terminal alone")
     func share() async throws {
         for isJSON in [false, true] {
             let peer = try ScriptedPeer { peer in
+                peer.tellsPermissions()
                 peer.answer("GET_REMOTE", remote())
                 peer.command("OPEN_PAIRING")
                 peer.send(#"{"msg":"OPEN_PAIRING"}"#)
@@ -116,6 +131,7 @@ private let off =
     @Test("Ctrl-C closes the pairing mode")
     func interrupted() async throws {
         let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", remote())
             peer.command("OPEN_PAIRING")
             peer.send(#"{"msg":"OPEN_PAIRING"}"#)
@@ -142,6 +158,7 @@ private let off =
         await program.ends(0, printing: "\(phone)  lends  paired  Phone\n\(desk)  borrows  paired  Desk\n")
 
         let peer = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", state)
             peer.answer("REMOVE_REMOTE", remote())
         }
@@ -150,6 +167,7 @@ private let off =
         #expect(await peer.received().contains { $0.contains("REMOVE_REMOTE") && $0.contains(desk) })
 
         let other = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", state)
         }
         let missing = try RunningProgram("badgectl", ["remote", "forget", "Nobody", "--socket", other.path])
@@ -164,6 +182,7 @@ private let off =
         let program = try RunningProgram("badgectl", ["remote", "share", "--socket", peer.path])
         await program.ends(1, sayingFirst: "badgectl: error: this host lends no readers\nhint: ")
         let denying = try ScriptedPeer { peer in
+            peer.tellsPermissions()
             peer.answer("GET_REMOTE", remote())
             peer.answer("OPEN_PAIRING", #"{"msg":"ACCESS_DENIED","error":"OPEN_PAIRING"}"#)
         }

@@ -384,7 +384,7 @@ import Text
             peer.answer("RUN_WALLET", #"{"msg":"ACCESS_DENIED","error":"RUN_WALLET"}"#)
         }
         let program = try badgectl(peer, "wallet", "unpair")
-        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow RUN_WALLET to this user\n")
+        await program.ends(4, sayingFirst: "badgectl: error: badged does not allow this to this user\n")
     }
 
     @Test("Ctrl-C while the words are shown cancels, and the card gets no keys")

@@ -29,6 +29,10 @@ enum AnchorsCommand {
             with 1 if no certificate is valid today.
             """,
         ],
+        examples: [
+            Example("once after the installation", "sudo badgectl anchors import"),
+            Example("from a folder or a zip archive", "sudo badgectl anchors import ~/Downloads/AusweisApp.zip"),
+        ],
         run: run
     )
 

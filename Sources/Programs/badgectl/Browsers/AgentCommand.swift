@@ -25,6 +25,10 @@ enum AgentCommand {
             "If several agents of one user run, badged asks the one that was started last, and tells the others.",
             AutomaticAnswers.details,
         ],
+        examples: [
+            Example("answer browsers in this terminal", "badgectl agent"),
+            Example("answer browsers in windows, from the login on", "systemctl --user enable --now badged-agent"),
+        ],
         run: run
     )
 
@@ -51,9 +55,41 @@ enum AgentCommand {
 
     private static let notDone = tr("browsers cannot ask you any more")
 
+    /// Checks that badged serves browsers. A user without the permission `readers` is not told.
+    private static func checkPort(_ connection: DaemonConnection, _ user: CommandLineUser) async throws {
+        let checks: [HealthCheck]
+        do throws(ClientError) {
+            checks = try await connection.health()
+        } catch {
+            if case .accessDenied = error { return }
+            throw error
+        }
+        guard let port = checks.first(where: { $0.name == "browserPort" }) else {
+            throw CommandFailure(
+                .denied,
+                tr("badged serves no browsers: they are off in its configuration"),
+                hint: tr("as root: apt install badged-activation; write enabled = yes below [activation] in ")
+                    + tr("/etc/badged/badged.conf; systemctl restart badged")
+            )
+        }
+        guard !port.isOK else { return }
+        // badged goes on trying by itself, unless a package is missing.
+        let cause = port.cause ?? tr("badged does not say why")
+        let hint = port.advice ?? CommandFailure.seeLog
+        guard cause.hasPrefix("badged-activation is missing") else {
+            return user.announce(tr("Browsers are not served now: \(cause). Hint: \(hint).").printable)
+        }
+        throw CommandFailure(
+            .denied,
+            tr("badged serves no browsers: \(cause)"),
+            hint: tr("\(hint); systemctl restart badged")
+        )
+    }
+
     private static func serve(_ workflow: WorkflowRun) async throws {
         let (connection, user) = (workflow.connection, workflow.user)
         try await connection.setUserInterface(true)
+        try await checkPort(connection, user)
         while true {
             user.reset(notDone: notDone, isIdle: true)
             user.say(tr("Waiting for browsers. Press Ctrl-C to end."))
@@ -87,6 +123,7 @@ extension CommandLineUser {
                     ? tr("This program serves your browsers again.")
                     : tr("Another program of yours serves your browsers now; this one continues when that one ends.")
             )
+        case let reader as Reader: await readerChanged(reader)
         case is ShowUI: say(tr("A browser has asked this program to show itself."))
         default: return
         }

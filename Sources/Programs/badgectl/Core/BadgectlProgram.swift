@@ -17,6 +17,9 @@ import Text
         case .help(let command, let action):
             Output.line(Help.text(for: command, action))
             Output.quit(.done)
+        case .topic(let topic):
+            Output.line(topic.text)
+            Output.quit(.done)
         case .version:
             Output.line("badgectl \(Version.current)")
             Output.quit(.done)

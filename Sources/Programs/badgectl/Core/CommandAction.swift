@@ -27,11 +27,12 @@ struct CommandAction: Sendable {
     private var words: [Substring] { usage.split(separator: " ") }
     var name: String { words.first.map { String($0) } ?? "" }
     var arguments: String { words.dropFirst().joined(separator: " ") }
-    /// Whether an argument can be the name of a file.
-    var takesFiles: Bool {
-        ["FILE", "REFERENCE", "INVITATION"].contains {
-            arguments.split { "[] ".contains($0) }.map(String.init).contains($0)
-        }
+    /// How a shell completes its arguments.
+    var completion: ValueSpec.Completion {
+        let names = arguments.split { "[] ".contains($0) }
+        if names.contains("KEY") { return .keys }
+        if names.contains("DEVICE") { return .devices }
+        return names.contains { ["FILE", "REFERENCE", "INVITATION"].contains($0) } ? .files : .nothing
     }
     /// How many arguments there may be.
     var counts: ClosedRange<Int> { words.dropFirst().count { !$0.hasPrefix("[") }...words.count - 1 }
@@ -49,8 +50,9 @@ extension ShellCommand {
     ///   - common: the options of every action.
     ///   - options: the options of single actions.
     ///   - details: paragraphs of the help.
+    ///   - examples: of the help.
     ///   - card: the card that the user puts on the reader.
-    ///   - virtualCard: the virtual card that is new at the first insertion.
+    ///   - virtualCard: the card that is put into a virtual reader at the first insertion.
     init(
         name: String,
         summary: String,
@@ -60,8 +62,9 @@ extension ShellCommand {
         common: [OptionSpec] = [],
         options: [OptionSpec] = [],
         details: [String],
+        examples: [Example] = [],
         card: String = "ID card",
-        virtualCard: @escaping @Sendable (Invocation) -> JSON? = { _ in nil }
+        virtualCard: @escaping @Sendable (Invocation) -> JSON = { _ in .keptCard("eid") }
     ) {
         let known = Set((common + CommandTable.global).map(\.name))
         self.init(
@@ -72,6 +75,7 @@ extension ShellCommand {
             options: common + options,
             actions: actions,
             details: details,
+            examples: examples,
             card: card,
             progress: [
                 60: tr("the card is open"), 80: tr("badged sends the transaction to the node"),

@@ -77,7 +77,30 @@ struct CommandFailure: Error, Equatable {
             .unexpectedAnswer:
             status = .failed
         }
-        self.init(status, error.text, hint: Self.accessLine(error) ?? error.advice)
+        self.init(status, Self.text(error), hint: Self.accessLine(error) ?? Self.hint(error))
+    }
+
+    /// What has happened, without words of the protocol.
+    private static func text(_ error: ClientError) -> String {
+        switch error {
+        case .accessDenied(_, let missing, _):
+            let list = missing.joined(separator: " and ")
+            return missing.isEmpty
+                ? "badged does not allow this to this user"
+                : "this user lacks the permission\(missing.count == 1 ? "" : "s") \(list)"
+        case .badState, .workflowRunning: return "badged cannot do this now"
+        case .unknownCommand: return "the badged that runs does not know this command"
+        case .unexpectedAnswer: return "badged gave an answer that badgectl does not know"
+        default: return error.text
+        }
+    }
+
+    private static func hint(_ error: ClientError) -> String {
+        switch error {
+        case .badState, .workflowRunning: "wait until the other command has ended, then try again"
+        case .unknownCommand, .unexpectedAnswer: "install badged and badgectl of the same version, and restart badged"
+        default: error.advice
+        }
     }
 
     /// Any error that a command throws.
@@ -85,16 +108,23 @@ struct CommandFailure: Error, Equatable {
         switch error {
         case let failure as CommandFailure: self = failure
         case let error as ClientError: self.init(error)
-        case let failure as KeyFailure: self.init(.failed, failure.text, hint: Self.hint(failure))
+        case let failure as KeyFailure: self.init(.failed, Self.text(failure), hint: Self.hint(failure))
         case let error as StartError: self.init(.failed, error.message, hint: error.hint)
         default: self.init(.failed, "\(error)")
         }
     }
 
+    private static func text(_ failure: KeyFailure) -> String {
+        if failure.name == "Endpoint" { return "this user has no keys in badged yet" }
+        let isClosed = failure.text.hasPrefix("closedService: ")
+        return isClosed ? String(failure.text.dropFirst("closedService: ".count)) : failure.text
+    }
+
     private static func hint(_ failure: KeyFailure) -> String? {
         if failure.mayBeRepeated { return tr("try again later; an invitation can be used again") }
         return switch failure.name {
-        case "Endpoint": "badgectl endpoint setup"
+        case "Endpoint": "make one with badgectl keys new, or get one with badgectl endpoint setup INVITATION"
+        case "NotSupported" where failure.text.contains("[keys]"): "see [keys] in badged.conf(5)"
         case "KeyNotFound": "badgectl keys list shows the keys"
         case "InternalError", "DataStorageDecryptionFailed", "DeviceNotEligible": seeLog
         default: nil

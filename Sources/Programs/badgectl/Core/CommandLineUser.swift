@@ -14,6 +14,10 @@ final class CommandLineUser: WorkflowUser {
         /// How many texts and steps were shown.
         var shown = 0
         var insertions = 0
+        /// Whether a card is needed, and no virtual reader has taken one.
+        var needsVirtualCard = false
+        /// The virtual reader into which this program has put its last card.
+        var virtualReader: String?
         /// What an early end means, such as `the PIN was not changed`.
         var notDone: String
         /// Whether no workflow runs, so that a signal has nothing to cancel.
@@ -148,7 +152,7 @@ final class CommandLineUser: WorkflowUser {
 
     /// Shows a failure on the desktop.
     func notify(_ failure: CommandFailure) {
-        notifier?.show(card, failure.text + (failure.hint.map { "\n\($0)" } ?? ""))
+        notifier?.show(card, PlainWords.text(failure.text + (failure.hint.map { "\n\($0)" } ?? "")))
     }
 
     /// Sets what cancels the workflow when the user cancels without a question.
@@ -164,19 +168,48 @@ final class CommandLineUser: WorkflowUser {
 
     func insertCard(error: String?, reader: String?) async {
         startTimer()
+        state.withLock { $0.needsVirtualCard = true }
         if let error {
             let sentence = error.hasSuffix(".") ? error : error + "."
-            return announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable, isPassing: true)
+            announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable, isPassing: true)
+            return await endIfVirtual(reader)
         }
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
-        let count = countInsertion()
-        guard let virtual = virtualReader(among: readers ?? []), count <= Self.maximumInsertions else {
-            let wanted = invocation.value(of: "--reader")
-            return announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable, isPassing: true)
+        if await insertVirtualCard(among: readers ?? []) { return }
+        let wanted = invocation.value(of: "--reader")
+        announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable, isPassing: true)
+    }
+
+    /// Puts a card into a virtual reader that is free. Returns whether there is one.
+    private func insertVirtualCard(among readers: [Reader]) async -> Bool {
+        guard let virtual = virtualReader(among: readers), let count = countInsertion(into: virtual) else {
+            return false
         }
         say(tr("Inserting the card of the virtual reader \(virtual).").printable, isPassing: true)
         _ = try? await connection.setCard(in: virtual, card: count == 1 ? spec?.virtualCard(invocation) : nil)
+        return true
+    }
+
+    /// Puts a card into a virtual reader that was busy when the card was needed.
+    func readerChanged(_ reader: Reader) async {
+        guard reader.isAttached, reader.card == nil, !reader.isBusy, state.withLock({ $0.needsVirtualCard }),
+            let readers = try? await connection.readers()
+        else { return }
+        _ = await insertVirtualCard(among: readers)
+    }
+
+    /// Gives the workflow up if only the card that this program has put into a virtual reader could be used: nobody
+    /// can take it out.
+    private func endIfVirtual(_ reader: String?) async {
+        guard let reader, state.withLock({ $0.virtualReader == reader }),
+            let readers = try? await connection.readers(),
+            readers.contains(where: { $0.name == reader && $0.card != nil && !$0.isBusy }),
+            invocation.value(of: "--reader") == reader || readers.allSatisfy(\.isInsertable)
+        else { return }
+        let text = "the card in the virtual reader \(reader) cannot be used"
+        giveUp { CommandFailure("\(text): \($0)", hint: "when badged is restarted, the virtual cards are new") }
+        cancel.withLock { $0 }?()
     }
 
     func repositionCard() async -> Bool {
@@ -234,6 +267,7 @@ final class CommandLineUser: WorkflowUser {
         state.withLock { state in
             state.timer?.cancel()
             state.timer = nil
+            state.needsVirtualCard = false
         }
     }
 
@@ -311,9 +345,13 @@ final class CommandLineUser: WorkflowUser {
             + (others.isEmpty ? "" : tr(" Connected readers: \(others)."))
     }
 
-    private func countInsertion() -> Int {
+    /// Counts an insertion; nil: there were too many.
+    private func countInsertion(into reader: String) -> Int? {
         state.withLock { state in
+            guard state.insertions < Self.maximumInsertions else { return nil }
             state.insertions += 1
+            state.needsVirtualCard = false
+            state.virtualReader = reader
             return state.insertions
         }
     }

@@ -26,6 +26,8 @@ enum Help {
         Options:
         \(columns(CommandTable.global.map { (usage($0), $0.summary) }))
 
+        Topics of badgectl help: \(HelpTopic.names.joined(separator: ", "))
+
         Exit status:
         \(columns(exitStatus))
         """
@@ -75,7 +77,7 @@ enum Help {
             Usage: badgectl \(usage(command)) [OPTION...]
 
             \(paragraph(summary))
-            \(actions)\(paragraphs)
+            \(actions)\(paragraphs)\(examples(command))
             Options:
             \(columns(options.map { (usage($0), $0.summary) }))
             """
@@ -94,6 +96,15 @@ enum Help {
 
     private static func usage(_ option: OptionSpec) -> String {
         option.value.map { "\(option.name) \($0.name)" } ?? option.name
+    }
+
+    /// The numbers with which the program ends.
+    static var exitCodes: String { columns(exitStatus) }
+
+    /// Examples that can be copied to a shell as they are.
+    private static func examples(_ command: ShellCommand) -> String {
+        guard !command.examples.isEmpty else { return "" }
+        return "\nExamples:\n" + command.examples.map { "  # \($0.purpose)\n  \($0.line)\n" }.joined()
     }
 
     /// Formats rows as two columns; the second one is aligned and wrapped.

@@ -9,6 +9,7 @@ struct Invocation: Sendable {
         case run(ShellCommand)
         /// Without a command: the help of the program; without an action: that of the command.
         case help(ShellCommand?, CommandAction?)
+        case topic(HelpTopic)
         case version
     }
 
@@ -74,6 +75,9 @@ struct Invocation: Sendable {
 
     /// The help of a command and perhaps of its action.
     private static func help(_ words: ArraySlice<String>) throws -> Invocation {
+        if words.count == 1, let topic = words.first.flatMap(HelpTopic.init(rawValue:)) {
+            return Invocation(.topic(topic))
+        }
         let command = CommandTable.commands.first { $0.name == words.first }
         guard let command, let name = words.dropFirst().first else { return Invocation(.help(command, nil)) }
         guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {

@@ -27,8 +27,8 @@ enum Output {
     }
 
     static func error(_ failure: CommandFailure) {
-        note(tr("badgectl: error: \(failure.text.printable)"))
-        if let hint = failure.hint { note(tr("hint: \(hint.printable)")) }
+        note(tr("badgectl: error: \(PlainWords.text(failure.text).printable)"))
+        if let hint = failure.hint { note(tr("hint: \(PlainWords.text(hint).printable)")) }
     }
 
     /// Writes a line for the user to standard error.

@@ -27,7 +27,11 @@ struct ValueSpec: Sendable {
         case files
         /// The names of the card readers that badged has now.
         case readers
-        /// The names of the commands; no other value is valid.
+        /// The labels of the own keys.
+        case keys
+        /// The names of the devices that share readers.
+        case devices
+        /// The names of the commands and the topics of the help; no other value is valid.
         case commands
         /// The actions of the command before it; the parser checks them.
         case actions
@@ -54,8 +58,8 @@ struct ValueSpec: Sendable {
     var choices: [String]? {
         switch completion {
         case .words(let words): words
-        case .commands: CommandTable.commands.map(\.name)
-        case .nothing, .files, .readers, .actions: nil
+        case .commands: CommandTable.commands.map(\.name) + HelpTopic.names
+        case .nothing, .files, .readers, .keys, .devices, .actions: nil
         }
     }
 
@@ -88,6 +92,24 @@ struct OptionSpec: Sendable {
     init(_ name: String, _ summary: String) { (self.name, self.summary) = (name, summary) }
 }
 
+extension JSON {
+    /// The card of a kind that a virtual reader has had before, or else a new one: `card` of SET_CARD.
+    static func keptCard(_ kind: String) -> JSON {
+        .object([.init("kind", .string(kind)), .init("kept", .bool(true))])
+    }
+}
+
+/// An example in the help: what it is for, and the command line.
+struct Example: Sendable {
+    let purpose: String
+    let line: String
+
+    init(_ purpose: String, _ line: String) {
+        self.purpose = purpose
+        self.line = line
+    }
+}
+
 /// A command. The parser, the help and the completions are made from this.
 struct ShellCommand: Sendable {
     var name: String
@@ -101,6 +123,7 @@ struct ShellCommand: Sendable {
     var actions: [CommandAction] = []
     /// Paragraphs of `badgectl COMMAND --help`.
     var details: [String] = []
+    var examples: [Example] = []
     /// The card that the user puts on the reader.
     var card = tr("ID card")
     /// What happens from a progress in percent on: docs/protocol/eid.md, RUN_AUTH. FIELDS is what was agreed to.
@@ -109,7 +132,7 @@ struct ShellCommand: Sendable {
     ]
     /// Whether a command line asks for a consent, unless it has `--yes`.
     var asksForConsent: @Sendable (Invocation) -> Bool = { _ in true }
-    /// The virtual card that is new at the first insertion; nil: the own card of the virtual reader.
-    var virtualCard: @Sendable (Invocation) -> JSON? = { _ in nil }
+    /// The card that is put into a virtual reader at the first insertion.
+    var virtualCard: @Sendable (Invocation) -> JSON = { _ in .keptCard("eid") }
     var run: @Sendable (Invocation) async throws -> Void
 }

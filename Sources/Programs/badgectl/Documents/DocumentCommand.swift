@@ -47,9 +47,13 @@ enum DocumentCommand {
             With 1 no document was read. Which laws allow to read and to keep the data, you must know.
             """,
         ],
+        examples: [
+            Example("read a passport, and keep its picture", "badgectl document --portrait portrait.jp2"),
+            Example("read name and number only", "badgectl document --groups 1"),
+        ],
         card: "document",
         progress: [:],
-        virtualCard: { _ in .object([JSON.Member("kind", .string("document"))]) },
+        virtualCard: { _ in .keptCard("document") },
         run: run
     )
 

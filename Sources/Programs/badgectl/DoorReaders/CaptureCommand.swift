@@ -22,12 +22,19 @@ enum CaptureCommand {
             lacks, and its records contain the number.
             """,
         ],
+        examples: [
+            Example(
+                "record until Ctrl-C, then look at the readers",
+                "badgectl capture doors.btsnoop; badgectl scan --replay doors.btsnoop"
+            )
+        ],
         run: run
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let path = invocation.operand
         let connection = try await invocation.connect(keepsEvents: true)
+        try await connection.require("scan", "admin")
         let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
         ScanCommand.warn(try await ScanCommand.start(connection, options))

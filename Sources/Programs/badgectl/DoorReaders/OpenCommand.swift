@@ -12,7 +12,7 @@ enum OpenCommand {
         operand: ValueSpec("READER", isOptional: true),
         options: [
             OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "the way of opening; proximity without this option"),
-            OptionSpec("--key", ValueSpec("KEY"), "the key to use"),
+            OptionSpec("--key", ValueSpec("KEY", .keys), "the key to use"),
         ],
         details: [
             """
@@ -24,6 +24,10 @@ enum OpenCommand {
             or the reader could not be opened.
             """,
         ],
+        examples: [
+            Example("open the closest reader", "badgectl open"),
+            Example("open a reader by its name, with one of several keys", "badgectl open 'Front door' --key Office"),
+        ],
         run: run
     )
 
@@ -34,6 +38,7 @@ enum OpenCommand {
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], updates: .milliseconds(200))
         let connection = try await invocation.connect(keepsEvents: true)
         defer { connection.close() }
+        try await connection.require("scan", "open")
         var status = try await ScanCommand.start(connection, options)
         // An opening ends by itself, so only the search has a limit.
         let limit = Task.detached {

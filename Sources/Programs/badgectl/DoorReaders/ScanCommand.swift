@@ -33,6 +33,9 @@ enum ScanCommand {
             lines: walk to a door and back to find the limits of a site.
             """,
         ],
+        examples: [
+            Example("watch the readers in reach", "badgectl scan --watch")
+        ],
         run: run
     )
 

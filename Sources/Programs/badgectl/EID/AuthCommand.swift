@@ -38,6 +38,13 @@ enum AuthCommand {
             """,
             AutomaticAnswers.details,
         ],
+        examples: [
+            Example(
+                "log in with the link of the service, and go on in the browser",
+                "badgectl auth --open 'eid://127.0.0.1:24727/eID-Client?tcTokenURL=...'"
+            ),
+            Example("show the data of the own card", "badgectl auth --self"),
+        ],
         run: run
     )
 

@@ -22,6 +22,13 @@ enum ChangePINCommand {
             has a card.
             """,
         ],
+        examples: [
+            Example("change the PIN; the questions come on the terminal", "badgectl change-pin"),
+            Example(
+                "in a script: the PIN and the new PIN, each in a line of a file",
+                "badgectl change-pin --pin-stdin < pins.txt"
+            ),
+        ],
         run: run
     )
 

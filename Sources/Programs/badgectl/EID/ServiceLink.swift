@@ -28,6 +28,10 @@ enum ServiceLink {
                 hint: tr("put https:// before it")
             )
         }
+        let isWeb = ["https:", "http:"].contains(where: text.lowercased().hasPrefix)
+        guard text.contains("//"), !isWeb || WebAddress(text) != nil else {
+            throw usage("\(text.printable) is not the address of a service")
+        }
         return text
     }
 

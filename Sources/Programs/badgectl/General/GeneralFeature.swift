@@ -34,7 +34,7 @@ extension Reader {
 enum HelpCommand {
     static let spec = ShellCommand(
         name: "help",
-        summary: "show this help, or that of a command or of its action",
+        summary: "show this help, that of a command or of its action, or a topic",
         operand: ValueSpec("COMMAND", .commands, isOptional: true),
         others: ValueSpec("ACTION", .actions),
         run: { _ in }
@@ -60,6 +60,9 @@ enum StatusCommand {
         var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
         for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
         if readers.isEmpty { rows.append(("reader", "none")) }
+        if let permissions = info.permissions {
+            rows.append(("you may", permissions.isEmpty ? "nothing" : permissions.joined(separator: ", ")))
+        }
         let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
         let count = failed == 1 ? tr("1 check failed") : tr("\(failed) checks failed")
         rows.append(("health", failed == 0 ? "good" : tr("\(count), see badgectl health")))

@@ -14,6 +14,9 @@ enum HealthCommand {
             such as Bluetooth.
             """
         ],
+        examples: [
+            Example("show only what is broken", "badgectl health | grep '^BAD'")
+        ],
         run: run
     )
 
@@ -53,7 +56,7 @@ enum HealthCommand {
     private static func describe(_ check: BadgedClient.HealthCheck) -> String {
         guard !check.isOK else { return check.name + found(check) }
         let age = check.errorAge.map { tr(" for \(describe($0))") } ?? ""
-        let texts = [check.cause, check.advice].compactMap(\.self)
+        let texts = [check.cause, check.advice].compactMap { $0.map(PlainWords.text) }
         return check.name + age + (texts.isEmpty ? "" : ": " + texts.joined(separator: ": "))
     }
 

@@ -29,6 +29,9 @@ enum MetricsCommand {
             web page can read the metrics under a name of its own; other names are refused with 403.
             """,
         ],
+        examples: [
+            Example("for node_exporter", "badgectl metrics --output /var/lib/prometheus/node-exporter/badged.prom")
+        ],
         run: run
     )
 

@@ -13,6 +13,9 @@ enum ReadersCommand {
             OptionSpec("--names", "show the names alone, one per line; with --watch each reader that comes"),
         ],
         details: ["With --watch, when badged ends, badgectl waits until it runs again."],
+        examples: [
+            Example("show each card that comes and goes", "badgectl readers --watch")
+        ],
         run: run
     )
 

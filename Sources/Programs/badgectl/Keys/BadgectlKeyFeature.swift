@@ -40,7 +40,7 @@ struct KeyCalls {
 /// `badgectl keys`: the keys of the own user.
 enum KeysCommand {
     private static let actions = [
-        CommandAction("list", "list the keys", run: list),
+        CommandAction("list", "list the keys", options: ["--names"], run: list),
         CommandAction(
             "new",
             "make a key pair, or take the secret of one-time codes",
@@ -71,6 +71,7 @@ enum KeysCommand {
                 "export: the form; pem. qr draws the code on a terminal, and writes its text otherwise"
             ),
             OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code, or a file with it"),
+            OptionSpec("--names", "list: show the labels alone, one per line; the id of a key whose label others have"),
             Confirmation.option,
         ],
         details: [
@@ -83,6 +84,16 @@ enum KeysCommand {
             site imports a reader. The QR code is not signed: compare the fingerprint with the one that the operator of
             the site names.
             """,
+        ],
+        examples: [
+            Example(
+                "make a key, and give its public part to the site",
+                "badgectl keys new --label Office && badgectl keys export Office --format qr"
+            ),
+            Example(
+                "keep the secret of one-time codes; it is a line on standard input",
+                "badgectl keys new --otp totp --label Mail < secret.txt"
+            ),
         ]
     )
 
@@ -110,6 +121,13 @@ enum KeysCommand {
         let calls = try await KeyCalls(invocation)
         let keys = try await calls.keys()
         guard !invocation.wantsJSON else { return }
+        if invocation.has("--names") {
+            for key in keys {
+                let isOnly = !key.label.isEmpty && keys.count { $0.label == key.label } == 1
+                Output.line((isOnly ? key.label : key.id).printable)
+            }
+            return
+        }
         if keys.isEmpty { Output.note(tr("there are no keys; to make one: badgectl keys new --label TEXT")) }
         let today = CalendarDay(of: time(nil)).text
         for key in keys {
@@ -277,7 +295,7 @@ enum CodeCommand {
     static let spec = ShellCommand(
         name: "otp",
         summary: "write a one-time code of a key",
-        operand: ValueSpec("KEY"),
+        operand: ValueSpec("KEY", .keys),
         details: [
             "KEY is the label of a key or the beginning of its id. A code of HOTP is used up when it is written."
         ],

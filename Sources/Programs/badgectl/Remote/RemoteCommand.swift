@@ -9,7 +9,7 @@ let remoteFeature = FeatureCommands(group: .administration, commands: [RemoteCom
 /// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
 enum RemoteCommand {
     private static let actions = [
-        CommandAction("list", "show the devices", run: list),
+        CommandAction("list", "show the devices", options: ["--names"], run: list),
         CommandAction("pair [DEVICE]", "use the reader of a phone, which shows four digits", run: RemotePairing.pair),
         CommandAction("forget DEVICE", "remove a pairing", options: ["--yes"], run: forget),
         CommandAction("share", "show who may use the readers of this host", options: ["--pair"], run: share),
@@ -24,7 +24,10 @@ enum RemoteCommand {
             OptionSpec("--timeout", .seconds, "list and pair: how long to listen for devices; 2 and 30"),
             .pinStdin, .pinentry,
         ],
-        options: [OptionSpec("--pair", "share: let one device pair, and show the code for it"), Confirmation.option],
+        options: [
+            OptionSpec("--names", "list: show the names alone, one per line, without waiting for devices"),
+            OptionSpec("--pair", "share: let one device pair, and show the code for it"), Confirmation.option,
+        ],
         details: [
             """
             DEVICE is the name of a device, or the beginning of its fingerprint. Without it, pair takes the device that
@@ -35,6 +38,10 @@ enum RemoteCommand {
             The four digits do not protect against a man in the middle during the pairing. Pair in a network that you
             trust, and compare the fingerprints where the other device shows them.
             """,
+        ],
+        examples: [
+            Example("use a phone that waits for a pairing", "badgectl remote pair"),
+            Example("lend the readers of this host to another device", "badgectl remote share --pair"),
         ]
     )
 
@@ -47,6 +54,12 @@ enum RemoteCommand {
     @Sendable private static func list(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
         var state = try await state(connection)
+        if invocation.has("--names") {
+            guard !invocation.wantsJSON else { return }
+            let devices = state.lenders + state.borrowers
+            for name in Set(devices.map(\.name)).sorted() where !name.isEmpty { Output.line(name.printable) }
+            return
+        }
         if state.isEnabled {
             // A device announces itself each second, and badged listens while it has a client.
             try? await Task.sleep(for: .seconds(invocation.seconds(of: "--timeout") ?? 2))
@@ -99,6 +112,7 @@ enum RemoteCommand {
     @Sendable private static func forget(_ invocation: Invocation) async throws {
         let wanted = invocation.argument
         let connection = try await invocation.connect(keepsEvents: false)
+        try await connection.require("cards", "remote")
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
         guard let device = try find(wanted, among: paired) else {

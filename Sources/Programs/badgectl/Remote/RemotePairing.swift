@@ -15,6 +15,7 @@ enum RemotePairing {
     static func pair(_ invocation: Invocation) async throws {
         let workflow = try await WorkflowRun(invocation, notDone: tr("the devices are not paired"))
         try await workflow.run {
+            try await workflow.connection.require("cards", "remote")
             let device = try await findDevice(workflow, invocation)
             let result = try await workflow.connection.pairReader(device.fingerprint) { question in
                 await code(question, workflow.user)
@@ -99,6 +100,7 @@ enum RemotePairing {
 
     static func share(_ invocation: Invocation) async throws {
         let workflow = try await WorkflowRun(invocation, notDone: tr("no device is paired"))
+        try await workflow.connection.require("cards", "remote")
         guard try await RemoteCommand.state(workflow.connection).isShared else { throw RemoteCommand.notShared }
         try await workflow.run {
             let user = workflow.user

@@ -41,13 +41,23 @@ enum CompletionCommand {
 
     private static func names(_ options: [OptionSpec]) -> String { options.map(\.name).joined(separator: " ") }
 
+    /// The actions of a command whose arguments a shell completes, by what it offers.
+    private static func completed(_ command: ShellCommand) -> [(names: [String], value: ValueSpec)] {
+        [ValueSpec.Completion.files, .keys, .devices].compactMap { completion in
+            let names = command.actions.filter { $0.completion == completion }.map(\.name)
+            return names.isEmpty ? nil : (names, ValueSpec("", completion))
+        }
+    }
+
     private static var bash: String {
         func completions(_ value: ValueSpec?) -> String {
             switch value?.completion {
             case .files: "COMPREPLY=($(compgen -f -- \"$current\"))"
             case .words, .commands:
                 "COMPREPLY=($(compgen -W '\(words(value))' -- \"$current\"))"
-            case .readers: "_badgectl_readers"
+            case .readers: "_badgectl_names readers"
+            case .keys: "_badgectl_names keys list"
+            case .devices: "_badgectl_names remote list"
             case .actions: "case $action in \(actionCases) *) COMPREPLY=() ;; esac"
             case .nothing, nil: "COMPREPLY=()"
             }
@@ -60,11 +70,11 @@ enum CompletionCommand {
         }
         // What follows the first word behind the command.
         func others(_ command: ShellCommand) -> String {
-            let files = command.actions.filter(\.takesFiles).map(\.name)
             guard !command.actions.isEmpty else { return completions(command.others) }
-            guard !files.isEmpty else { return "COMPREPLY=()" }
-            return "case $action in \(files.joined(separator: "|"))) \(completions(ValueSpec("FILE", .files))) ;; "
-                + "*) COMPREPLY=() ;; esac"
+            let cases = completed(command).map { names, value in
+                "\(names.joined(separator: "|"))) \(completions(value)) ;; "
+            }
+            return cases.isEmpty ? "COMPREPLY=()" : "case $action in \(cases.joined())*) COMPREPLY=() ;; esac"
         }
         let values = valueOptions.map { "        \($0.name)) \(completions($0.value)); return ;;" }
         let cases = commands.map { command in
@@ -73,15 +83,15 @@ enum CompletionCommand {
         }
         return """
             # bash completion for badgectl
-            # The names of the readers have spaces, so they are quoted.
-            _badgectl_readers() {
+            # The names of readers, keys and devices may have spaces, so they are quoted.
+            _badgectl_names() {
                 local name quoted
                 COMPREPLY=()
                 while IFS= read -r name; do
                     printf -v quoted %q "$name"
                     case $name in "$current"*) COMPREPLY+=("$quoted"); continue ;; esac
                     case $quoted in "$current"*) COMPREPLY+=("$quoted") ;; esac
-                done < <("${COMP_WORDS[0]}" ${socket:+"--socket=$socket"} readers --names 2>/dev/null)
+                done < <("${COMP_WORDS[0]}" ${socket:+"--socket=$socket"} "$@" --names 2>/dev/null)
             }
             _badgectl() {
                 local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= action= words i socket=
@@ -117,6 +127,8 @@ enum CompletionCommand {
             case .files: "_files"
             case .words, .commands: "(\(words(value)))"
             case .readers: "_badgectl_readers"
+            case .keys: "_badgectl_keys"
+            case .devices: "_badgectl_devices"
             case .actions: "_badgectl_actions"
             case .nothing: " "
             }
@@ -134,22 +146,27 @@ enum CompletionCommand {
         let cases = commands.map { command in
             let operand = command.operand.map { " ':\($0.name):\(action($0))'" } ?? ""
             let arguments = ([global] + command.options.map(argument)).joined(separator: " ")
-            let files = command.actions.filter(\.takesFiles).map(\.name).joined(separator: "|")
+            let after = completed(command).map { names, value in
+                "[[ -z ${words[(R)(\(names.joined(separator: "|")))]} ]] || \(action(value))"
+            }.joined(separator: "; ")
             let others =
                 command.others.map { value in
-                    let other = files.isEmpty ? action(value) : "{ [[ -z ${words[(R)(\(files))]} ]] || _files }"
+                    let other = after.isEmpty ? action(value) : "{ \(after) }"
                     return " '*:\(value.name):\(other)'"
                 } ?? ""
             return "                \(command.name)) _arguments \(arguments)\(operand)\(others) ;;"
         }
         return """
             #compdef badgectl
-            _badgectl_readers() {
+            _badgectl_names() {
                 local -a names
                 local socket=$_badgectl_socket
-                names=(${(f)"$(${_badgectl_program:-badgectl} ${socket:+--socket=$socket} readers --names 2>/dev/null)"})
+                names=(${(f)"$(${_badgectl_program:-badgectl} ${socket:+--socket=$socket} "$@" --names 2>/dev/null)"})
                 compadd -a names
             }
+            _badgectl_readers() { _badgectl_names readers }
+            _badgectl_keys() { _badgectl_names keys list }
+            _badgectl_devices() { _badgectl_names remote list }
             _badgectl_actions() {
                 case $words[2] in
             \(actions)
@@ -182,7 +199,9 @@ enum CompletionCommand {
             switch value.completion {
             case .files: " -r -F"
             case .words, .commands: " -x -a '\(words(value))'"
-            case .readers: " -x -a '(__badgectl_readers)'"
+            case .readers: " -x -a '(__badgectl_names readers)'"
+            case .keys: " -x -a '(__badgectl_names keys list)'"
+            case .devices: " -x -a '(__badgectl_names remote list)'"
             case .nothing, .actions: " -x"
             }
         }
@@ -191,11 +210,11 @@ enum CompletionCommand {
             return "complete -c badgectl\(condition) -l \(option.name.dropFirst(2))\(value) -d '\(option.summary)'"
         }
         let readers = """
-            function __badgectl_readers
+            function __badgectl_names
                 set -l words (commandline -opc)
                 set -l socket (string match -- '--socket=*' $words)
                 set -l at (contains -i -- --socket $words); and set socket --socket=$words[(math $at + 1)]
-                badgectl $socket readers --names 2>/dev/null
+                badgectl $socket $argv --names 2>/dev/null
             end
             """
         // The words that are no options: the command, then how many there are, then which the second may be.
@@ -233,7 +252,8 @@ enum CompletionCommand {
             case .words, .commands:
                 let first = " -n '__badgectl_command \(command.name) 1'"
                 lines.append("complete -c badgectl\(first) -a '\(words(operand))'")
-            case .nothing, .readers, .actions: break
+            case .keys: lines.append("complete -c badgectl\(condition)\(values(operand))")
+            case .nothing, .readers, .devices, .actions: break
             }
             switch command.others?.completion {
             case .files: lines.append("complete -c badgectl\(condition) -F")
@@ -243,11 +263,11 @@ enum CompletionCommand {
                     let names = other.actions.map(\.name).joined(separator: " ")
                     lines.append("complete -c badgectl\(second) -a '\(names)'")
                 }
-            case .nothing, .words, .commands, .readers, nil: break
+            case .nothing, .words, .commands, .readers, .keys, .devices, nil: break
             }
-            let files = command.actions.filter(\.takesFiles).map(\.name).joined(separator: " ")
-            if !files.isEmpty {
-                lines.append("complete -c badgectl -n '__badgectl_command \(command.name) 2 \(files)' -F")
+            for (names, value) in completed(command) {
+                let second = " -n '__badgectl_command \(command.name) 2 \(names.joined(separator: " "))'"
+                lines.append("complete -c badgectl\(second)\(value.completion == .files ? " -F" : values(value))")
             }
         }
         return lines.joined(separator: "\n")

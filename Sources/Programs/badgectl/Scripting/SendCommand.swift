@@ -29,6 +29,9 @@ final class SendCommand: Sendable {
             and FIND_SERVICE of badgectl(1) are carried out here, and the end of the input ends everything.
             """,
         ],
+        examples: [
+            Example("one command", "echo '{\"cmd\":\"GET_INFO\"}' | badgectl send")
+        ],
         run: run
     )
 

@@ -109,9 +109,14 @@ enum WalletCommand {
             actions.
             """,
         ],
+        examples: [
+            Example("give a new card its PIN, PUK and keys", "badgectl wallet setup"),
+            Example("sign a text", "badgectl wallet sign 'a text'"),
+            Example("send tokens", "badgectl wallet transfer alice bob '1.3100 EOS' 'for lunch'"),
+        ],
         card: "Keycard",
         virtualCard: { invocation in
-            guard ["setup", "words"].contains(invocation.operand) else { return nil }
+            guard ["setup", "words"].contains(invocation.operand) else { return .keptCard("keycard") }
             return .object([.init("kind", .string("keycard")), .init("initialised", .bool(false))])
         }
     )
