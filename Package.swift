@@ -368,7 +368,7 @@ let package = Package(
             "badgectl",
             [
                 "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities", "Document",
-                "Crypto", "HTTP", "OSDP", "CQREncode", "MobileDocument",
+                "Crypto", "HTTP", "OSDP", "CQREncode", "MobileDocument", "Taps",
             ]
         ),
         programs.program("badged-nfc", ["Drivers", "NFCDevices", "Readers", "Host", "Text"]),

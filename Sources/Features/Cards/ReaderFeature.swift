@@ -27,6 +27,7 @@ import Text
             CommandSpec("GET_READER_LIST", ReaderListMessage.name, permission: .readers) { [registry] call in
                 Reply(ReaderListMessage(readers: registry.readers.map { registry.state($0.name, for: call.session) }))
             },
+            CommandSpec("IDENTIFY_CARD", CardIdentityMessage.name, permission: .cards, identify),
             CommandSpec("SET_CARD", InsertCardMessage.name, level: .two, permission: .cards, setCard),
             CommandSpec(answering: "CONTINUE"),
             // Several kinds of cards ask for these values.

@@ -78,6 +78,21 @@ private let allGood = #"{"checks":[{"name":"pcscd","ok":true}],"msg":"HEALTH"}"#
         await other.ends(1, sayingFirst: "badgectl: error: 1 of 2 checks failed\n")
     }
 
+    @Test("readers --identify shows what an unknown card says about itself")
+    func identify() async throws {
+        let reader = #""attached":true,"card":{},"insertable":false,"keypad":false,"name":"R""#
+        let peer = try ScriptedPeer { peer in
+            peer.answer("GET_READER_LIST", Say.list(reader, Say.reader("B", left: nil)))
+            let identity = #""atr":"3bff","uid":"0102","applications":[{"aid":"A0","name":"PIV"}],"fault":"It left""#
+            peer.answer("IDENTIFY_CARD", #"{"msg":"CARD_IDENTITY","name":"R",\#(identity)}"#)
+        }
+        let program = try badgectl(peer, "readers", "--identify")
+        #expect(await program.exitCode == 0, "\(program.everything)")
+        for words in ["R\n  card ", "3B FF", "01 02", "PIV (A0)", "It left"] {
+            #expect(program.text(.output).contains(words), "\(program.everything)")
+        }
+    }
+
     @Test("A refusal names the permission, and the line that grants it")
     func denied() async throws {
         let answer =

@@ -52,3 +52,13 @@ import VirtualTaps
     guard let card = try? description.makeCard() else { return require(false, "no tag") }
     runCommands(UnsafeRawBufferPointer(rebasing: input.dropFirst()), card)
 }
+
+/// The list of pcsc-tools. The first byte is the length of the answer to reset, which follows; the rest is the list.
+@Sendable func cardList(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
+    guard let count = bytes.first else { return }
+    let atr = Array(bytes.dropFirst().prefix(Int(count)))
+    let names = CardList.names(of: atr, in: bytes.dropFirst(1 + Int(count)))
+    require(names.count <= CardList.maximumNames, "too many names")
+    require(names.reduce(0) { $0 + $1.unicodeScalars.count } <= bytes.count, "names longer than the list")
+}

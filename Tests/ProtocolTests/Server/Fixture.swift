@@ -28,6 +28,7 @@ let allCommands = [
     "GET_READER_LIST",
     "GET_SCAN",
     "GET_STATUS",
+    "IDENTIFY_CARD",
     "OPEN_READER",
     "RUN_AUTH",
     "RUN_CHANGE_PIN",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Host
+import Taps
 import Text
 
 /// `badgectl readers`: lists the readers, and with `--watch` every change.
@@ -10,9 +11,17 @@ enum ReadersCommand {
         summary: "list the card readers and their cards",
         options: [
             OptionSpec("--watch", "show every change, until Ctrl-C"),
+            OptionSpec("--identify", "ask each card who it is: answer to reset, name, number, applications"),
             OptionSpec("--names", "show the names alone, one per line; with --watch each reader that comes"),
         ],
-        details: ["With --watch, when badged ends, badgectl waits until it runs again."],
+        details: [
+            "With --watch, when badged ends, badgectl waits until it runs again.",
+            """
+            --identify selects applications that do nothing by themselves, on cards that no command of badgectl uses. It
+            selects no application of payments, and none that wakes the wallet of a phone. The names are those of
+            \(list), if pcsc-tools is installed. The number needs the permission credentials.
+            """,
+        ],
         examples: [
             Example("show each card that comes and goes", "badgectl readers --watch")
         ],
@@ -23,13 +32,51 @@ enum ReadersCommand {
         if invocation.has("--watch") { return try await watch(invocation) }
         let connection = try await invocation.connect(keepsEvents: false)
         let readers = try await connection.readers()
-        if invocation.wantsJSON { return }
+        if invocation.wantsJSON {
+            guard invocation.has("--identify") else { return }
+            for reader in readers where reader.card != nil { _ = try? await connection.identifyCard(in: reader.name) }
+            return
+        }
         if invocation.has("--names") {
             for reader in readers { Output.line(reader.name.printable) }
             return
         }
+        if invocation.has("--identify") { return try await identify(readers, connection) }
         let rows = readers.map { ($0.name, $0.summary) }
         Output.line(rows.isEmpty ? tr("no reader") : Help.columns(rows, indentation: ""))
+    }
+
+    private static let list = "/usr/share/pcsc/smartcard_list.txt"
+
+    /// Shows what each card says about itself.
+    private static func identify(_ readers: [Reader], _ connection: DaemonConnection) async throws {
+        let file: [UInt8] =
+            if case .bytes(let bytes) = PlainFile.read(list, limit: CardList.maximumLength) { bytes } else { [] }
+        var isFirst = true
+        for reader in readers where reader.card != nil {
+            let identity: CardIdentity
+            do throws(ClientError) {
+                identity = try await connection.identifyCard(in: reader.name)
+            } catch {
+                guard case .refused(let reason) = error else { throw error }
+                // The card has left since the list was made.
+                Output.note("\(reader.name): \(reason)".printable)
+                continue
+            }
+            let atr = Hex.decode(identity.answerToReset) ?? []
+            var rows = [("card", reader.summary), (tr("answer to reset"), spaced(atr))]
+            rows += CardList.names(of: atr, in: file).map { (tr("known as"), $0) }
+            if let uid = identity.uid { rows.append(("number", spaced(Hex.decode(uid) ?? []))) }
+            rows += identity.applications.map { ("answers", "\($0.name) (\($0.aid))") }
+            if let fault = identity.fault { rows.append((tr("not asked"), fault)) }
+            Output.line((isFirst ? "" : "\n") + reader.name.printable + "\n" + Help.columns(rows))
+            isFirst = false
+        }
+        if isFirst { Output.note(tr("no reader has a card")) }
+    }
+
+    private static func spaced(_ bytes: [UInt8]) -> String {
+        bytes.map { Hex.encode([$0]).uppercased() }.joined(separator: " ")
     }
 
     private static func watch(_ invocation: Invocation) async throws {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+import ISO7816
+import Server
+import Text
+
+/// IDENTIFY_CARD: what a card that no feature uses says about itself. docs/protocol/readers.md.
+extension ReaderFeature {
+    /// Applications that may be selected: none of them asks, pays or counts. Those of payment cards and NDEF are not
+    /// here, because they wake a wallet of a phone.
+    static let applications: [(aid: String, name: String)] = [
+        ("A000000151000000", "GlobalPlatform card manager"), ("E80704007F00070302", "German eID"),
+        ("A0000002471001", "electronic document (ICAO 9303)"), ("A000000308000010000100", "PIV"),
+        ("D27600012401", "OpenPGP card"), ("A000000063504B43532D3135", "PKCS #15"),
+        ("A000000167455349474E", "eSign"), ("D2760001448000", "German health card"),
+        ("A0000006472F0001", "FIDO"), ("A0000005272101", "one-time codes (OATH)"),
+        ("A0000008040001", "Keycard"), ("A0000000871002", "USIM"), ("D2760000850100", "DESFire"),
+    ]
+
+    func identify(_ call: Call) async throws(Failure) -> Reply {
+        let name = try call.arguments.text("name", 1...1024)
+        guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
+        guard reader.insertion != nil, reader.showsCard else {
+            throw Failure(.wrongArgument, "there is no card in this reader")
+        }
+        var kind: String?
+        if case .known(let profile) = reader.card { kind = profile.kind }
+        var identity = CardIdentityMessage(reader: name, answerToReset: reader.answerToReset)
+        // A card that a feature knows is not asked for more.
+        guard kind == nil || kind == "tag" else { return Reply(identity) }
+        do throws(CardError) {
+            let lease = try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
+            do throws(CardError) {
+                let channel = CompletingChannel(lease.connection)
+                if call.session.permissions.contains(.credentials) { identity.uid = try await Self.uid(on: channel) }
+                for application in Self.applications {
+                    guard let aid = Hex.decode(application.aid) else { continue }
+                    let answer = try await channel.transmit(CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: aid, le: 256))
+                    // 62XX: the application is there, and switched off.
+                    if answer.status == .ok || answer.status.sw1 == 0x62 { identity.applications.append(application) }
+                }
+            } catch {
+                await lease.release(removingVirtualCard: false)
+                throw error
+            }
+            await lease.release(removingVirtualCard: false)
+        } catch {
+            identity.fault = CardVerdict(error).text(name)
+        }
+        return Reply(identity)
+    }
+
+    private static func uid(on channel: CompletingChannel) async throws(CardError) -> [UInt8]? {
+        let answer = try await channel.transmit(CommandAPDU(0xFF, 0xCA, 0x00, 0x00, le: 256))
+        return answer.status == .ok && (1...16).contains(answer.data.count) ? answer.data : nil
+    }
+}
+
+extension CardVerdict {
+    /// Why the card could not be asked.
+    fileprivate func text(_ reader: String) -> String {
+        switch self {
+        case .cardFailed(let failure): failure.obstacle.text(reader)
+        case .hindered(let obstacle): obstacle.text(reader)
+        case .cardLeft, .ended: "The card has left the reader."
+        }
+    }
+}
+
+/// CARD_IDENTITY: what a card has said about itself.
+struct CardIdentityMessage: Message {
+    static let name: StaticString = "CARD_IDENTITY"
+    let reader: String
+    let answerToReset: [UInt8]
+    var uid: [UInt8]?
+    var applications: [(aid: String, name: String)] = []
+    /// Why the card could not be asked for its applications.
+    var fault: String?
+
+    init(reader: String, answerToReset: [UInt8]) {
+        self.reader = reader
+        self.answerToReset = answerToReset
+    }
+
+    func write(to object: inout JSONWriter, _ level: APILevel) {
+        object.member("name", reader)
+        if let fault { object.member("fault", fault) }
+        object.member("atr", Hex.encode(answerToReset))
+        if let uid { object.member("uid", Hex.encode(uid)) }
+        object.array("applications", applications) { array, application in
+            array.object {
+                $0.member("aid", application.aid)
+                $0.member("name", application.name)
+            }
+        }
+    }
+}
