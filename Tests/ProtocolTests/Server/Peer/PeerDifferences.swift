@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
 import Server
 import TestSupport
 import Text
@@ -112,6 +113,7 @@ extension PeerDifference {
                 .object([
                     .init("drivers", .array(drivers.map(JSON.string))), .init("protocol", .number("1")),
                     .init("scanners", .array([])),
+                    .init("permissions", .array(Permissions.all.words.map { .string($0) })),
                 ])
             ),
             .init("msg", .string("INFO")),
