@@ -57,7 +57,7 @@ enum AgentCommand {
 
     /// Checks that badged serves browsers. A user without the permission `readers` is not told.
     private static func checkPort(_ connection: DaemonConnection, _ user: CommandLineUser) async throws {
-        let checks: [HealthCheck]
+        let checks: [BadgedClient.HealthCheck]
         do throws(ClientError) {
             checks = try await connection.health()
         } catch {

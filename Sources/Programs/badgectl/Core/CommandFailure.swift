@@ -86,19 +86,20 @@ struct CommandFailure: Error, Equatable {
         case .accessDenied(_, let missing, _):
             let list = missing.joined(separator: " and ")
             return missing.isEmpty
-                ? "badged does not allow this to this user"
-                : "this user lacks the permission\(missing.count == 1 ? "" : "s") \(list)"
-        case .badState, .workflowRunning: return "badged cannot do this now"
-        case .unknownCommand: return "the badged that runs does not know this command"
-        case .unexpectedAnswer: return "badged gave an answer that badgectl does not know"
+                ? tr("badged does not allow this to this user")
+                : tr("this user lacks the permission\(missing.count == 1 ? "" : "s") \(list)")
+        case .badState, .workflowRunning: return tr("badged cannot do this now")
+        case .unknownCommand: return tr("the badged that runs does not know this command")
+        case .unexpectedAnswer: return tr("badged gave an answer that badgectl does not know")
         default: return error.text
         }
     }
 
     private static func hint(_ error: ClientError) -> String {
         switch error {
-        case .badState, .workflowRunning: "wait until the other command has ended, then try again"
-        case .unknownCommand, .unexpectedAnswer: "install badged and badgectl of the same version, and restart badged"
+        case .badState, .workflowRunning: tr("wait until the other command has ended, then try again")
+        case .unknownCommand, .unexpectedAnswer:
+            tr("install badged and badgectl of the same version, and restart badged")
         default: error.advice
         }
     }
@@ -115,7 +116,7 @@ struct CommandFailure: Error, Equatable {
     }
 
     private static func text(_ failure: KeyFailure) -> String {
-        if failure.name == "Endpoint" { return "this user has no keys in badged yet" }
+        if failure.name == "Endpoint" { return tr("this user has no keys in badged yet") }
         let isClosed = failure.text.hasPrefix("closedService: ")
         return isClosed ? String(failure.text.dropFirst("closedService: ".count)) : failure.text
     }
@@ -123,8 +124,8 @@ struct CommandFailure: Error, Equatable {
     private static func hint(_ failure: KeyFailure) -> String? {
         if failure.mayBeRepeated { return tr("try again later; an invitation can be used again") }
         return switch failure.name {
-        case "Endpoint": "make one with badgectl keys new, or get one with badgectl endpoint setup INVITATION"
-        case "NotSupported" where failure.text.contains("[keys]"): "see [keys] in badged.conf(5)"
+        case "Endpoint": tr("make one with badgectl keys new, or get one with badgectl endpoint setup INVITATION")
+        case "NotSupported" where failure.text.contains("[keys]"): tr("see [keys] in badged.conf(5)")
         case "KeyNotFound": "badgectl keys list shows the keys"
         case "InternalError", "DataStorageDecryptionFailed", "DeviceNotEligible": seeLog
         default: nil

@@ -207,8 +207,8 @@ final class CommandLineUser: WorkflowUser {
             readers.contains(where: { $0.name == reader && $0.card != nil && !$0.isBusy }),
             invocation.value(of: "--reader") == reader || readers.allSatisfy(\.isInsertable)
         else { return }
-        let text = "the card in the virtual reader \(reader) cannot be used"
-        giveUp { CommandFailure("\(text): \($0)", hint: "when badged is restarted, the virtual cards are new") }
+        let text = tr("the card in the virtual reader \(reader) cannot be used")
+        giveUp { CommandFailure("\(text): \($0)", hint: tr("when badged is restarted, the virtual cards are new")) }
         cancel.withLock { $0 }?()
     }
 

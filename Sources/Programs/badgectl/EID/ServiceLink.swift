@@ -30,7 +30,7 @@ enum ServiceLink {
         }
         let isWeb = ["https:", "http:"].contains(where: text.lowercased().hasPrefix)
         guard text.contains("//"), !isWeb || WebAddress(text) != nil else {
-            throw usage("\(text.printable) is not the address of a service")
+            throw usage(tr("\(text.printable) is not the address of a service"))
         }
         return text
     }

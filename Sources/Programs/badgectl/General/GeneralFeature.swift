@@ -61,7 +61,7 @@ enum StatusCommand {
         for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
         if readers.isEmpty { rows.append(("reader", "none")) }
         if let permissions = info.permissions {
-            rows.append(("you may", permissions.isEmpty ? "nothing" : permissions.joined(separator: ", ")))
+            rows.append((tr("you may"), permissions.isEmpty ? "nothing" : permissions.joined(separator: ", ")))
         }
         let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
         let count = failed == 1 ? tr("1 check failed") : tr("\(failed) checks failed")

@@ -85,7 +85,7 @@ enum MdocAnchorsCommand {
         do throws(SystemError) {
             try AnchorWriter(folder: folder).write(files)
         } catch {
-            throw CommandFailure(error, in: tr("mdoc anchors import"))
+            throw CommandFailure(error, in: "mdoc anchors import")
         }
         guard !invocation.wantsJSON else { return print(await anchors(folder)) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) entries cannot be read") : ""
