@@ -267,7 +267,7 @@ let package = Package(
             ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Vault", "Crypto", "Taps"]
         ),
         doors.target("Scanners", ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Host"]),
-        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Bluetooth", "Concurrency", "Host", "CLinux"]),
+        doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
         doors.target(
             "ScannerBlueZ",
             ["Text", "Bluetooth", "Scanners", "DoorReaders", "DoorOpening", "Concurrency"]

@@ -22,11 +22,13 @@ package protocol VirtualCardDescription: CardDescription {
 }
 
 /// A card of SET_CARD with its kind.
-struct NamedCard: CardDescription {
+struct NamedCard: VirtualCardDescription {
     let kind: String
     /// Whether the card of this kind that the reader has already is meant, if there is one.
     let isKept: Bool
     let description: any VirtualCardDescription
+
+    func makeCard() throws(Malformed) -> VirtualCard { try description.makeCard() }
 }
 
 /// The kinds of virtual cards that a program offers.

@@ -76,10 +76,7 @@ package actor VirtualReaders: VirtualReaderBackend {
             if let present = slot.card { return present }
             return try kinds.describe(simulator: nil, card: nil).makeCard()
         }
-        if let named = description as? NamedCard {
-            if named.isKept, let card = slot.kept[named.kind] { return card }
-            return try named.description.makeCard()
-        }
+        if let named = description as? NamedCard, named.isKept, let card = slot.kept[named.kind] { return card }
         guard let description = description as? any VirtualCardDescription else {
             throw Malformed("the description is not of a virtual card")
         }

@@ -115,7 +115,8 @@ struct ControllerTests {
         _ = await recorder.next("started")
         daemon.program.signal(SIGKILL)
         let error = await recorder.next("wrapper error")
-        #expect(error.hasPrefix("wrapper error WorkflowController::connection badged has closed the connection; connect again; "))
+        let words = "wrapper error WorkflowController::connection badged has closed the connection; connect again; "
+        #expect(error.hasPrefix(words))
         _ = await recorder.next("disconnected badged has closed the connection")
         #expect(!controller.isStarted)
     }

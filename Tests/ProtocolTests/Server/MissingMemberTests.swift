@@ -218,7 +218,8 @@ import Text
     /// The commands that need no member.
     nonisolated private static let complete: Set<String> = [
         "CANCEL", "GET_API_LEVEL", "GET_DOCUMENT_ANCHORS", "GET_DOOR_READER_LIST", "GET_ENDPOINT", "GET_HEALTH",
-        "GET_INFO", "GET_KEYS", "GET_LAST_AUTH", "GET_MDOC_ANCHORS", "GET_METRICS", "GET_READER_LIST", "GET_REMOTE", "GET_SCAN",
+        "GET_INFO", "GET_KEYS", "GET_LAST_AUTH", "GET_MDOC_ANCHORS", "GET_METRICS", "GET_READER_LIST", "GET_REMOTE",
+        "GET_SCAN",
         "GET_STATUS", "MPIN_BACKENDS", "MPIN_DESTROY", "MPIN_INIT", "MPIN_SET_HEADERS",
         "MPIN_TRUSTED_DOMAINS", "MPIN_USERS", "OPEN_PAIRING", "PASS_CHECK", "PASS_PREPARE", "RUN_CHANGE_PIN",
         "RUN_READ_DOCUMENT", "SETUP_ENDPOINT", "SET_TIMEOUTS", "START", "START_CREDENTIALS", "START_DOOR_PANELS",
@@ -229,7 +230,8 @@ import Text
     /// The commands for one state of a workflow. Elsewhere they are BAD_STATE, whatever their members are.
     nonisolated private static let answers: Set<String> = [
         "ACCEPT", "CONTINUE", "DATA_VERIFIED", "DEVICE_REGISTERED", "GET_ACCESS_RIGHTS", "GET_CERTIFICATE",
-        "SET_ACCESS_RIGHTS", "SET_CAN", "SET_CARD", "SET_DURESS_PIN", "SET_ENGAGEMENT", "SET_MRZ", "SET_NEW_PIN", "SET_NEW_PUK",
+        "SET_ACCESS_RIGHTS", "SET_CAN", "SET_CARD", "SET_DURESS_PIN", "SET_ENGAGEMENT", "SET_MRZ", "SET_NEW_PIN",
+        "SET_NEW_PUK",
         "SET_PAIRING_CODE", "SET_PAIRING_PASSWORD", "SET_PASSPHRASE", "SET_PIN", "SET_PUK", "SET_WORDS",
     ]
 

@@ -46,7 +46,9 @@ package struct SettingRule<Root>: Sendable {
     }
 
     /// One of the words of an enumeration.
-    package static func word<Word: RawRepresentable & CaseIterable & SendableMetatype>(_ property: Property<Word>) -> Self
+    package static func word<Word: RawRepresentable & CaseIterable & SendableMetatype>(
+        _ property: Property<Word>
+    ) -> Self
     where Word.RawValue == String {
         Self { all, value throws(StartError) in all[keyPath: property] = try value.word() }
     }

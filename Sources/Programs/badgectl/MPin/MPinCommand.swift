@@ -95,6 +95,7 @@ enum MPinCommand {
             With --pin-stdin the lines are the PIN, the second factor, and then what the Keycard asks.
             """,
         ],
-        card: "Keycard"
+        card: "Keycard",
+        virtualCard: { _ in .keptCard("keycard") }
     )
 }

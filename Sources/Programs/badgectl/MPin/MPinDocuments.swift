@@ -72,7 +72,8 @@ enum MPinDocuments {
         do throws(CryptoError) {
             return try DigestAlgorithm.sha256.hash(document)
         } catch {
-            throw CommandFailure(tr("the document cannot be hashed: \("\(error)")"), hint: tr("check the library libcrypto"))
+            let text = tr("the document cannot be hashed: \("\(error)")")
+            throw CommandFailure(text, hint: tr("check the library libcrypto"))
         }
     }
 

@@ -110,7 +110,8 @@ class Core:
             self._expected.pop(request)(raw)
         elif name == "INTERNAL_ERROR":
             text_ = f"badged does not serve this connection: {raw.get('error')}"
-            raise ConnectionEnded("NOT_SERVED", text_, "the log says why, to root and to group adm: journalctl -u badged")
+            advice = "the log says why, to root and to group adm: journalctl -u badged"
+            raise ConnectionEnded("NOT_SERVED", text_, advice)
         elif issubclass(MESSAGES.get(name, Message), Event):
             self._add(parse(raw), len(text))
         elif self.dialogue is not None:
