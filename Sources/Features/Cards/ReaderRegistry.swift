@@ -412,8 +412,12 @@ package import Text
             let next = queue.nextSupply(for: reader.name)
         else { return }
         queue.endSupplies(of: next.workflow)
+        // At once, so that no other SET_CARD comes in between.
+        reader.supplier = next.workflow
         Task { @Loop in
-            _ = try? await insert(next.card, into: reader, for: next.workflow)
+            if (try? await insert(next.card, into: reader, for: next.workflow)) != true, reader.insertion == nil {
+                reader.supplier = nil
+            }
             if next.workflow.isOver { await reclaimCards(of: next.workflow) }
         }
     }

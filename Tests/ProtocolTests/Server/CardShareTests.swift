@@ -155,6 +155,22 @@ import VirtualEID
         withExtendedLifetime([first, second]) {}
     }
 
+    @Test("cards of SET_CARD take turns by user, although one user sends it without end")
+    func virtualCards() async throws {
+        let server = try await Self.server(.milliseconds(1))
+        var flood: [TestClient] = []
+        for _ in 0..<5 { flood.append(try await waiting(server, 1001)) }
+        _ = await flood[0].ask(Self.setCard, "ENTER_PIN")
+        let other = try server.connect(uid: 1002)
+        let busy = await other.ask(Self.start, "INSERT_CARD")
+        #expect(busy?["error"]?.string?.contains("busy in another client's workflow") == true)
+        // The reader becomes free for a moment, and the client learns that; whoever is faster, each user has its turn.
+        _ = await flood[0].next("CHANGE_PIN")
+        for client in flood[1...] { await client.send(Self.setCard) }
+        #expect(await other.next("INSERT_CARD")?["error"] == nil)
+        #expect(await other.ask(Self.setCard, "ENTER_PIN") != nil)
+    }
+
     @Test("a card of SET_CARD for a reader of another user is inserted when its turn comes, and not after its workflow")
     func postponed() async throws {
         let server = try await Self.server()
