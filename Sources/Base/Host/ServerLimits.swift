@@ -12,8 +12,6 @@ package struct ServerLimits: Sendable, Equatable {
     package var workflowsPerUser = 25
     /// `prompt_timeout`: the timeout for the answer to a prompt.
     package var promptTimeout = Duration.seconds(600)
-    /// `shared_prompt_timeout`: the same while another user waits for the card of the workflow.
-    package var sharedPromptTimeout = Duration.seconds(60)
 
     package init() {}
 
@@ -34,9 +32,6 @@ extension Configuration {
         "max_workflows_per_user": .number(\.limits.workflowsPerUser, in: 1...10_000),
         "prompt_timeout": .init { all, value throws(StartError) in
             all.limits.promptTimeout = .seconds(try value.number(in: 10...86_400))
-        },
-        "shared_prompt_timeout": .init { all, value throws(StartError) in
-            all.limits.sharedPromptTimeout = .seconds(try value.number(in: 10...86_400))
         },
     ]
 }

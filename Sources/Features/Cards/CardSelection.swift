@@ -22,7 +22,7 @@ import Text
     /// Whether the client was asked to insert a card.
     private var isAnnounced = false
     /// The place among the workflows that wait. It stays the same when the card is lost.
-    private let place: CardQueue.Place
+    private let ticket: ReaderRegistry.Ticket
     private var attempt: Attempt?
 
     /// The opening of one card. Meanwhile the workflow watches the other readers.
@@ -52,21 +52,16 @@ import Text
         self.workflow = workflow
         self.readerName = readerName
         self.requirements = requirements
-        place = registry.makePlace(for: workflow)
+        ticket = registry.makeTicket()
     }
 
     private var owner: ObjectIdentifier { ObjectIdentifier(workflow) }
 
     /// Returns the first usable card by reader name. Waits without a time limit. A card that several workflows could
-    /// take goes to one of them by `CardQueue`; a card of SET_CARD goes to the workflow of its client.
+    /// take goes to the one that asked first; a card of SET_CARD goes to the workflow of its client.
     func acquire() async throws(Failure) -> (lease: CardLease, card: Requirements.Card) {
-        let waiter = CardQueue.Waiter(workflow: workflow) { [weak self] in
-            self?.canTake($0) ?? false
-        } wants: { [weak self] in
-            self?.wants($0) ?? false
-        }
-        registry.wait(waiter, at: place)
-        defer { registry.leave(place) }
+        registry.queue(ticket) { [weak self] reader in self?.canTake(reader) ?? false }
+        defer { registry.leaveQueue(ticket) }
         isAnnounced = false
         var losses = unseenLosses
         while true {
@@ -100,12 +95,6 @@ import Text
 
     private func waitForCard() {
         guard !workflow.isCancelled else { return }
-        // The client may insert a card into a reader that is no longer busy.
-        let ended = explained.filter { $0.obstacle == .busy && registry[$0.reader]?.isEmpty == true }
-        if !ended.isEmpty {
-            explained.subtract(ended)
-            isAnnounced = false
-        }
         workflow.awaitedEvent = InsertCardMessage.eventName
         let obstacles = newObstacles()
         if !isAnnounced, obstacles.isEmpty {
@@ -124,28 +113,20 @@ import Text
     private var isOpening: Bool { attempt.map { !$0.reader.isHindered } ?? false }
 
     private var firstCard: (Reader, Insertion, Requirements.Profile)? {
-        for reader in candidates where canTake(reader) && registry.isFirst(place, for: reader) {
+        for reader in candidates where canTake(reader) && registry.isFirst(ticket, for: reader) {
             guard let insertion = reader.insertion, let profile = profile(in: reader) else { continue }
             return (reader, insertion, profile)
         }
         return nil
     }
 
-    /// Whether the card in a reader is usable now, and not reserved for another workflow.
+    /// Whether the card in a reader is usable, and not reserved for another workflow.
     private func canTake(_ reader: Reader) -> Bool {
-        guard !isOpening, wants(reader), !reader.isHindered, !reader.isRead, let insertion = reader.insertion,
-            !reader.isLent || reader.owner == owner
+        guard !isOpening, !workflow.isCancelled, readerName == nil || readerName == reader.name,
+            obstacle(of: reader) == nil, !reader.isHindered, !reader.isRead, let insertion = reader.insertion,
+            profile(in: reader) != nil
         else { return false }
-        return !passedOver.contains(insertion) && (reader.supplier == nil || reader.supplier === workflow)
-    }
-
-    /// Whether the workflow waits for such a card as the one in a reader, which somebody else may hold.
-    private func wants(_ reader: Reader) -> Bool {
-        guard !workflow.isCancelled, readerName == nil || readerName == reader.name, let insertion = reader.insertion,
-            let profile = profile(in: reader)
-        else { return false }
-        return requirements.obstacle(of: insertion, in: reader) == nil
-            && requirements.obstacle(of: profile, in: reader.description) == nil
+        return !passedOver.contains(insertion) && (reader.supplier == nil || reader.supplier == owner)
     }
 
     /// What the workflow needs to know of the card in a reader; nil: it cannot use the card.
@@ -158,7 +139,7 @@ import Text
     }
 
     private func begin(_ reader: Reader, _ insertion: Insertion, _ profile: Requirements.Profile) {
-        guard registry.claim(reader, for: workflow, at: place) else { return }
+        guard registry.claim(reader, for: owner) else { return }
         workflow.awaitedEvent = nil
         // After a loss the user has to insert the card again.
         isAnnounced = false

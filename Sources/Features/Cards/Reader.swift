@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Readers
-import Server
 
 /// A reader as clients see it, with the card in it and the workflow that holds it.
 @Loop package final class Reader {
@@ -36,14 +35,12 @@ import Server
     var hindrance: Hindrance?
     /// The workflow, device or reading that holds the reader.
     package internal(set) var owner: ObjectIdentifier?
-    /// The owner, if it is a workflow.
-    weak var holder: Workflow?
     /// Whether the owner is a `CardReading`. It is short, so others wait for its end without a message.
     var isRead = false
     /// The name of the device to which the card is lent over the network.
     var borrower: String?
     /// The workflow whose SET_CARD has inserted the card. No other workflow takes the card.
-    var supplier: Workflow?
+    var supplier: ObjectIdentifier?
     let backend: any ReaderBackend
     var recognition: Task<Void, Never>?
 
@@ -55,9 +52,6 @@ import Server
 
     /// Whether a workflow or another device holds the reader.
     var isLent: Bool { owner != nil && !isRead }
-
-    /// Whether it has neither a card nor an owner.
-    var isEmpty: Bool { owner == nil && insertion == nil }
 
     /// Why no other workflow gets the card.
     var useObstacle: CardObstacle { borrower.map { .lent(to: $0) } ?? .busy }

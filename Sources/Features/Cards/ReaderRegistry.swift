@@ -3,7 +3,6 @@ package import Concurrency
 package import Host
 import ISO7816
 package import Readers
-package import Server
 package import Text
 
 /// Merges the readers of all backends, recognises each card once per insertion, and lends readers to workflows.
@@ -42,12 +41,18 @@ package import Text
     private var health: [String: [HealthCheck]] = [:]
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
-    /// Those who wait for a card, and the order in which they get it.
-    private var queue = CardQueue()
+    /// The workflows that wait for a card, with the readers whose card each one could take.
+    private var queue: [Ticket: @Loop (Reader) -> Bool] = [:]
+    private var nextTicket: UInt64 = 0
     /// Repeats attempts that something outside of the card has hindered, while a workflow waits.
     private lazy var retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
     /// Milliseconds.
     private static let retryTime: Int64 = 1000
+
+    /// The place of a workflow in the order in which workflows asked for a card.
+    struct Ticket: Hashable {
+        fileprivate let number: UInt64
+    }
 
     package nonisolated init() {}
 
@@ -130,7 +135,6 @@ package import Text
             guard let reader = reader(insertion.reader, of: backend), reader.insertion == insertion else { return }
             let wasShown = reader.showsCard
             cardLeft(reader)
-            insertNextSupply(into: reader)
             if wasShown {
                 changed(reader.name)
             } else {
@@ -252,46 +256,33 @@ package import Text
         return .card(profile.map { .known($0) } ?? .unknown, nil)
     }
 
-    // MARK: The order of those who wait for a card
+    // MARK: The order of workflows that wait for a card
 
-    /// Makes a place for a workflow, or for a reading of badged.
-    func makePlace(for workflow: Workflow?) -> CardQueue.Place { queue.makePlace(for: workflow) }
+    func makeTicket() -> Ticket {
+        nextTicket += 1
+        return Ticket(number: nextTicket)
+    }
 
-    /// Adds a workflow or a reading to those that wait.
-    func wait(_ waiter: CardQueue.Waiter, at place: CardQueue.Place) {
-        queue[place] = waiter
+    /// Adds a workflow to those that wait. `canTake` says whether it could take the card in a reader now.
+    func queue(_ ticket: Ticket, canTake: @escaping @Loop (Reader) -> Bool) {
+        queue[ticket] = canTake
         retry()
     }
 
-    /// Removes a workflow or a reading, so that the next one may take a card.
-    func leave(_ place: CardQueue.Place) {
-        queue[place] = nil
+    /// Removes a workflow, so that the next one may take a card.
+    func leaveQueue(_ ticket: Ticket) {
+        queue[ticket] = nil
         wakeWaiters()
     }
 
-    /// Whether the card in a reader is for this one, of those who could take the card.
-    func isFirst(_ place: CardQueue.Place, for reader: Reader) -> Bool { queue.isFirst(place, for: reader) }
-
-    /// Tells the workflows that hold a card whether another user waits for the card.
-    private func updateDemand() {
-        for reader in readersByName.values {
-            guard let holder = reader.holder else { continue }
-            holder.isAwaited = queue.isAwaited(reader, except: holder.uid)
-        }
+    /// Whether no workflow that asked earlier could take the card in a reader.
+    func isFirst(_ ticket: Ticket, for reader: Reader) -> Bool {
+        !queue.contains { $0.key.number < ticket.number && $0.value(reader) }
     }
 
     // MARK: Calls of workflows
 
-    /// Lends a reader to the workflow at a place. Returns false if another owner has the reader.
-    func claim(_ reader: Reader, for workflow: Workflow, at place: CardQueue.Place) -> Bool {
-        guard claim(reader, for: ObjectIdentifier(workflow)) else { return false }
-        reader.holder = workflow
-        queue.serve(place)
-        updateDemand()
-        return true
-    }
-
-    /// Lends a reader. Returns false if another owner has the reader.
+    /// Lends a reader to a workflow. Returns false if another workflow has the reader.
     func claim(_ reader: Reader, for owner: ObjectIdentifier) -> Bool {
         guard reader.owner == nil || reader.owner == owner, readersByName[reader.name] === reader else { return false }
         if reader.owner == nil {
@@ -304,15 +295,9 @@ package import Text
     func release(_ reader: Reader) {
         guard reader.owner != nil else { return }
         reader.owner = nil
-        if let holder = reader.holder {
-            holder.isAwaited = false
-            queue.release(by: holder)
-        }
-        reader.holder = nil
         reader.borrower = nil
         reader.isRead = false
         changed(reader.name)
-        insertNextSupply(into: reader)
     }
 
     /// Replaces the known properties of a card.
@@ -380,7 +365,7 @@ package import Text
     package func insert(
         _ description: (any CardDescription)?,
         into reader: Reader,
-        for supplier: Workflow? = nil
+        for supplier: ObjectIdentifier? = nil
     ) async throws(Malformed) -> Bool {
         guard let backend = reader.backend as? any VirtualReaderBackend else { return false }
         if let insertion = reader.insertion, !reader.isLent, reader.hasUselessCard {
@@ -395,37 +380,9 @@ package import Text
         return isInserted
     }
 
-    /// Whether a virtual reader has a card for another user, or another user comes first.
-    func isTurnOfAnother(_ workflow: Workflow, for reader: Reader) -> Bool {
-        if let other = reader.holder ?? reader.supplier { return other.uid != workflow.uid }
-        return queue.nextSupply(for: reader.name).map { $0.workflow.uid != workflow.uid } ?? false
-    }
-
-    /// Keeps the card of SET_CARD until its turn.
-    func postpone(_ description: (any CardDescription)?, into reader: Reader, for workflow: Workflow) {
-        queue.supply(CardQueue.Supply(workflow: workflow, reader: reader.name, card: description))
-    }
-
-    /// Inserts a card that has waited for its turn, into a reader that is free now.
-    private func insertNextSupply(into reader: Reader) {
-        guard reader.isEmpty, reader.supplier == nil,
-            let next = queue.nextSupply(for: reader.name)
-        else { return }
-        queue.endSupplies(of: next.workflow)
-        // At once, so that no other SET_CARD comes in between.
-        reader.supplier = next.workflow
-        Task { @Loop in
-            if (try? await insert(next.card, into: reader, for: next.workflow)) != true, reader.insertion == nil {
-                reader.supplier = nil
-            }
-            if next.workflow.isOver { await reclaimCards(of: next.workflow) }
-        }
-    }
-
     /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
-    package func reclaimCards(of workflow: Workflow) async {
-        queue.endSupplies(of: workflow)
-        for reader in readers where reader.supplier === workflow && !reader.isLent {
+    package func reclaimCards(of supplier: ObjectIdentifier) async {
+        for reader in readers where reader.supplier == supplier && !reader.isLent {
             if let insertion = reader.insertion {
                 await removeVirtualCard(from: reader, insertion)
             } else {
@@ -467,7 +424,6 @@ package import Text
     }
 
     func wakeWaiters() {
-        updateDemand()
         let all = waiters
         waiters = [:]
         for waiter in all.values { waiter.resume() }

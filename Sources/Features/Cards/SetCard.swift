@@ -12,11 +12,9 @@ extension ReaderFeature {
         }
         let (reader, backend) = try virtualReader(call)
         let description = try await description(call.arguments, backend)
-        if registry.isTurnOfAnother(workflow, for: reader) {
-            registry.postpone(description, into: reader, for: workflow)
-            throw Failure(.wrongArgument, reader.useObstacle.text(reader.name))
-        }
-        let isInserted = try await Self.valid(await registry.insert(description, into: reader, for: workflow))
+        let isInserted = try await Self.valid(
+            await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
+        )
         guard isInserted else {
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
@@ -27,7 +25,7 @@ extension ReaderFeature {
             return .none
         }
         // At the end of the workflow the card is taken out, used or not.
-        if workflow.isOver { await registry.reclaimCards(of: workflow) }
+        if workflow.isOver { await registry.reclaimCards(of: ObjectIdentifier(workflow)) }
         return .none
     }
 
@@ -38,8 +36,7 @@ extension ReaderFeature {
             throw Failure(.wrongArgument, "Card is not insertable")
         }
         // The end of the other client's workflow removes the card, so a new one would never be used.
-        let isBusy = registry.state(name, for: call.session).attached?.busy == true
-        guard !isBusy || call.session.workflow.map({ registry.isTurnOfAnother($0, for: reader) }) == true else {
+        guard registry.state(name, for: call.session).attached?.busy != true else {
             throw Failure(.wrongArgument, reader.useObstacle.text(name))
         }
         return (reader, backend)

@@ -63,10 +63,6 @@ extension Failure {
     package static var cardLost: Failure { Failure(.cardLost, "The card was removed") }
     /// The client has not answered in time. `[server] prompt_timeout`.
     package static var timedOut: Failure { Failure(.timedOut, "The question was not answered in time") }
-    /// The same while another user waits for the card. `[server] shared_prompt_timeout`.
-    package static var awaited: Failure {
-        Failure(.timedOut, "The question was not answered in time, and another user waits for the card")
-    }
 }
 
 /// A prompt that waits for its answer.
@@ -144,19 +140,6 @@ extension Workflow {
             session.push(prompt.message(number, to: session, error: nil))
         }
         return try result.get()
-    }
-
-    /// Sets the time for the open prompt while another user waits for the card.
-    func limitPrompt() {
-        guard isAwaited else {
-            sharedDeadlines = [:]
-            return sharedAlarm.cancel()
-        }
-        guard let openPrompt else { return sharedAlarm.cancel() }
-        let limit = Int64(session.server.limits.sharedPromptTimeout / .milliseconds(1))
-        let deadline = sharedDeadlines[openPrompt.name] ?? Loop.now + limit
-        sharedDeadlines[openPrompt.name] = deadline
-        sharedAlarm.set(after: deadline - Loop.now)
     }
 
     /// Returns the open prompt if the prompt has this type.

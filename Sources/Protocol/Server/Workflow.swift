@@ -8,8 +8,6 @@ package import Text
     /// The name in STATUS, such as `AUTH`.
     package let name: String
     package unowned let session: Session
-    /// The user of the client; nil if the kernel does not report it.
-    package let uid: UInt32?
     /// The progress in percent.
     package private(set) var progress = 0
     /// Further members of STATUS about the current step.
@@ -23,14 +21,7 @@ package import Text
     package private(set) var isOver = false
     /// The reader whose card it has used last, for the log.
     package var reader: String?
-    var openPrompt: (any AnyOpenPrompt)? { didSet { limitPrompt() } }
-    /// Whether another user waits for the card that the workflow holds. Each question then ends sooner:
-    /// `ServerLimits.sharedPromptTimeout`.
-    package var isAwaited = false { didSet { if isAwaited != oldValue { limitPrompt() } } }
-    /// The end of each question, by its name, while `isAwaited`; milliseconds of the loop. To ask again does not extend
-    /// it, so that no client can hold a card by wrong answers.
-    var sharedDeadlines: [String: Int64] = [:]
-    private(set) lazy var sharedAlarm = Loop.Alarm { [weak self] in self?.openPrompt?.interrupt(.awaited) }
+    var openPrompt: (any AnyOpenPrompt)?
     /// The name of an event that the workflow waits for without a prompt, such as `INSERT_CARD`.
     package var awaitedEvent: String?
     private var showsProgress: (@Loop (Int) -> Void)?
@@ -39,7 +30,6 @@ package import Text
     init(_ name: String, _ session: Session, _ permission: Permissions) {
         self.name = name
         self.session = session
-        uid = session.uid
         self.permission = permission
     }
 

@@ -75,7 +75,6 @@ struct ConfigurationTests {
         max_workflows = 5
         max_workflows_per_user = 4
         prompt_timeout = 30
-        shared_prompt_timeout = 20
         [virtual]
         enabled = Yes
         readers = 64
@@ -179,7 +178,6 @@ struct ConfigurationTests {
         var limits = ServerLimits()
         (limits.clients, limits.clientsPerUser, limits.workflows, limits.workflowsPerUser) = (7, 6, 5, 4)
         limits.promptTimeout = .seconds(30)
-        limits.sharedPromptTimeout = .seconds(20)
         #expect(configuration.limits == limits)
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")

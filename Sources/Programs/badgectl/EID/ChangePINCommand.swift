@@ -98,11 +98,7 @@ enum ChangePINCommand {
                     tr("badged no longer gives this user the permission: the PIN was not changed"),
                     tr("ask the administrator for the permission cards in [access] of badged.conf")
                 )
-            case "Prompt_Timeout":
-                (
-                    tr("nothing was typed in time: the PIN was not changed"),
-                    again + tr("; while another user waits for the card, a question ends after a minute")
-                )
+            case "Prompt_Timeout": (tr("nothing was typed in time: the PIN was not changed"), again)
             case "Change_Pin_Input_Timeout": (tr("nothing was typed on the reader in time"), again)
             case "Change_Pin_New_Pin_Mismatch": (tr("the two new PINs typed on the reader differ"), again)
             case "Change_Pin_New_Pin_Invalid_Length":
