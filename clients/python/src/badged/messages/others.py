@@ -64,7 +64,6 @@ class Credential(Event, msg="CREDENTIAL"):
     time: int | None = None
     listed: bool | None = None
     tag: Tag | None = None
-    raw: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
