@@ -10,7 +10,7 @@ from .._both import both
 from .._calls import Calls, failed
 from .._core import Raw
 from .._workflow import Dialogue, starts
-from ..messages import Mdoc, MdocAnchors
+from ..messages import CardIdentity, Mdoc, MdocAnchors
 
 
 def finish_read_mdoc(raw: Raw) -> Mdoc | None:
@@ -59,3 +59,7 @@ class MdocCommands(Calls):
     async def get_mdoc_anchors(self) -> MdocAnchors:
         """The trusted authorities of mobile documents."""
         return await self._ask("GET_MDOC_ANCHORS", MdocAnchors)
+
+    async def identify_card(self, name: str) -> CardIdentity:
+        """Asks the card in the reader `name` who it is."""
+        return await self._ask("IDENTIFY_CARD", CardIdentity, name=name)

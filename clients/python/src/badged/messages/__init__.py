@@ -49,7 +49,7 @@ from .keys import (
     WalletPending,
     WalletSaved,
 )
-from .mdocs import Mdoc, MdocAge, MdocAnchors, MdocDocument
+from .mdocs import CardIdentity, Mdoc, MdocAge, MdocAnchors, MdocDocument
 from .mpin import MPinResult, MPinStarted, MPinUser
 from .others import (
     Activation,
@@ -116,6 +116,7 @@ __all__ = [
     "AutoOpen",
     "Bucket",
     "Card",
+    "CardIdentity",
     "Certificate",
     "CertificateDescription",
     "ChangePin",

@@ -58,6 +58,17 @@ class Mdoc(Step, msg="MDOC"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CardIdentity(Message, msg="CARD_IDENTITY"):
+    """Who a card is: answer to reset, number, applications that have answered. `fault`: why it was not asked."""
+
+    name: str
+    atr: str | None = None
+    uid: str | None = None
+    applications: tuple[Mapping[str, Any], ...] = ()
+    fault: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class MdocAnchors(Message, msg="MDOC_ANCHORS"):
     """The trusted authorities of mobile documents. `doc_types` are those with authorities of their own."""
 
