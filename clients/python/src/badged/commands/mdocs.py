@@ -62,4 +62,4 @@ class MdocCommands(Calls):
 
     async def identify_card(self, name: str) -> CardIdentity:
         """Asks the card in the reader `name` who it is."""
-        return await self._ask("IDENTIFY_CARD", CardIdentity, name=name)
+        return await self._ask("IDENTIFY_CARD", CardIdentity, {"name": name})
