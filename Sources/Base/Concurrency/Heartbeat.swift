@@ -28,8 +28,13 @@ import Text
         case waiting
         /// A question was sent; its answer is due at this time.
         case asked(until: Int64)
+        /// The answer is late. It may wait in the socket, if this process was late itself.
+        case overdue
         case over
     }
+
+    /// The milliseconds in which this process reads what waits in the socket.
+    private static let lastTurn: Int64 = 20
 
     private let program: String
     private let times: Times
@@ -63,7 +68,7 @@ import Text
             switch state {
             case .resting where isNeeded: rest()
             case .waiting where !isNeeded: rest()
-            case .resting, .waiting, .asked, .over: break
+            case .resting, .waiting, .asked, .overdue, .over: break
             }
         }
     }
@@ -74,7 +79,10 @@ import Text
     /// Handles an answer.
     /// - Returns: false if there was no question.
     package func answered() -> Bool {
-        guard case .asked = state else { return false }
+        switch state {
+        case .resting, .waiting, .over: return false
+        case .asked, .overdue: break
+        }
         hasAnswered = true
         rest()
         report(true)
@@ -85,7 +93,7 @@ import Text
     package func check() {
         switch state {
         case .resting, .waiting: break
-        case .asked, .over: return
+        case .asked, .overdue, .over: return
         }
         let limit = hasAnswered ? times.answer : times.start
         state = .asked(until: Loop.now + limit)
@@ -119,10 +127,13 @@ import Text
         case .resting, .over: break
         case .waiting: check()
         case .asked(let time) where isSuspended || Loop.now - time > times.answer:
-            // This process was late itself, so the answer may wait in the socket.
+            // This process stood still itself, and the program with it.
             state = .asked(until: Loop.now + times.answer)
             alarm.set(after: times.answer)
         case .asked:
+            state = .overdue
+            alarm.set(after: Self.lastTurn)
+        case .overdue:
             Log.error("\(program) did not answer for some seconds, and is ended")
             state = .over
             onSilence()

@@ -71,8 +71,9 @@ import Text
         tellChanges()
         watcher = Task { @Loop [weak self, registry] in
             while !Task.isCancelled {
+                // Also at the start: something may have changed since the task was made.
+                self?.tellChanges()
                 await registry.nextChange()
-                if !Task.isCancelled { self?.tellChanges() }
             }
         }
     }

@@ -46,6 +46,8 @@ package import Text
     private(set) var isBorrowing = false
     private lazy var restAlarm = Loop.Alarm { [weak self] in self?.setBorrowing(false) }
     private var paired: [String: RemoteDevice] = [:]
+    /// The devices that were removed since badged-remote has started: a message about their readers may still be under way.
+    private var removed: Set<String> = []
     private var state = LendersState()
     private var lastPairing: UInt32 = 0
     private var pairings: [UInt32: (fingerprint: String, end: OneShot<RemotePairing>)] = [:]
@@ -101,6 +103,7 @@ package import Text
     func began() { if isBorrowing { sendDevices() } }
 
     func ended() {
+        removed = []
         let open = pairings
         pairings = [:]
         for pairing in open.values { pairing.end.fill(.failed("badged-remote has ended: try again")) }
@@ -133,9 +136,9 @@ package import Text
         return true
     }
 
-    /// Whether a reader is named after a paired device.
+    /// Whether a reader is named after a paired device, or after one that was paired a moment ago.
     func owns(readerNamed name: String) -> Bool {
-        paired.keys.contains { name.utf8.suffix(10).elementsEqual("(\($0.prefix(8)))".utf8) }
+        (Array(paired.keys) + removed).contains { name.utf8.suffix(10).elementsEqual("(\($0.prefix(8)))".utf8) }
     }
 
     /// The port of announcements; 0 while it is closed.
@@ -159,7 +162,7 @@ package import Text
 
     /// Forgets a device whose pairing was removed from the store, and ends its connection.
     package func removed(_ fingerprint: String) {
-        paired[fingerprint] = nil
+        if paired.removeValue(forKey: fingerprint) != nil { removed.insert(fingerprint) }
         sendDevices()
         observer()
     }

@@ -160,11 +160,12 @@ import VirtualEID
             _ = try #require(await client.ask(#"{"cmd":"SET_USER_INTERFACE","active":true}"#, "USER_INTERFACE"))
             await client.send(#"{"cmd":"WAIT","request":"r"}"#)
             await feature.untilCommand()
+            // With the browser its authentication ends.
+            let browser = try server.connect(uid: 1001, .activate)
             if isDenied {
                 rules.permissions = .readers
                 await server.server.evaluatePermissions()
             } else {
-                let browser = try server.connect(uid: 1001, .activate)
                 let activate = #"{"cmd":"ACTIVATE","tcTokenURL":"https://dienst.example/t"}"#
                 #expect(await browser.ask(activate, "ACTIVATION")?["accepted"] == .bool(true))
             }
@@ -172,6 +173,7 @@ import VirtualEID
             let answer = await client.next("WAITED", "ACCESS_DENIED", "BAD_STATE")
             #expect(answer?["msg"] == .string(isDenied ? "ACCESS_DENIED" : "BAD_STATE"))
             #expect(answer?["request"] == .string("r"))
+            #expect(!browser.isClosed)
         }
     }
 }
