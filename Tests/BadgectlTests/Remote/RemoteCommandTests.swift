@@ -116,7 +116,8 @@ private let off =
             }
             let arguments = ["remote", "share", "--pair", "--socket", peer.path] + (isJSON ? ["--json"] : [])
             let program = try RunningProgram("badgectl", arguments, hasTerminal: true)
-            #expect(await program.exitCode == 0)
+            let code = await program.exitCode
+            #expect(code == 0, "\(program.everything)")
             #expect(program.dialogue.contains("Fingerprint of this host: \(desk)\n"))
             #expect(program.dialogue.contains("Paired with Phone, \(phone).\n"))
             if isJSON {

@@ -268,7 +268,8 @@ import VirtualKeycard
         }
         let finish = #"\#(stage.who),"card":true"#
         #expect(await stage.run("MPIN_FINISH_REGISTRATION", finish, pin: "9876", by: other).status == "OK")
-        #expect(await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other).status == "OK")
+        let start = await stage.run("MPIN_START_AUTHENTICATION", stage.who, by: other)
+        #expect(start.status == "OK", "\(start)")
         let login = await stage.run("MPIN_FINISH_AUTHENTICATION", stage.who, pin: "9876", by: other)
         #expect(login.status == "OK")
         #expect(await stage.logIn().status == "OK")
