@@ -60,7 +60,8 @@ package final class RunningProgram: Sendable {
     }
 
     package let id: Int32
-    private let input: Int32
+    /// nil: closed, and the number may be that of another file by now.
+    private let input: Mutex<Int32?>
     /// The test's side of the terminal; -1 without a terminal.
     private let terminal: Int32
     private let collected: [Stream: Collected]
@@ -152,7 +153,9 @@ package final class RunningProgram: Sendable {
             environment: settings.merging(environment) { $1 },
             hasSession: true
         )
-        (self.id, input, terminal) = (id, standard[1], master)
+        self.id = id
+        input = Mutex(standard[1])
+        terminal = master
         collected = [.output: Collected(), .error: Collected(), .terminal: Collected()]
         status = Status()
         collect(.output, output[0])
@@ -165,12 +168,15 @@ package final class RunningProgram: Sendable {
             status.set(code & 0x7F == 0 ? code >> 8 & 0xFF : 128 + code & 0x7F)
         }
         if let text {
-            Self.write(text, to: input)
-            close(input)
+            Self.write(text, to: standard[1])
+            endInput()
         }
     }
 
-    deinit { if !status.isSet { kill(id, SIGKILL) } }
+    deinit {
+        if !status.isSet { kill(id, SIGKILL) }
+        endInput()
+    }
 
     /// Kills the program when the test is cancelled at its time limit, which ends every wait.
     private func endingWhenCancelled<Result>(_ body: () async -> Result) async -> Result {
@@ -206,10 +212,15 @@ package final class RunningProgram: Sendable {
     }
 
     /// Types on the terminal, or writes to standard input when there is no terminal.
-    package func type(_ text: String) { Self.write(text, to: terminal >= 0 ? terminal : input) }
+    package func type(_ text: String) {
+        if terminal >= 0 { return Self.write(text, to: terminal) }
+        input.withLock { if let input = $0 { Self.write(text, to: input) } }
+    }
 
-    /// Closes standard input that was left open.
-    package func endInput() { close(input) }
+    /// Closes standard input, if it is open.
+    package func endInput() {
+        if let open = input.withLock({ $0.take() }) { close(open) }
+    }
 
     package func signal(_ number: Int32) { kill(id, number) }
 
