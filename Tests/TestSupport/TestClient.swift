@@ -4,7 +4,6 @@ import CTestSupport
 package import Concurrency
 import Glibc
 import Server
-import Testing
 package import Text
 
 /// A client in the test process with non-blocking input and output.
@@ -129,16 +128,15 @@ package import Text
     /// Waits until `condition` holds, or the connection or the test has ended. A wait of a minute prints what was
     /// received, so that the output of a test that hangs says why.
     package func wait(until condition: () -> Bool) async {
-        let test = Test.current?.name ?? "a client"
-        let alarm = Loop.Alarm { [weak self] in self?.complain(for: test) }
+        let alarm = Loop.Alarm { [weak self] in self?.complain() }
         alarm.set(after: 60_000)
         defer { alarm.cancel() }
         await changes.wait { condition() || isClosed }
     }
 
-    private func complain(for test: String) {
+    private func complain() {
         let received = lines.suffix(12).map { String(decoding: $0.prefix(300), as: UTF8.self) }
-        print("'\(test)' has waited for a minute after:", received.joined(separator: "\n  "))
+        print("A client has waited for a minute after:", received.joined(separator: "\n  "))
     }
 
     /// Returns the next message; nil when the server has closed the connection.
