@@ -86,7 +86,9 @@ entries = re.findall(r'^msgid ((?:".*"\n)+)msgstr ((?:".*"\n)+)', open(f"{root}/
 join = lambda text: "".join(json.loads(line) for line in text.splitlines())  # noqa: E731
 german = [join(translation).replace("_", "") for _, translation in entries[1:]]
 patterns = []
-for text in sorted(german, key=len, reverse=True):
+# An entry such as "{name}: {text}" would take the half of any line.
+words = [text for text in german if re.search("[a-zA-Z]", re.sub(r"\{\w+\}", "", text))]
+for text in sorted(words, key=len, reverse=True):
     patterns.append(re.sub(r"\\\{\w+\\\}", lambda _: ".*?", re.escape(text)))
 known = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 #: What strangers have written, and marks between texts of ours.
