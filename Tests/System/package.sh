@@ -64,13 +64,14 @@ dpkg-deb -x "$python" "$work/python"
 check "the package badged is imported from it" env PYTHONPATH="$work/python/usr/lib/python3/dist-packages" /usr/bin/python3 -c \
     "import badged, importlib.metadata as m; assert badged.__version__ == m.version('badged') == '$(packaging/version --python "$version")'"
 
-# The same files as `make install`. Debian puts units and rules below /lib, packs manual pages, has
-# the texts of licences in one place, and adds what belongs to a package.
+# The same files as `make install`. Debian puts units and rules below /lib and completions where its
+# zsh looks, packs manual pages, has the texts of licences in one place, and adds what belongs to a
+# package.
 mkdir "$work/packages" "$work/installed"
 for name in badged badged-activation badged-mqtt badged-osdp badged-virtual-card; do dpkg-deb -x "$(deb $name)" "$work/packages"; done
 dpkg-deb -x "$debs/badged-desktop_${version}_all.deb" "$work/packages"
 check "badged-desktop needs a pinentry with windows" sh -c "dpkg-deb -f '$debs/badged-desktop_${version}_all.deb' Depends | grep -F 'pinentry-gnome3 | '"
-make -s install DESTDIR="$work/installed" PREFIX=/usr BIN="$bin"
+make -s install DESTDIR="$work/installed" PREFIX=/usr ZSHDIR=/usr/share/zsh/vendor-completions BIN="$bin"
 for program in "$work"/packages/usr/bin/* "$work"/packages/usr/libexec/*; do
     readelf -d "$program" >"$work/dynamic" 2>/dev/null || continue
     check "$(basename "$program") binds all symbols at its start" holds "$work/dynamic" 'BIND_NOW'
