@@ -96,7 +96,7 @@ import Text
 
     package func began() { if isLending { sendDevices() } }
 
-    package func ended(_ ending: DriverChannel.Ending) {
+    package func ended(_ ending: ProgramChannel.Ending) {
         state = LendingState()
         let words = ending == .silent ? "does not answer" : "has ended unexpectedly"
         if isLending { ownFault = ("badged-remote \(words)", "see the log of badged and badged-remote") }

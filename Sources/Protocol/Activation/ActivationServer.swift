@@ -275,7 +275,6 @@ package import Text
         do throws(SystemError) {
             return try DaemonLink(descriptor)
         } catch {
-            close(descriptor)
             log("cannot watch a connection: \(error.description)", false)
             return nil
         }

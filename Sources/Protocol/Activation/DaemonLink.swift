@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import CLinux
 import Concurrency
 import Glibc
 import Host
@@ -17,27 +16,23 @@ import Text
         func linkEnded(_ link: DaemonLink)
     }
 
-    private let descriptor: Int32
     weak var owner: (any Owner)?
-    private var registration: Loop.Registration?
-    private var isOpen = true
+    private let stream: SocketStream
     private let incoming = LineBuffer(limit: DaemonLink.capacity)
-    private var outgoing = WipedQueue()
 
     /// The largest number of bytes that wait in each direction.
     static let capacity = 2 << 20
 
-    /// Owns the descriptor from now on, unless it throws.
+    /// Owns the descriptor from now on, also if it throws.
     init(_ descriptor: Int32) throws(SystemError) {
-        self.descriptor = descriptor
-        clinux_set_nonblocking(descriptor)
-        registration = try Loop.watch(descriptor, .read) { [weak self] events in self?.handle(events) }
+        stream = SocketStream(descriptor)
+        try stream.start { [weak self] events in self?.handle(events) }
     }
 
     private func handle(_ events: UInt32) {
         if events & Loop.writable != 0 {
             flush()
-            if isOpen, outgoing.count == 0 { owner?.linkIsDrained(self) }
+            if stream.isOpen, backlog == 0 { owner?.linkIsDrained(self) }
         }
         if events & (Loop.readable | Loop.hungUp) != 0 { read() }
     }
@@ -45,30 +40,23 @@ import Text
     // MARK: To the daemon
 
     /// Bytes that wait for the daemon.
-    var backlog: Int { outgoing.count }
+    var backlog: Int { stream.backlog }
 
     /// Sends a part of a line; the last part ends the line. A line end in the part becomes a tab: JSON allows a tab
     /// between tokens, and neither in a string.
     func send(_ part: UnsafeRawBufferPointer, isLast: Bool) {
-        guard isOpen else { return }
-        outgoing.append(part, Self.withoutLineEnd)
-        if isLast { outgoing.append([0x0A]) }
+        guard stream.isOpen else { return }
+        stream.append(part, Self.withoutLineEnd)
+        if isLast { stream.append([0x0A]) }
         flush()
-        if outgoing.count > Self.capacity { end() }
+        if backlog > Self.capacity { end() }
     }
 
     nonisolated static func withoutLineEnd(_ byte: UInt8) -> UInt8 { byte == 0x0A || byte == 0x0D ? 0x09 : byte }
 
     func send(line: [UInt8]) { line.withUnsafeBytes { send($0, isLast: true) } }
 
-    private func flush() {
-        guard isOpen else { return }
-        if outgoing.send(to: descriptor) {
-            registration?.change(outgoing.count > 0 ? [.read, .write] : .read)
-        } else {
-            end()
-        }
-    }
+    private func flush() { if !stream.flush() { end() } }
 
     // MARK: From the daemon
 
@@ -79,13 +67,12 @@ import Text
     }
 
     private func read() {
-        guard isOpen else { return }
+        guard stream.isOpen else { return }
         var isOver = false
         while !isOver {
-            let count = incoming.fill { recv(descriptor, $0.baseAddress, $0.count, 0) }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { break }
-            isOver = count <= 0 || incoming.count > Self.capacity
+            let count = incoming.fill { stream.receive($0) }
+            if count == 0 { break }
+            isOver = count < 0 || incoming.count > Self.capacity
         }
         owner?.linkHasBytes(self)
         if isOver { end() }
@@ -94,17 +81,14 @@ import Text
     // MARK: End
 
     private func end() {
-        guard isOpen else { return }
+        guard stream.isOpen else { return }
         owner?.linkEnded(self)
         close()
     }
 
     /// Closes the link; the owner gets no further call.
     func close() {
-        guard isOpen else { return }
-        isOpen = false
+        stream.close()
         owner = nil
-        registration?.cancel()
-        Glibc.close(descriptor)
     }
 }

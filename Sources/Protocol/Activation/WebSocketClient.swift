@@ -8,15 +8,13 @@ import Host
 /// A program at the browser port that uses a WebSocket: each text frame is a line for the daemon, and each line of the
 /// daemon is a frame. RFC 6455.
 @Loop final class WebSocketClient: DaemonLink.Owner {
-    private let socket: Int32
     /// Closes the socket.
     private let handle: OpaquePointer
     private let link: DaemonLink
     private let closed: @Loop () -> Void
-    private var registration: Loop.Registration?
+    private let stream: SocketStream
     // A longer line is refused by the daemon, which says so.
     private var parser = WebSocketParser(isMasked: true, limit: .max)
-    private var outgoing = WipedQueue()
     private var isClosed = false
     /// Whether the last frame, which closes the connection, is on its way.
     private var isEnding = false
@@ -29,7 +27,7 @@ import Host
 
     /// Takes over an upgraded connection. `closed` is called at its end, when the library has to work.
     init(_ socket: Int32, _ handle: OpaquePointer, _ link: DaemonLink, _ closed: @escaping @Loop () -> Void) {
-        self.socket = socket
+        stream = SocketStream(socket, isOwned: false)
         self.handle = handle
         self.link = link
         self.closed = closed
@@ -38,8 +36,8 @@ import Host
     /// Starts to serve, with the bytes that have arrived behind the handshake. They are wiped.
     func start(_ early: UnsafeMutableRawBufferPointer) {
         do throws(SystemError) {
-            // The registration keeps the client until it is closed.
-            registration = try Loop.watch(socket, .read) { self.handle($0) }
+            // The loop keeps the client until the stream is closed.
+            try stream.start { self.handle($0) }
         } catch {
             return close()
         }
@@ -57,9 +55,8 @@ import Host
     private func read() {
         withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 1) { buffer in
             while !isClosed, !isEnding, link.backlog <= Self.highWater {
-                let count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-                if count < 0, errno == EINTR { continue }
-                if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { break }
+                let count = stream.receive(buffer)
+                if count == 0 { break }
                 guard count > 0 else { return close() }
                 received(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
             }
@@ -89,15 +86,15 @@ import Host
     // MARK: To the client
 
     private func queue(_ opcode: WebSocketWriter.Opcode, _ payload: some Collection<UInt8>) {
-        outgoing.append(WebSocketWriter.header(opcode, count: payload.count))
-        outgoing.append(payload)
+        stream.append(WebSocketWriter.header(opcode, count: payload.count))
+        stream.append(payload)
         flush()
     }
 
     /// Sends the lines of the daemon, as long as the socket accepts them.
     private func sendLines() {
         flush()
-        while !isClosed, !isEnding, outgoing.count < Self.largestOutgoing {
+        while !isClosed, !isEnding, stream.backlog < Self.largestOutgoing {
             guard link.withLine({ queue(.text, $0) }) != nil else { break }
         }
         updateInterest()
@@ -105,16 +102,12 @@ import Host
 
     private func flush() {
         guard !isClosed else { return }
-        guard outgoing.send(to: socket), !(isEnding && outgoing.count == 0) else { return close() }
+        guard stream.flush(), !(isEnding && stream.backlog == 0) else { return close() }
         updateInterest()
     }
 
     private func updateInterest() {
-        guard !isClosed else { return }
-        var interest: Loop.Interest = []
-        if !isEnding, link.backlog <= Self.highWater { interest.insert(.read) }
-        if outgoing.count > 0 { interest.insert(.write) }
-        registration?.change(interest)
+        stream.isReading = !isEnding && link.backlog <= Self.highWater
     }
 
     // MARK: End
@@ -131,7 +124,7 @@ import Host
     func close() {
         guard !isClosed else { return }
         isClosed = true
-        registration?.cancel()
+        stream.close()
         link.close()
         cmicrohttpd_close(handle)
         closed()

@@ -25,7 +25,7 @@ import Text
     func stop()
     /// The program has started; sends what it needs before it looks for readers.
     func began()
-    func ended(_ ending: DriverChannel.Ending)
+    func ended(_ ending: ProgramChannel.Ending)
     /// Handles a message that is not one of `DriverReport`.
     /// - Returns: whether the message was allowed.
     func handle(_ message: [UInt8]) -> Bool
@@ -38,7 +38,7 @@ extension Driver {
     package nonisolated var isAlwaysAsked: Bool { false }
     package var sources: [String] { [] }
     package func began() {}
-    package func ended(_ ending: DriverChannel.Ending) {}
+    package func ended(_ ending: ProgramChannel.Ending) {}
     package func handle(_ message: [UInt8]) -> Bool { false }
     package func admitted(_ reader: ReaderDescription) -> ReaderDescription? { reader }
 }

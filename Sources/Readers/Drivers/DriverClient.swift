@@ -30,12 +30,12 @@ import Text
     private let end = Waiters()
 
     @Loop private final class Run {
-        let channel: DriverChannel
+        let channel: ProgramChannel
         /// nil: systemd has started it.
         let process: Child?
         var hasGreeted = false
 
-        init(_ channel: DriverChannel, _ process: Child?) {
+        init(_ channel: ProgramChannel, _ process: Child?) {
             self.channel = channel
             self.process = process
         }
@@ -153,8 +153,9 @@ import Text
     private func startProgram() {
         do {
             let program = try BesideProgram(driver.program, at: driver.socket, SOCK_SEQPACKET)
-            let channel = try DriverChannel(
+            let channel = try ProgramChannel(
                 program.socket,
+                .packets(maximum: DriverMessage.maximumSize),
                 asking: driver.program,
                 heartbeat,
                 onMessage: { [weak self] in self?.handle($0) ?? false },
@@ -170,7 +171,7 @@ import Text
         }
     }
 
-    private func programEnded(_ ending: DriverChannel.Ending) {
+    private func programEnded(_ ending: ProgramChannel.Ending) {
         if ending == .silent || !isEnding { run?.process?.end() }
         run = nil
         session.end()

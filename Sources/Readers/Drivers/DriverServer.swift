@@ -6,7 +6,7 @@ import Synchronization
 import Text
 
 /// The program of a driver, at its end of the socket: it starts without rights, greets badged, and handles its requests.
-/// A program that works on the loop gives the socket to a `DriverChannel` instead of `serve`.
+/// A program that works on the loop gives the socket to a `ProgramChannel` instead of `serve`.
 package struct DriverServer: Sendable {
     /// The socket to badged.
     package static let socket = ChildProcess.firstDescriptor

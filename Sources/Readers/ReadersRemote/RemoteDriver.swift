@@ -11,7 +11,7 @@ import Text
     /// badged-remote has started.
     func began()
     /// badged-remote has ended, or did not answer.
-    func ended(_ ending: DriverChannel.Ending)
+    func ended(_ ending: ProgramChannel.Ending)
     /// - Returns: whether the message was allowed.
     func handle(_ report: RemoteReport) -> Bool
     /// Handles a request about a reader of this host.
@@ -55,7 +55,7 @@ import Text
         lending?.began()
     }
 
-    package func ended(_ ending: DriverChannel.Ending) {
+    package func ended(_ ending: ProgramChannel.Ending) {
         lenders?.ended()
         lending?.ended(ending)
     }

@@ -7,7 +7,7 @@ import Text
 
 /// What badged-remote does for badged, until badged closes the socket: it has the network of remote readers.
 @Loop package final class RemoteProgram {
-    private var channel: DriverChannel?
+    private var channel: ProgramChannel?
     private lazy var report = BadgedSender { [weak self] in self?.channel?.send($0) }
     private lazy var lenders = Lenders(report)
     private lazy var borrowers = Borrowers(report)
@@ -15,8 +15,9 @@ import Text
     /// Takes the socket to badged. `onEnd` is called when badged has closed it, or has sent a message that is not as it
     /// must be.
     package init(socket: Int32, onEnd: @escaping @Loop () -> Void) throws(SystemError) {
-        channel = try DriverChannel(
+        channel = try ProgramChannel(
             socket,
+            .packets(maximum: DriverMessage.maximumSize),
             asking: "badged",
             nil,
             onMessage: { [weak self] in self?.handle($0) ?? false },

@@ -76,7 +76,7 @@ package struct Network: Sendable {
         let descriptor = run.socket
         clinux_set_nonblocking(descriptor)
         let request = request.bytes
-        let message = withUnsafeBytes(of: UInt32(request.count).bigEndian) { Array($0) } + request
+        let message = ProgramChannel.length(of: request) + request
         _ = send(descriptor, message, message.count, Int32(MSG_NOSIGNAL))
         var descriptors: [Int32] = []
         var text: [UInt8] = []

@@ -10,7 +10,9 @@ import Text
 @Loop package final class NetworkJob {
     private let network: Network
     private let user: UInt32?
-    private var stream: JobStream?
+    private var channel: ProgramChannel?
+    /// The process behind the channel, if that is a child of this one. It ends with the channel.
+    private var process: Child?
     /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
     private var sessions: UInt8 = 0
@@ -72,9 +74,10 @@ import Text
         if end == nil { end = later }
         for transfer in waiting.values { transfer.result.fill(.failure(fault)) }
         waiting = [:]
-        guard let stream else { return }
-        self.stream = nil
-        stream.close()
+        guard let channel else { return }
+        self.channel = nil
+        channel.close()
+        process?.end()
         room = nil
         ReportRoom.forget(self)
         NetworkSlots.release(for: user)
@@ -89,7 +92,7 @@ import Text
         try start()
         guard sessions < NetworkMessage.maximumSessions else { throw .unavailable("too many sessions") }
         sessions += 1
-        stream?.send(NetworkRequest.open(session: sessions, trust).bytes)
+        channel?.send(NetworkRequest.open(session: sessions, trust).bytes)
         return sessions
     }
 
@@ -115,7 +118,7 @@ import Text
             maximumReport: NetworkMessage.maximumReport(request),
             alarm: alarm
         )
-        stream?.isNeeded = true
+        channel?.isNeeded = true
         let transfer = NetworkRequest.Transfer(
             number: number,
             session: session,
@@ -125,9 +128,9 @@ import Text
             connectMilliseconds: connectMilliseconds,
             totalMilliseconds: totalMilliseconds
         )
-        stream?.send(NetworkRequest.transfer(transfer).bytes)
+        channel?.send(NetworkRequest.transfer(transfer).bytes)
         let received = await result.value(whenCancelled: .failure(.cancelled))
-        if case .failure(.cancelled) = received, waiting[number] != nil { stream?.send(NetworkRequest.stop.bytes) }
+        if case .failure(.cancelled) = received, waiting[number] != nil { channel?.send(NetworkRequest.stop.bytes) }
         return try await parse(try received.get())
     }
 
@@ -145,28 +148,41 @@ import Text
 
     private func start() throws(HTTPFault) {
         if let end { throw end }
-        guard stream == nil else { return }
+        guard channel == nil else { return }
         guard NetworkSlots.acquire(for: user) else {
             throw .unavailable("too many connections to servers are open: try again when one of them has ended")
         }
         do throws(HTTPFault) {
             let spare = network.spare?.take()
             let run = if let spare { spare } else { try network.start() }
-            stream = try JobStream(
-                run,
-                asking: heartbeat,
-                maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
-                admits: { [weak self] in self?.admit($0) ?? false },
-                onMessage: { [weak self] in self?.handle($0) ?? false },
-                onEnd: { [weak self] in self?.ended($0) }
-            )
+            channel = try connect(run)
         } catch {
             NetworkSlots.release(for: user)
             throw error
         }
     }
 
-    private func ended(_ ending: JobStream.Ending) {
+    private func connect(_ run: BesideProgram) throws(HTTPFault) -> ProgramChannel {
+        process = run.process
+        do throws(SystemError) {
+            return try ProgramChannel(
+                run.socket,
+                .lengths(
+                    maximum: { [weak self] in self?.waiting.values.map(\.maximumReport).max() ?? 0 },
+                    admits: { [weak self] in self?.admit($0) ?? false }
+                ),
+                asking: Network.program,
+                heartbeat,
+                onMessage: { [weak self] in self?.handle($0) ?? false },
+                onEnd: { [weak self] in self?.ended($0) }
+            )
+        } catch {
+            process?.end()
+            throw .unavailable(error.description)
+        }
+    }
+
+    private func ended(_ ending: ProgramChannel.Ending) {
         switch ending {
         case .closed: fail("badged-network has ended unexpectedly")
         case .violation: fail(Self.violation)
@@ -184,7 +200,7 @@ import Text
     }
 
     /// Called when there is room again.
-    func resume() { stream?.resume() }
+    func resume() { channel?.resume() }
 
     /// Takes a report.
     /// - Returns: false if it belongs to no transfer.
@@ -193,7 +209,7 @@ import Text
             let room
         else { return false }
         self.room = nil
-        stream?.isNeeded = !waiting.isEmpty
+        channel?.isNeeded = !waiting.isEmpty
         _ = transfer.result.fill(.success(Received(bytes, room)))
         return true
     }

@@ -132,7 +132,7 @@ package final class TransferJob {
     }
 
     private static func framed(_ message: [UInt8]) -> [UInt8] {
-        withUnsafeBytes(of: UInt32(message.count).bigEndian) { Array($0) } + message
+        ProgramChannel.length(of: message) + message
     }
 
     private func send(_ bytes: [UInt8]) -> Bool {

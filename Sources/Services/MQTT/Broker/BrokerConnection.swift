@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Glibc
 package import Host
 import Text
@@ -65,7 +66,7 @@ package final class BrokerConnection {
     private var limits = BrokerLimits()
     private var events: [Event] = []
     private var input: PacketBuffer
-    private var output: [UInt8] = []
+    private var output = WipedQueue()
     private var isWriteBlocked = false
 
     private var lastID: Int32 = 0
@@ -95,10 +96,7 @@ package final class BrokerConnection {
         )
     }
 
-    deinit {
-        login.password?.wipe()
-        output.wipe()
-    }
+    deinit { login.password?.wipe() }
 
     /// The first line of the file with the password; nil without a file.
     static func password(_ configuration: MQTTConfiguration) throws(StartError) -> [UInt8]? {
@@ -130,7 +128,7 @@ package final class BrokerConnection {
 
     package var wantsWrite: Bool {
         if case .handshake = state { return isWriteBlocked }
-        return isWriteBlocked || !output.isEmpty
+        return isWriteBlocked || output.count > 0
     }
 
     /// When `step` must be called although nothing arrives.
@@ -185,22 +183,18 @@ package final class BrokerConnection {
     private func write() -> String? {
         if case .handshake = state { return nil }
         guard let stream else { return nil }
-        while !output.isEmpty {
-            switch output.withUnsafeBytes(stream.write) {
-            case .moved(let count):
-                // CONNECT may hold a password.
-                output.withUnsafeMutableBytes { bytes in
-                    if let base = bytes.baseAddress { explicit_bzero(base, count) }
-                }
-                output.removeFirst(count)
-            case .waitsToWrite:
-                isWriteBlocked = true
-                return nil
-            case .waitsToRead: return nil
-            case .ended(let reason):
-                // What the broker has said before tells more.
-                return (try? receive()) ?? reason
-            }
+        var progress = BrokerStream.Progress.moved(0)
+        output.drain { bytes in
+            progress = stream.write(bytes)
+            guard case .moved(let count) = progress else { return 0 }
+            return count
+        }
+        switch progress {
+        case .moved, .waitsToRead: break
+        case .waitsToWrite: isWriteBlocked = true
+        case .ended(let reason):
+            // What the broker has said before tells more.
+            return (try? receive()) ?? reason
         }
         return nil
     }
@@ -269,7 +263,7 @@ package final class BrokerConnection {
     }
 
     private func send(_ packet: [UInt8], _ now: Int64) {
-        output += packet
+        output.append(packet)
         sentAt = now
     }
 
@@ -314,7 +308,7 @@ package final class BrokerConnection {
     /// Says the end, so that the broker does not send the will.
     package func disconnect() {
         guard case .ready(let stream) = state else { return }
-        output += ClientPacket.disconnect
+        output.append(ClientPacket.disconnect)
         _ = write()
         stream.shutDown()
     }
