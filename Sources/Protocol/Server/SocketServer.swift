@@ -155,15 +155,20 @@ import Text
 
     /// Serves a client of the browser port. `origin` is its name in the log, and `uid` its user, if the kernel reports
     /// it. `evaluate` returns the permissions by the rules at a later time; nil: they are fixed.
+    /// - Returns: the session; nil if the client was refused.
+    @discardableResult
     package func serve(
         _ socket: Int32,
         _ permissions: Permissions,
         from origin: String,
         uid: UInt32? = nil,
         evaluate: (@Loop () async -> Permissions)? = nil
-    ) {
-        guard hasRoom(for: uid) else { return refuse(socket, "limit") }
-        begin(socket, permissions, from: origin, uid: uid, evaluate)
+    ) -> Session? {
+        guard hasRoom(for: uid) else {
+            refuse(socket, "limit")
+            return nil
+        }
+        return begin(socket, permissions, from: origin, uid: uid, evaluate)
     }
 
     /// Evaluates the permissions of all clients by the current rules, and returns when this is done.
@@ -172,16 +177,17 @@ import Text
         for evaluation in evaluations { await evaluation.value }
     }
 
+    @discardableResult
     private func begin(
         _ socket: Int32,
         _ permissions: Permissions,
         from origin: String,
         uid: UInt32?,
         _ evaluate: (@Loop () async -> Permissions)?
-    ) {
+    ) -> Session? {
         guard !isStopped else {
             close(socket)
-            return
+            return nil
         }
         sessionCount += 1
         let name = "client \(sessionCount) (\(origin))"
@@ -198,9 +204,10 @@ import Text
             clientsByUser[uid, default: 0] += 1
             session.start()
             onClientsChange()
+            return session
         } catch {
             log(.error, "cannot serve a client: \(error)", for: uid)
-            close(socket)
+            return nil
         }
     }
 

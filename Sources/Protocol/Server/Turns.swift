@@ -45,7 +45,7 @@ import Concurrency
     private func run(_ session: Session) {
         let rest = rest(of: session.uid)
         let begin = Loop.clock
-        let hasMore = session.work(until: begin + min(rest, Self.step))
+        let hasMore = session.handleLines(until: begin + min(rest, Self.step))
         users[session.uid, default: User()].turn = Loop.turn
         users[session.uid]?.used = Self.share - rest + max(1, Loop.clock - begin)
         if hasMore { enterLater(session) }
