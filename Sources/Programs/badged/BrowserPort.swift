@@ -28,7 +28,9 @@ import Text
         for watcher in self?.watchers ?? [] { watcher.change(Self.connections) }
     }
     /// The sessions of clients of the port.
-    var sessions = 0 { didSet { program?.heartbeat.isNeeded = sessions > 0 } }
+    private var sessions: Set<ObjectIdentifier> = [] {
+        didSet { program?.heartbeat.isNeeded = !sessions.isEmpty }
+    }
     /// Why badged-activation does not run, until it may be started again.
     private(set) var fault: String?
 
@@ -40,8 +42,6 @@ import Text
         let heartbeat: Heartbeat
     }
 
-    /// The name of the clients in the log.
-    static let origin = "port for browsers"
     /// New connections that badged-activation is to accept.
     private static let connections: Loop.Interest = [.read, .once]
     /// Milliseconds between two questions because of connections.
@@ -109,7 +109,7 @@ import Text
                 heartbeat: heartbeat
             )
             backOff.started()
-            heartbeat.isNeeded = sessions > 0
+            heartbeat.isNeeded = !sessions.isEmpty
             // Only badged-activation accepts connections now. If it hangs, this is how badged sees that somebody waits.
             watch(Self.connections) { [weak self] in self?.connected() }
         } catch {
@@ -157,8 +157,8 @@ import Text
     /// Serves a client with what both `[activation]` and `[access]` allow to its user. A client whose user the kernel
     /// does not report may only send ACTIVATE.
     private func serve(_ socket: Int32, _ uid: UInt32?) {
-        let origin = "\(Self.origin), " + (uid.map { "uid \($0)" } ?? "unknown user")
-        guard let uid else { return server.serve(socket, .activate, from: origin) }
+        let origin = "port for browsers, " + (uid.map { "uid \($0)" } ?? "unknown user")
+        guard let uid else { return began(server.serve(socket, .activate, from: origin)) }
         guard arriving < Self.mostArriving else {
             close(socket)
             return
@@ -167,9 +167,15 @@ import Text
         Task.immediate { @Loop in
             let allowed = await allowed(uid)
             arriving -= 1
-            server.serve(socket, allowed, from: origin, uid: uid) { await self.allowed(uid) }
+            began(server.serve(socket, allowed, from: origin, uid: uid) { await self.allowed(uid) })
         }
     }
+
+    private func began(_ session: Session?) {
+        if let session, !session.hasLeft { sessions.insert(ObjectIdentifier(session)) }
+    }
+
+    func ended(_ session: Session) { sessions.remove(ObjectIdentifier(session)) }
 
     private func allowed(_ uid: UInt32) async -> Permissions {
         await access.permissions(ofUser: uid).intersection(permissions).union(.activate)

@@ -68,13 +68,7 @@ import Text
         ]
     }
 
-    func sessionBegan(_ session: Session) { count(session, 1) }
-
-    func sessionEnded(_ session: Session) { count(session, -1) }
-
-    private func count(_ session: Session, _ change: Int) {
-        if session.name.contains("(\(BrowserPort.origin)") { port?.sessions += change }
-    }
+    func sessionEnded(_ session: Session) { port?.ended(session) }
 }
 
 /// Reports in GET_HEALTH whether the programs of badged that read untrusted bytes can drop their rights.
