@@ -79,7 +79,7 @@ extension IFDEnvelope {
             let name = json["msg"]?.string
         else { throw .notAMessage }
         let context = json["ContextHandle"]?.string
-        guard let parse = Self.parsers[name] else { throw .unknown }
+        guard let parse = Self.questions[name] ?? Self.answers[name] else { throw .unknown }
         guard let message = parse(Members(json)) else { throw .incomplete(name: name, context: context) }
         self.init(context: context, message)
     }
@@ -105,15 +105,13 @@ extension IFDEnvelope {
         var result: IFDResult? { IFDResult(json) }
     }
 
-    private static let parsers: [String: @Sendable (Members) -> IFDMessage?] = [
+    private typealias Parser = @Sendable (Members) -> IFDMessage?
+
+    /// The questions, and what is said without one.
+    private static let questions: [String: Parser] = [
         "IFDEstablishContext": { members in
             guard let version = members.text("Protocol"), let name = members.text("UDName") else { return nil }
             return .establishContext(protocolName: version, deviceName: DeviceName.clean(name))
-        },
-        "IFDEstablishContextResponse": { members in
-            guard let result = members.result else { return nil }
-            let name = members.text("IFDName") ?? ""
-            return .establishContextResponse(deviceName: DeviceName.clean(name), result)
         },
         "IFDGetStatus": { members in members.text("SlotName").map { .getStatus(slot: $0) } },
         "IFDStatus": { members in
@@ -127,21 +125,38 @@ extension IFDEnvelope {
             return .status(status)
         },
         "IFDConnect": { members in members.text("SlotName").map { .connect(slot: $0) } },
-        "IFDConnectResponse": { members in
-            guard let handle = members.handle, let result = members.result else { return nil }
-            return .connectResponse(handle: handle, result)
-        },
         "IFDDisconnect": { members in members.handle.map { .disconnect(handle: $0) } },
-        "IFDDisconnectResponse": { members in
-            guard let handle = members.handle, let result = members.result else { return nil }
-            return .disconnectResponse(handle: handle, result)
-        },
         "IFDTransmit": { members in
             guard let handle = members.handle else { return nil }
             // Version 0 has an array, of which only the first command counts.
             let first = members.json["CommandAPDUs"]?.array?.first?["InputAPDU"]
             guard let apdu = members.bytes("InputAPDU") ?? Members.bytes(first) else { return nil }
             return .transmit(handle: handle, apdu: apdu, text: members.text("DisplayText"))
+        },
+        "IFDEstablishPACEChannel": { members in
+            guard let handle = members.handle, let input = members.bytes("InputData") else { return nil }
+            return .establishPACE(handle: handle, input: input)
+        },
+        "IFDModifyPIN": { members in
+            guard let handle = members.handle, let input = members.bytes("InputData") else { return nil }
+            return .modifyPIN(handle: handle, input: input)
+        },
+        "IFDDestroyPACEChannel": { members in members.handle.map { .destroyPACE(handle: $0) } },
+    ]
+
+    private static let answers: [String: Parser] = [
+        "IFDEstablishContextResponse": { members in
+            guard let result = members.result else { return nil }
+            let name = members.text("IFDName") ?? ""
+            return .establishContextResponse(deviceName: DeviceName.clean(name), result)
+        },
+        "IFDConnectResponse": { members in
+            guard let handle = members.handle, let result = members.result else { return nil }
+            return .connectResponse(handle: handle, result)
+        },
+        "IFDDisconnectResponse": { members in
+            guard let handle = members.handle, let result = members.result else { return nil }
+            return .disconnectResponse(handle: handle, result)
         },
         "IFDTransmitResponse": { members in
             guard let handle = members.handle, let result = members.result else { return nil }
@@ -150,10 +165,6 @@ extension IFDEnvelope {
             guard let apdu = result == .ok ? apdu : apdu ?? [] else { return nil }
             return .transmitResponse(handle: handle, apdu: apdu, result)
         },
-        "IFDEstablishPACEChannel": { members in
-            guard let handle = members.handle, let input = members.bytes("InputData") else { return nil }
-            return .establishPACE(handle: handle, input: input)
-        },
         "IFDEstablishPACEChannelResponse": { members in
             guard let handle = members.handle, let result = members.result, let code = members.bytes("ResultCode"),
                 code.count == 4, let output = members.bytes("OutputData")
@@ -161,22 +172,20 @@ extension IFDEnvelope {
             let number = code.reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
             return .establishPACEResponse(handle: handle, code: number, output: output, result)
         },
-        "IFDModifyPIN": { members in
-            guard let handle = members.handle, let input = members.bytes("InputData") else { return nil }
-            return .modifyPIN(handle: handle, input: input)
-        },
         "IFDModifyPINResponse": { members in
             guard let handle = members.handle, let result = members.result, let output = members.bytes("OutputData")
             else { return nil }
             return .modifyPINResponse(handle: handle, output: output, result)
         },
-        "IFDDestroyPACEChannel": { members in members.handle.map { .destroyPACE(handle: $0) } },
         "IFDDestroyPACEChannelResponse": { members in
             guard let handle = members.handle, let result = members.result else { return nil }
             return .destroyPACEResponse(handle: handle, result)
         },
         "IFDError": { members in members.result.map { .error($0) } },
     ]
+
+    /// Whether a message of this name is an answer.
+    package static func isAnswer(_ name: String) -> Bool { answers[name] != nil }
 
     /// Encodes a message with sorted members, as AusweisApp does.
     package func encode(_ version: IFDVersion) -> [UInt8] {

@@ -116,9 +116,7 @@ import Text
             switch error {
             case .incomplete(let name, _):
                 // An answer that cannot be parsed counts as a failure.
-                if name.hasSuffix("Response") || name == "IFDError" {
-                    pending?.answer(.error(.failed(.unknownError)))
-                }
+                if IFDEnvelope.isAnswer(name) { pending?.answer(.error(.failed(.unknownError))) }
             case .unknown, .notAMessage: send(.error(.failed(.unknownAPIFunction)))
             }
             return nil

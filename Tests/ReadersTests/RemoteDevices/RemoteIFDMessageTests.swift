@@ -76,6 +76,15 @@ import Text
     func refused(_ text: String, _ error: IFDParseError) {
         #expect(throws: error) { try IFDEnvelope(Array(text.utf8)) }
     }
+
+    @Test(
+        "only the names of answers are answers, whatever their end",
+        arguments: [
+            ("IFDTransmitResponse", true), ("IFDError", true), ("IFDTransmit", false), ("IFDStatus", false),
+            ("IFDForeignResponse", false),
+        ]
+    )
+    func answers(name: String, isAnswer: Bool) { #expect(IFDEnvelope.isAnswer(name) == isAnswer) }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct OfferTests {
