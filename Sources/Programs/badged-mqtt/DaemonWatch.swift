@@ -236,7 +236,7 @@ import Text
 
     private func saw(_ reader: DoorReader, _ lastSeen: Int?) {
         // The device may be a person's.
-        guard !reader.id.contains("-passing-") else { return }
+        guard !reader.isPassing else { return }
         let old = sightings[reader.id]
         guard old != nil || sightings.count < Self.mostSightings else { return }
         sightings[reader.id] = Sighting(reader: reader, lastSeen: lastSeen)

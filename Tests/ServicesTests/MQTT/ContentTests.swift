@@ -28,6 +28,18 @@ struct ContentTests {
         EventContent(credentials: credentials, siteKey: SiteKey(Secret([UInt8](repeating: 1, count: 32))))
     }
 
+    @Test(
+        "only a reader without an identity of its own is one that passes",
+        arguments: [
+            ("seos", "seos-passing-1", true), ("aliro", "aliro-passing-12", true), ("seos", "seos-2-Lobby", false),
+            ("seos", "seos-2-Gate-passing-Bay", false), ("seos", "seos-2-Gate-passing-3", false),
+            ("pkoc", "pkoc-C0:FF:EE:00:00:01", false), ("seos", "passing", false),
+        ]
+    )
+    func passing(profile: String, id: String, expected: Bool) {
+        #expect(DoorReader(id: id, profile: profile, level: -60, lastRSSI: -60).isPassing == expected)
+    }
+
     @Test("hashed: a pseudonym, and neither the key nor a number nor the name in the certificate")
     func hashed() throws {
         let tap = try Self.message(Self.tap, Credential.self)

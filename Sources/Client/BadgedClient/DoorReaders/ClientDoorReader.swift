@@ -10,6 +10,11 @@ public struct DoorReader: ServerMessage, NamedMessage {
 
     /// Identifies the reader as long as badged can follow it.
     public var id: String
+    /// Whether the reader has no identity that stays when its address changes. It may be a person's device.
+    public var isPassing: Bool {
+        let start = "\(profile)-passing-".utf8
+        return id.utf8.starts(with: start) && id.utf8.dropFirst(start.count).allSatisfy { (0x30...0x39).contains($0) }
+    }
     /// `seos`, `pkoc`, `aliro`, `ccc`, `ibeacon` or `eddystone`.
     public var profile: String
     public var name: String?
