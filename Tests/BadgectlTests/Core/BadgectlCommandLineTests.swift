@@ -185,41 +185,126 @@ import Testing
         #expect(program.text(.output).wholeMatch(of: /badgectl [0-9]+\.[0-9]+\.[0-9]+([~+][^\n]+)?\n/) != nil)
     }
 
-    @Test(
-        "The completions know every command and option, and their shell understands them",
-        arguments: CompletionCommand.shells
-    )
+    @Test("The shell of the completions understands them", arguments: CompletionCommand.shells)
     func completion(shell: String) async throws {
         let program = try RunningProgram("badgectl", ["completion", shell])
         #expect(await program.exitCode == 0)
-        let script = program.text(.output)
-        let options = CommandTable.global + CommandTable.commands.flatMap(\.options)
-        for command in CommandTable.commands { #expect(script.contains(command.name)) }
-        for option in options {
-            #expect(script.contains(shell == "fish" ? "-l \(option.name.dropFirst(2))" : option.name))
-        }
         // Only where the shell is installed.
         for path in ["/bin/\(shell)", "/usr/bin/\(shell)"] where access(path, X_OK) == 0 {
-            let check = try RunningProgram(path, ["-n"], input: script)
+            let check = try RunningProgram(path, ["-n"], input: program.text(.output))
             #expect(await check.exitCode == 0, "\(check.text(.error))")
             break
         }
     }
 
+    private static func completed(_ words: [String]) async throws -> [String] {
+        let program = try RunningProgram("badgectl", ["__complete"] + words)
+        #expect(await program.exitCode == 0)
+        return program.text(.output).split(separator: "\n").map(String.init)
+    }
+
+    @Test("Every command and every option is completed, and says what it is")
+    func everything() async throws {
+        let commands = try await Self.completed([""])
+        #expect(commands == ["words"] + CommandTable.commands.map { "\($0.name)\t\($0.summary)" })
+        for command in CommandTable.commands {
+            let options = command.options + CommandTable.global
+            let expected = ["words"] + options.map { "\($0.name)\t\($0.summary)" }
+            #expect(try await Self.completed([command.name, "-"]) == expected)
+        }
+    }
+
     @Test(
-        "bash completes commands, options, operands and values",
+        "a command line is completed at its last word",
         arguments: [
-            (["rea"], "readers"), (["--socket", "/x", "rea"], "readers"), (["change-pin", "--re"], "--reader"),
-            (["completion", "f"], "fish"), (["auth", "--y"], "--yes"), (["send", "--w"], "--wait"),
-            (["--ver"], "--version"), (["send", "--rea"], ""), (["scan", "--type", "sea"], "seamless"),
-            (["closest", "mot"], "motion"), (["capture", "/etc/hostn"], "/etc/hostname"),
+            (["rea"], "readers"), (["--socket", "/x", "rea"], "readers"), (["--socket=/x", "rea"], "readers"),
+            (["--socket", "=", "/x", "rea"], "readers"), (["change-pin", "--re"], "--reader"), (["send", "--rea"], ""),
+            (["completion", "f"], "fish"), (["--ver"], "--version"), (["scan", "--code", ""], ""),
+            (["scan", "--type", "sea"], "seamless"), (["scan", "--type=sea"], "--type=seamless"),
+            (["scan", "--type", "=", "sea"], "seamless"), (["wallet", "--words", "="], "=12 =15 =18 =21 =24"),
+            (["closest", "mot"], "motion"), (["help", "capt"], "capture"), (["help", "exit"], "exit-codes"),
+            (["help", "wallet", "un"], "unblock unpair"), (["wallet", "un"], "unblock unpair"),
+            (["wallet", "--key"], "--key-uid"), (["wallet", "unblock", "--key"], ""),
+            (["wallet", "sign", "/etc/hostn"], ""), (["remote", "list", "--na"], "--names"), (["nothing", "x"], ""),
+            (["--", "rea"], "readers"), (["wallet", "sign", "--", "--y"], ""),
+        ]
+    )
+    func words(words: [String], expected: String) async throws {
+        let found = try await Self.completed(words)
+        #expect(found.first == "words")
+        #expect(found.dropFirst().map { $0.prefix { $0 != "\t" } }.joined(separator: " ") == expected)
+    }
+
+    @Test(
+        "where a file is wanted, the shell completes its name",
+        arguments: [
+            ["capture", "/etc/hostn"], ["scan", "--replay", ""], ["scan", "--replay=/x"], ["--socket", ""],
+            ["wallet", "contract", ""], ["wallet", "save", ""], ["mpin", "sign", "USER", ""],
+            ["endpoint", "setup", ""],
+        ]
+    )
+    func files(words: [String]) async throws { #expect(try await Self.completed(words) == ["files"]) }
+
+    /// A list that badged sends for completions.
+    enum Names: String, Sendable {
+        case readers = "GET_READER_LIST"
+        case keys = "GET_KEYS"
+        case devices = "GET_REMOTE"
+
+        private static func device(_ name: String, _ byte: String) -> String {
+            let fingerprint = String(repeating: byte, count: 32)
+            return #"{"fingerprint":"\#(fingerprint)","name":"\#(name)","paired":true,"connected":false}"#
+        }
+
+        var answer: String {
+            switch self {
+            case .readers: Say.list(Say.reader("Reader A"), Say.reader("Reader B"))
+            case .keys:
+                #"{"msg":"KEYS","keys":[{"id":"aa","protocol":"pkoc","label":"Office","active":true},"#
+                    + #"{"id":"bb","protocol":"pkoc","label":"","active":true}]}"#
+            case .devices:
+                #"{"msg":"REMOTE","enabled":true,"share":true,"lenders":[\#(Self.device("Tablet", "ab")),"#
+                    + #"\#(Self.device("Phone", "cd"))],"borrowers":[\#(Self.device("Phone", "cd"))],"#
+                    + #""used":[],"pairing":false}"#
+            }
+        }
+    }
+
+    @Test(
+        "the names of readers, keys and devices come from badged",
+        arguments: [
+            (["auth", "--reader", ""], .readers, ["Reader A", "Reader B"]),
+            (["auth", "--reader", "Reader\\ B"], .readers, ["Reader B"]),
+            (["auth", "--reader=Reader A"], .readers, ["--reader=Reader A"]),
+            (["change-pin", "--reader", "X"], .readers, []), (["keys", "export", ""], .keys, ["Office", "bb"]),
+            (["open", "--key", "Of"], .keys, ["Office"]), (["remote", "forget", ""], .devices, ["Phone", "Tablet"]),
+            (["remote", "pair", "T"], .devices, ["Tablet"]),
+        ] as [([String], Names, [String])]
+    )
+    func names(words: [String], names: Names, expected: [String]) async throws {
+        let peer = try ScriptedPeer { peer in peer.answer(names.rawValue, names.answer) }
+        #expect(try await Self.completed(["--socket", peer.path] + words) == ["words"] + expected)
+    }
+
+    @Test("without badged there are no names")
+    func noNames() async throws {
+        let program = try RunningProgram(
+            "badgectl",
+            ["__complete", "--socket", "/nonexistent", "auth", "--reader", ""]
+        )
+        #expect(await program.exitCode == 3)
+        #expect(program.text(.output).isEmpty)
+    }
+
+    @Test(
+        "bash completes words and files",
+        arguments: [
+            (["rea"], "readers"), (["wallet", "un"], "unblock unpair"), (["capture", "/etc/hostn"], "/etc/hostname"),
             (["scan", "--replay", "/etc/hostn"], "/etc/hostname"), (["scan", "--code", ""], ""),
-            (["help", "capt"], "capture"), (["help", "exit"], "exit-codes"), (["wallet", "un"], "unblock unpair"),
-            (["wallet", "--key"], "--key-uid"),
         ]
     )
     func bash(words: [String], expected: String) async throws {
-        let quoted = (["badgectl"] + words).map { "'\($0)'" }.joined(separator: " ")
+        let quoted = (["\(RunningProgram.programs)/badgectl"] + words).map { "'\($0)'" }.joined(separator: " ")
         let script = """
             \(CompletionCommand.script(for: "bash"))
             COMP_WORDS=(\(quoted)); COMP_CWORD=\(words.count); _badgectl; echo "${COMPREPLY[@]}"

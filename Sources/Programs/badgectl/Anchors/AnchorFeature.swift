@@ -13,7 +13,7 @@ extension Invocation {
     /// The folder of certificates: that of `--folder`, else the one that `check` of badged names, else that of
     /// badged.conf, with a note.
     func anchorFolder(_ check: String, _ configured: (Configuration) -> String) async throws -> String {
-        if let folder = value(of: "--folder") { return folder }
+        if let folder = value(of: .folder) { return folder }
         var reason = tr("badged does not say which folder it uses")
         do throws(ClientError) {
             // --json is for the certificates, so the messages of badged are not shown.
@@ -23,7 +23,7 @@ extension Invocation {
             if let folder = checks.first(where: { $0.name == check })?.folder, folder.hasPrefix("/") { return folder }
         } catch {
             // A badged that is named must be there.
-            guard !has("--socket") else { throw error }
+            guard !has(.socket) else { throw error }
             reason = error.text
         }
         let folder = configured(try Configuration(path: nil))
@@ -36,7 +36,7 @@ extension Invocation {
     }
 
     /// The SHA-256 of an option; nil without the option. `hint` says where the user finds one.
-    func fingerprint(of option: String, hint: String) throws -> [UInt8]? {
+    func fingerprint(of option: OptionName, hint: String) throws -> [UInt8]? {
         guard let text = value(of: option) else { return nil }
         guard let bytes = Hex.decode(text.filter { $0 != ":" }), bytes.count == 32 else {
             throw CommandFailure(usage: tr("\(option) needs the 64 hexadecimal digits of a SHA-256"), hint: hint)

@@ -73,7 +73,7 @@ enum AnchorImportCommand {
             uniquingKeysWith: { first, _ in first }
         )
         let hint = tr("sha256sum FILE shows it for a certificate in DER")
-        if let own = try invocation.fingerprint(of: "--fingerprint", hint: hint) {
+        if let own = try invocation.fingerprint(of: .fingerprint, hint: hint) {
             known[Hex.encode(own)] = .productive
         }
         return known

@@ -12,9 +12,9 @@ enum AnchorsCommand {
         operand: ValueSpec("import", .words(["import"]), isOptional: true),
         others: ValueSpec("SOURCE", .files),
         options: [
-            OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged"),
-            OptionSpec("--fingerprint", ValueSpec("SHA256"), "import: also trust the certificate with this SHA-256"),
-            OptionSpec("--known", "list the certificates that badgectl knows, with their SHA-256"),
+            OptionSpec(.folder, ValueSpec("PATH", .files), "use this folder, not that of badged"),
+            OptionSpec(.fingerprint, ValueSpec("SHA256"), "import: also trust the certificate with this SHA-256"),
+            OptionSpec(.known, "list the certificates that badgectl knows, with their SHA-256"),
         ],
         details: [
             """
@@ -38,7 +38,7 @@ enum AnchorsCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         if !invocation.operand.isEmpty { return try await AnchorImportCommand.run(invocation) }
-        if invocation.has("--known") {
+        if invocation.has(.known) {
             listKnown(invocation)
         } else {
             try await list(invocation)

@@ -5,37 +5,41 @@ import Text
 
 /// One of the actions of a command, such as `sign` of `badgectl wallet`.
 struct CommandAction: Sendable {
-    /// The name, and the arguments as in the help; optional ones are in brackets.
-    let usage: String
+    let name: String
+    /// The arguments, the optional ones last.
+    let arguments: [ValueSpec]
     let summary: String
     /// The options that it takes beside those of every action.
-    let options: [String]
+    let options: [OptionName]
     let run: @Sendable (Invocation) async throws -> Void
 
     init(
-        _ usage: String,
+        _ name: String,
+        _ arguments: [ValueSpec],
         _ summary: String,
-        options: [String] = [],
+        options: [OptionName] = [],
         run: @escaping @Sendable (Invocation) async throws -> Void
     ) {
-        self.usage = usage
+        self.name = name
+        self.arguments = arguments
         self.summary = summary
         self.options = options
         self.run = run
     }
 
-    private var words: [Substring] { usage.split(separator: " ") }
-    var name: String { words.first.map { String($0) } ?? "" }
-    var arguments: String { words.dropFirst().joined(separator: " ") }
-    /// How a shell completes its arguments.
-    var completion: ValueSpec.Completion {
-        let names = arguments.split { "[] ".contains($0) }
-        if names.contains("KEY") { return .keys }
-        if names.contains("DEVICE") { return .devices }
-        return names.contains { ["FILE", "REFERENCE", "INVITATION"].contains($0) } ? .files : .nothing
+    init(
+        _ name: String,
+        _ summary: String,
+        options: [OptionName] = [],
+        run: @escaping @Sendable (Invocation) async throws -> Void
+    ) {
+        self.init(name, [], summary, options: options, run: run)
     }
+
+    /// The name and the arguments in the help; optional ones are in brackets.
+    var usage: String { ([name] + arguments.map(\.usage)).joined(separator: " ") }
     /// How many arguments there may be.
-    var counts: ClosedRange<Int> { words.dropFirst().count { !$0.hasPrefix("[") }...words.count - 1 }
+    var counts: ClosedRange<Int> { arguments.count { !$0.isOptional }...arguments.count }
 }
 
 extension ShellCommand {
@@ -66,7 +70,7 @@ extension ShellCommand {
         card: String = "ID card",
         virtualCard: @escaping @Sendable (Invocation) -> JSON = { _ in .keptCard("eid") }
     ) {
-        let known = Set((common + CommandTable.global).map(\.name))
+        let known = Set((common + CommandTable.global).map(\.key))
         self.init(
             name: name,
             summary: summary,
@@ -82,7 +86,7 @@ extension ShellCommand {
                 90: tr("badged reports the result to the callback"),
             ],
             asksForConsent: { invocation in
-                actions.contains { $0.name == invocation.operand && $0.options.contains("--yes") }
+                actions.contains { $0.name == invocation.operand && $0.options.contains(.yes) }
             },
             virtualCard: virtualCard
         ) { invocation in
@@ -95,16 +99,23 @@ extension ShellCommand {
         }
     }
 
+    /// The options that an action takes.
+    func options(of action: CommandAction) -> [OptionSpec] {
+        let others = Set(actions.flatMap(\.options)).subtracting(action.options)
+        return options.filter { !others.contains($0.key) }
+    }
+
     /// Checks that the action takes these arguments and options.
-    private static func check(_ action: CommandAction, _ invocation: Invocation, _ known: Set<String>) throws {
+    private static func check(_ action: CommandAction, _ invocation: Invocation, _ known: Set<OptionName>) throws {
         let command = "\(invocation.command) \(action.name)"
         guard action.counts.contains(invocation.others.count) else {
             if invocation.others.count > action.counts.upperBound {
                 throw invocation.usage(tr("unexpected argument \(invocation.others[action.counts.upperBound])"))
             }
-            throw invocation.usage(tr("\(command) needs \(action.arguments)"))
+            throw invocation.usage(tr("\(command) needs \(action.arguments.map(\.usage).joined(separator: " "))"))
         }
-        if let option = invocation.given.filter({ !known.contains($0) && !action.options.contains($0) }).min() {
+        let others = invocation.given.filter { !known.contains($0) && !action.options.contains($0) }
+        if let option = others.map(\.description).min() {
             throw invocation.usage(tr("\(command) has no option \(option)"))
         }
     }

@@ -177,7 +177,7 @@ final class CommandLineUser: WorkflowUser {
         // A user without the permission to see readers may still use a card.
         let readers = try? await connection.readers()
         if await insertVirtualCard(among: readers ?? []) { return }
-        let wanted = invocation.value(of: "--reader")
+        let wanted = invocation.value(of: .reader)
         announce(Self.insertCard(wanted: wanted, readers: readers, card: card).printable, isPassing: true)
     }
 
@@ -205,7 +205,7 @@ final class CommandLineUser: WorkflowUser {
         guard let reader, state.withLock({ $0.virtualReader == reader }),
             let readers = try? await connection.readers(),
             readers.contains(where: { $0.name == reader && $0.card != nil && !$0.isBusy }),
-            invocation.value(of: "--reader") == reader || readers.allSatisfy(\.isInsertable)
+            invocation.value(of: .reader) == reader || readers.allSatisfy(\.isInsertable)
         else { return }
         let text = tr("the card in the virtual reader \(reader) cannot be used")
         giveUp { CommandFailure("\(text): \($0)", hint: tr("when badged is restarted, the virtual cards are new")) }
@@ -248,10 +248,10 @@ final class CommandLineUser: WorkflowUser {
 
     /// Begins the time that `--timeout` allows the user for putting a card on the reader, unless it runs.
     private func startTimer() {
-        guard let seconds = invocation.seconds(of: "--timeout") else { return }
+        guard let seconds = invocation.seconds(of: .timeout) else { return }
         state.withLock { state in
             guard state.timer == nil else { return }
-            let text = tr("no usable card came within \(invocation.value(of: "--timeout") ?? "") s")
+            let text = tr("no usable card came within \(invocation.value(of: .timeout) ?? "") s")
             state.timer = Task { [weak self] in
                 try? await Task.sleep(for: .seconds(seconds))
                 guard !Task.isCancelled, let self else { return }
@@ -360,7 +360,7 @@ final class CommandLineUser: WorkflowUser {
     /// card.
     private func virtualReader(among readers: [Reader]) -> String? {
         let empty = readers.filter { $0.isAttached && $0.isInsertable && $0.card == nil && !$0.isBusy }
-        if let wanted = invocation.value(of: "--reader") { return empty.contains { $0.name == wanted } ? wanted : nil }
+        if let wanted = invocation.value(of: .reader) { return empty.contains { $0.name == wanted } ? wanted : nil }
         guard readers.allSatisfy({ $0.card == nil }) else { return nil }
         return empty.map(\.name).min()
     }

@@ -21,16 +21,18 @@ enum CommandTable {
 
     static let commands = features.flatMap(\.commands)
 
+    static func command(named name: String) -> ShellCommand? { commands.first { $0.name == name } }
+
     static func commands(of group: CommandGroup) -> [ShellCommand] {
         features.filter { $0.group == group }.flatMap(\.commands)
     }
 
     /// The options of all commands.
     static let global = [
-        OptionSpec("--socket", ValueSpec("PATH", .files), "talk to the badged that listens here"),
-        OptionSpec("--json", "write the messages of badged unchanged, one per line"),
-        OptionSpec("--help", "show help, also after a command"),
-        OptionSpec("--version", "show the version"),
+        OptionSpec(.socket, ValueSpec("PATH", .files), "talk to the badged that listens here"),
+        OptionSpec(.json, "write the messages of badged unchanged, one per line"),
+        OptionSpec(.help, "show help, also after a command"),
+        OptionSpec(.version, "show the version"),
     ]
 
     /// Describes a card; nil for a card that no feature knows.

@@ -4,7 +4,7 @@ import Text
 
 /// The question before something is deleted for good.
 enum Confirmation {
-    static let option = OptionSpec("--yes", "do not ask before something is deleted")
+    static let option = OptionSpec(.yes, "do not ask before something is deleted")
 
     /// Asks until the user has decided. With `--yes` nothing is asked. `text` says what happens, and `notDone` what an
     /// early end means, such as `the key was not deleted`. Returns when the user has agreed.
@@ -15,7 +15,7 @@ enum Confirmation {
         notDone: String,
         say: (String) -> Void
     ) async throws {
-        guard !invocation.has("--yes") else { return }
+        guard !invocation.has(.yes) else { return }
         say(text.printable)
         while true {
             switch await source.ask(tr("Delete? [y, n] ")) {

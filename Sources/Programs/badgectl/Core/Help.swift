@@ -51,8 +51,7 @@ enum Help {
     }
 
     private static func text(of action: CommandAction, of command: ShellCommand) -> String {
-        let others = Set(command.actions.flatMap(\.options)).subtracting(action.options)
-        let options = command.options.filter { !others.contains($0.name) } + CommandTable.global
+        let options = command.options(of: action) + CommandTable.global
         let about = command.details.filter { paragraph in
             paragraph.split { !($0.isLetter || $0 == "-") }.contains { $0 == action.name }
         }

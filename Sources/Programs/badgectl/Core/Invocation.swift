@@ -15,20 +15,27 @@ struct Invocation: Sendable {
 
     var request: Request
     /// The values of the options by name; empty for an option without value.
-    private var options: [String: String] = [:]
+    private var options: [OptionName: String] = [:]
     var operand = ""
     /// The arguments after the operand.
     var others: [String] = []
 
     private init(_ request: Request) { self.request = request }
 
-    func has(_ option: String) -> Bool { options[option] != nil }
+    /// The completion of a command line, of which these are the words.
+    private init(completing words: [String]) {
+        self.init(.run(Completion.spec))
+        others = words
+        options[.socket] = PartialLine(words).socket
+    }
 
-    func value(of option: String) -> String? { options[option] }
+    func has(_ option: OptionName) -> Bool { options[option] != nil }
 
-    var given: Dictionary<String, String>.Keys { options.keys }
+    func value(of option: OptionName) -> String? { options[option] }
 
-    var wantsJSON: Bool { has("--json") }
+    var given: Dictionary<OptionName, String>.Keys { options.keys }
+
+    var wantsJSON: Bool { has(.json) }
 
     /// Writes a line for people, unless `--json` writes the messages.
     func show(_ line: String) { if !wantsJSON { Output.line(line.printable) } }
@@ -36,25 +43,27 @@ struct Invocation: Sendable {
     /// Parses the arguments of the program. Options and the command may come in any order; `--option=VALUE` means the
     /// same as `--option VALUE`.
     static func parse(_ arguments: [String]) throws -> Invocation {
+        if arguments.first == Completion.spec.name { return Invocation(completing: Array(arguments.dropFirst())) }
         let (words, given) = try split(arguments)
         let names = CommandTable.commands.map(\.name)
         var command: ShellCommand?
         if let name = words.first {
-            command = CommandTable.commands.first { $0.name == name }
+            command = CommandTable.command(named: name)
             if command == nil { throw usage(tr("unknown command \(name)"), nil, names, name) }
         }
-        if given.contains(where: { $0.option == "--help" }) {
+        if given.contains(where: { $0.option == .help }) {
             // `badgectl help wallet --help` is the help of wallet.
             if command?.name == HelpCommand.spec.name, words.count > 1 { return try help(words.dropFirst()) }
             return Invocation(.help(command, command?.actions.first { $0.name == words.dropFirst().first }))
         }
-        if given.contains(where: { $0.option == "--version" }) { return Invocation(.version) }
+        if given.contains(where: { $0.option == .version }) { return Invocation(.version) }
         guard let command else { return Invocation(.help(nil, nil)) }
         var result = Invocation(.run(command))
         let options = CommandTable.global + command.options
         for (option, value) in given {
-            guard let spec = options.first(where: { $0.name == option }) else {
-                throw usage(tr("\(command.name) has no option \(option)"), command.name, options.map(\.name), option)
+            guard let spec = options.first(where: { $0.key == option }) else {
+                let text = tr("\(command.name) has no option \(option)")
+                throw usage(text, command.name, options.map(\.name), option.description)
             }
             if let choices = spec.value?.choices, !choices.contains(value) {
                 let text = tr("\(option) \(value): not one of \(choices.joined(separator: ", "))")
@@ -78,7 +87,7 @@ struct Invocation: Sendable {
         if words.count == 1, let topic = words.first.flatMap(HelpTopic.init(rawValue:)) {
             return Invocation(.topic(topic))
         }
-        let command = CommandTable.commands.first { $0.name == words.first }
+        let command = words.first.flatMap(CommandTable.command(named:))
         guard let command, let name = words.dropFirst().first else { return Invocation(.help(command, nil)) }
         guard let action = command.actions.first(where: { $0.name == name }), words.count == 2 else {
             let names = command.actions.map(\.name)
@@ -89,7 +98,7 @@ struct Invocation: Sendable {
     }
 
     /// The value of an option that is a time in seconds; nil without the option.
-    func seconds(of option: String) -> Double? { value(of: option).flatMap(Self.seconds) }
+    func seconds(of option: OptionName) -> Double? { value(of: option).flatMap(Self.seconds) }
 
     private static func seconds(_ text: String) -> Double? {
         Double(text).flatMap { (0...86_400).contains($0) ? $0 : nil }
@@ -98,10 +107,10 @@ struct Invocation: Sendable {
     /// Separates the options from the other words.
     private static func split(
         _ arguments: [String]
-    ) throws -> (words: [String], options: [(option: String, value: String)]) {
+    ) throws -> (words: [String], options: [(option: OptionName, value: String)]) {
         var rest = arguments[...]
         var words: [String] = []
-        var options: [(option: String, value: String)] = []
+        var options: [(option: OptionName, value: String)] = []
         let known = CommandTable.global + CommandTable.commands.flatMap(\.options)
         while let argument = rest.popFirst() {
             if argument == "--" {
@@ -113,7 +122,7 @@ struct Invocation: Sendable {
                 continue
             }
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let name = parts[0] == "-h" ? "--help" : parts[0]
+            let name = parts[0] == "-h" ? OptionName.help.description : parts[0]
             guard let spec = known.first(where: { $0.name == name }) else {
                 throw usage(tr("unknown option \(name)"), words.first, known.map(\.name), name)
             }
@@ -124,14 +133,14 @@ struct Invocation: Sendable {
             } else if value != nil {
                 throw usage(tr("\(name) takes no value"), words.first)
             }
-            options.append((name, value ?? ""))
+            options.append((spec.key, value ?? ""))
         }
         return (words, options)
     }
 
     /// Whether a word may be the thumbprint of a key: 43 characters of base64url, of which the first may be a dash. No
     /// option is as long, and one with a value has an equals sign.
-    private static func isThumbprint(_ word: String) -> Bool {
+    static func isThumbprint(_ word: String) -> Bool {
         word.utf8.count == 43 && !word.contains("=")
     }
 
@@ -166,7 +175,7 @@ struct Invocation: Sendable {
         _ words: [String] = [],
         _ word: String = ""
     ) -> CommandFailure {
-        let known = CommandTable.commands.first { $0.name == command }
+        let known = command.flatMap(CommandTable.command(named:))
         let help = tr("badgectl \(known.map { $0.name + " " } ?? "")--help shows what is possible")
         return CommandFailure(usage: text, hint: Suggestion.question(word, among: words) + help)
     }
@@ -197,7 +206,7 @@ extension Invocation {
     /// What a command says before `reconnect`.
     static let waiting = tr("badged has closed the connection. Waiting until it runs again.")
 
-    var socket: String { value(of: "--socket") ?? SocketPath.standard }
+    var socket: String { value(of: .socket) ?? SocketPath.standard }
 
     /// Writes messages for `--json`.
     private func show(events: Bool) -> (@Sendable (Event) -> Void)? {

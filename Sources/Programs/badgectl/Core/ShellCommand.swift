@@ -53,6 +53,13 @@ struct ValueSpec: Sendable {
 
     /// A time in seconds.
     static let seconds = ValueSpec("SECONDS")
+    static let file = ValueSpec("FILE", .files)
+    static let key = ValueSpec("KEY", .keys)
+    static let device = ValueSpec("DEVICE", .devices)
+    static let user = ValueSpec("USER")
+
+    /// The value as one that may be missing.
+    var optional: ValueSpec { ValueSpec(name, completion, isOptional: true) }
 
     /// The only valid values; nil: any value.
     var choices: [String]? {
@@ -77,19 +84,21 @@ struct ValueSpec: Sendable {
 
 /// An option of one command or of all commands.
 struct OptionSpec: Sendable {
-    /// With its dashes.
-    var name: String
+    var key: OptionName
     /// nil: the option takes no value.
     var value: ValueSpec?
     var summary: String
 
-    init(_ name: String, _ value: ValueSpec, _ summary: String) {
-        self.name = name
+    /// The name as it is typed.
+    var name: String { key.description }
+
+    init(_ key: OptionName, _ summary: String) { self.init(key, nil, summary) }
+
+    init(_ key: OptionName, _ value: ValueSpec?, _ summary: String) {
+        self.key = key
         self.value = value
         self.summary = summary
     }
-
-    init(_ name: String, _ summary: String) { (self.name, self.summary) = (name, summary) }
 }
 
 extension JSON {

@@ -23,7 +23,7 @@ struct WorkflowRun: Sendable {
     ///   - waits: whether the command first waits for something else, so that the dialogue begins later.
     /// - Throws: why badged or pinentry cannot be used.
     init(_ invocation: Invocation, notDone: String, waits: Bool = false) async throws {
-        let isScript = invocation.has("--pin-stdin")
+        let isScript = invocation.has(.pinStdin)
         let automatic = try AutomaticAnswers(invocation)
         let pinentry = try invocation.pinentry()
         // A script without questions does not use the terminal.
@@ -78,7 +78,7 @@ struct WorkflowRun: Sendable {
     /// Checks that the reader of `--reader` is there, before the user is asked anything. With `--timeout` the workflow
     /// waits for the reader instead.
     private func checkReader(_ invocation: Invocation) async throws {
-        guard let name = invocation.value(of: "--reader"), !invocation.has("--timeout") else { return }
+        guard let name = invocation.value(of: .reader), !invocation.has(.timeout) else { return }
         var names: [String] = []
         // A badged that has just started finds its readers one after the other.
         for pause in [0.0, 0.2, 0.5, 1, 1.5] {
@@ -126,8 +126,8 @@ struct WorkflowRun: Sendable {
 extension Invocation {
     /// The source of `--pinentry`; nil without the option.
     fileprivate func pinentry() throws -> PinentrySource? {
-        guard has("--pinentry") else { return nil }
-        guard !has("--pin-stdin") else {
+        guard has(.pinentry) else { return nil }
+        guard !has(.pinStdin) else {
             throw CommandFailure(
                 usage: tr("--pinentry and --pin-stdin exclude each other"),
                 hint: tr("use one of them")
@@ -140,6 +140,6 @@ extension Invocation {
     /// Whether the command asks for a consent that the command line does not give.
     fileprivate var asksForConsent: Bool {
         guard case .run(let command) = request else { return false }
-        return command.options.contains { $0.name == "--yes" } && !has("--yes") && command.asksForConsent(self)
+        return command.options.contains { $0.key == .yes } && !has(.yes) && command.asksForConsent(self)
     }
 }

@@ -22,9 +22,9 @@ enum CredentialsCommand {
         name: "credentials",
         summary: "show the credential of the next card or phone on a reader",
         options: [
-            OptionSpec("--watch", "show every credential, until Ctrl-C"),
-            OptionSpec("--format", ValueSpec("FORMAT"), "show the number that a door panel would get"),
-            OptionSpec("--ndef", "also show the text or address in a tag"),
+            OptionSpec(.watch, "show every credential, until Ctrl-C"),
+            OptionSpec(.format, ValueSpec("FORMAT"), "show the number that a door panel would get"),
+            OptionSpec(.ndef, "also show the text or address in a tag"),
         ],
         details: [
             """
@@ -46,11 +46,11 @@ enum CredentialsCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        let isWatching = invocation.has("--watch")
-        let name = invocation.value(of: "--format")
+        let isWatching = invocation.has(.watch)
+        let name = invocation.value(of: .format)
         let format = try name.map(Self.format)
         let connection = try await invocation.connect(keepsEvents: true)
-        _ = try await connection.startCredentials(readsNDEF: invocation.has("--ndef"))
+        _ = try await connection.startCredentials(readsNDEF: invocation.has(.ndef))
         Output.note(tr("Waiting for a card or phone. Put it on a reader; Ctrl-C ends."))
         for await event in connection.events {
             guard let credential = event.message as? Credential else { continue }

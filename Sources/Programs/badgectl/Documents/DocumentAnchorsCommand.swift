@@ -14,8 +14,8 @@ enum DocumentAnchorsCommand {
         operand: ValueSpec("anchors", .words(["anchors"])),
         others: ValueSpec("ARGUMENT", .files),
         options: [
-            OptionSpec("--folder", ValueSpec("PATH", .files), "use this folder, not that of badged"),
-            OptionSpec("--signer", ValueSpec("SHA256"), "import: trust the certificate with this SHA-256, do not ask"),
+            OptionSpec(.folder, ValueSpec("PATH", .files), "use this folder, not that of badged"),
+            OptionSpec(.signer, ValueSpec("SHA256"), "import: trust the certificate with this SHA-256, do not ask"),
         ],
         details: [
             """
@@ -56,7 +56,7 @@ enum DocumentAnchorsCommand {
     // MARK: import
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
-        let pinned = try invocation.fingerprint(of: "--signer", hint: tr("the publisher of the list names it"))
+        let pinned = try invocation.fingerprint(of: .signer, hint: tr("the publisher of the list names it"))
         let present = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
         var chosen = DocumentAnchorImport(present: present, at: now)
         for path in paths {

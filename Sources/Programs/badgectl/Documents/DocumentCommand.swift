@@ -26,11 +26,11 @@ enum DocumentCommand {
             .timeout,
             .pinStdin,
             .pinentry,
-            OptionSpec("--groups", ValueSpec("LIST"), "read these data groups, such as 1,2,11; 1, 2, 11 and 12"),
-            OptionSpec("--portrait", ValueSpec("FILE", .files), "write the picture to this file"),
-            OptionSpec("--files", ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
+            OptionSpec(.groups, ValueSpec("LIST"), "read these data groups, such as 1,2,11; 1, 2, 11 and 12"),
+            OptionSpec(.portrait, ValueSpec("FILE", .files), "write the picture to this file"),
+            OptionSpec(.files, ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
             OptionSpec(
-                "--bac",
+                .bac,
                 ValueSpec("WHEN", .words(["never", "always"])),
                 "use BAC never, or instead of PACE; otherwise if the chip has no PACE"
             ),
@@ -59,8 +59,8 @@ enum DocumentCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let groups = try groups(invocation)
-        if let folder = invocation.value(of: "--files") { try checkFolder(folder) }
-        if let path = invocation.value(of: "--portrait") {
+        if let folder = invocation.value(of: .files) { try checkFolder(folder) }
+        if let path = invocation.value(of: .portrait) {
             guard groups?.contains(2) != false else {
                 throw CommandFailure(usage: tr("--portrait needs group 2"), hint: tr("2 must be in --groups"))
             }
@@ -69,10 +69,10 @@ enum DocumentCommand {
         let verdict = Mutex(ExitStatus.failed)
         try await WorkflowRun.run(invocation, notDone: tr("no document was read")) { workflow in
             let result = try await workflow.connection.readDocument(
-                reader: invocation.value(of: "--reader"),
+                reader: invocation.value(of: .reader),
                 groups: groups,
-                raw: invocation.has("--files"),
-                allowBAC: invocation.value(of: "--bac"),
+                raw: invocation.has(.files),
+                allowBAC: invocation.value(of: .bac),
                 user: workflow.user
             )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
@@ -89,7 +89,7 @@ enum DocumentCommand {
     }
 
     private static func groups(_ invocation: Invocation) throws -> [Int]? {
-        guard let list = invocation.value(of: "--groups") else { return nil }
+        guard let list = invocation.value(of: .groups) else { return nil }
         let numbers = list.split(separator: ",", omittingEmptySubsequences: false).map {
             Int($0.filter { $0 != " " }).flatMap { (1...16).contains($0) ? $0 : nil }
         }
@@ -124,13 +124,13 @@ enum DocumentCommand {
     // MARK: Files
 
     private static func write(_ result: DocumentResult, _ invocation: Invocation) throws {
-        if let path = invocation.value(of: "--portrait") {
+        if let path = invocation.value(of: .portrait) {
             guard let portrait = result.portrait else {
                 throw CommandFailure(tr("the document has shown no picture"), hint: tr("2 must be in --groups"))
             }
             try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
         }
-        guard let folder = invocation.value(of: "--files") else { return }
+        guard let folder = invocation.value(of: .files) else { return }
         for group in result.groups {
             guard let content = group.content else { continue }
             try FileContent.write(content, to: "\(folder)/DG\(group.number).bin", flags: O_NOFOLLOW)

@@ -11,7 +11,7 @@ enum CaptureCommand {
         name: "capture",
         summary: "write the received advertisements to a file, until Ctrl-C",
         operand: ValueSpec("FILE", .files),
-        options: [OptionSpec("--raw", "write the real addresses")],
+        options: [OptionSpec(.raw, "write the real addresses")],
         details: [
             """
             Overwrites FILE. Its format is btsnoop, which Wireshark and btmon read. Without --raw each address is
@@ -35,7 +35,7 @@ enum CaptureCommand {
         let path = invocation.operand
         let connection = try await invocation.connect(keepsEvents: true)
         try await connection.require("scan", "admin")
-        let addresses: ScanOptions.Addresses = invocation.has("--raw") ? .raw : .hashed
+        let addresses: ScanOptions.Addresses = invocation.has(.raw) ? .raw : .hashed
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], advertisements: addresses)
         ScanCommand.warn(try await ScanCommand.start(connection, options))
         // The file is opened after the answer, so that a user without the permission does not lose the old file.

@@ -8,7 +8,7 @@ let doorReaderFeature = FeatureCommands(
 )
 
 extension OptionSpec {
-    static let code = OptionSpec("--code", ValueSpec("NUMBER"), "readers with this lock service code; 0: any")
+    static let code = OptionSpec(.code, ValueSpec("NUMBER"), "readers with this lock service code; 0: any")
 }
 
 extension ValueSpec.Completion {

@@ -11,8 +11,8 @@ enum OpenCommand {
         summary: "open a door reader with your key",
         operand: ValueSpec("READER", isOptional: true),
         options: [
-            OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "the way of opening; proximity without this option"),
-            OptionSpec("--key", ValueSpec("KEY", .keys), "the key to use"),
+            OptionSpec(.type, ValueSpec("TYPE", .openingTypes), "the way of opening; proximity without this option"),
+            OptionSpec(.key, ValueSpec("KEY", .keys), "the key to use"),
         ],
         details: [
             """
@@ -33,8 +33,8 @@ enum OpenCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let wanted = invocation.operand
-        let type = invocation.value(of: "--type") ?? "proximity"
-        let key = invocation.value(of: "--key")
+        let type = invocation.value(of: .type) ?? "proximity"
+        let key = invocation.value(of: .key)
         let options = ScanOptions(mode: .performance, lockServiceCodes: [], updates: .milliseconds(200))
         let connection = try await invocation.connect(keepsEvents: true)
         defer { connection.close() }

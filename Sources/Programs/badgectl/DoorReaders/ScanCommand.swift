@@ -13,11 +13,11 @@ enum ScanCommand {
         summary: "list the door readers in reach, the strongest first",
         options: [
             .code,
-            OptionSpec("--type", ValueSpec("TYPE", .openingTypes), "readers that can be opened in this way"),
-            OptionSpec("--beacons", "iBeacons, too, with UUID, major and minor"),
-            OptionSpec("--watch", "show every change, until Ctrl-C"),
-            OptionSpec("--plot", ValueSpec("FILE", .files), "draw the signals over time as an SVG image"),
-            OptionSpec("--replay", ValueSpec("FILE", .files), "read a capture instead"),
+            OptionSpec(.type, ValueSpec("TYPE", .openingTypes), "readers that can be opened in this way"),
+            OptionSpec(.beacons, "iBeacons, too, with UUID, major and minor"),
+            OptionSpec(.watch, "show every change, until Ctrl-C"),
+            OptionSpec(.plot, ValueSpec("FILE", .files), "draw the signals over time as an SVG image"),
+            OptionSpec(.replay, ValueSpec("FILE", .files), "read a capture instead"),
         ],
         details: [
             """
@@ -44,22 +44,22 @@ enum ScanCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let filter = try filter(invocation)
-        if let path = invocation.value(of: "--replay") {
+        if let path = invocation.value(of: .replay) {
             return try ReplayedScan.run(
                 path,
                 filter,
                 asJSON: invocation.wantsJSON,
-                plot: invocation.value(of: "--plot")
+                plot: invocation.value(of: .plot)
             )
         }
-        let isWatching = invocation.has("--watch")
+        let isWatching = invocation.has(.watch)
         let connection = try await invocation.connect(keepsEvents: true)
         var status = try await start(connection, options(filter))
         if isWatching { warn(status) }
         if !isWatching { end(connection, after: duration) }
 
         var readers: [String: BadgedClient.DoorReader] = [:]
-        let plot = invocation.value(of: "--plot")
+        let plot = invocation.value(of: .plot)
         let table = isWatching && Layout.canClear && !invocation.wantsJSON ? LiveTable() : nil
         let writes = isWatching && !Layout.canClear && !invocation.wantsJSON
         var history = SignalHistory()
@@ -146,14 +146,14 @@ enum ScanCommand {
 
     static func filter(_ invocation: Invocation) throws -> ScanFilter {
         var filter = ScanFilter()
-        if let text = invocation.value(of: "--code") {
+        if let text = invocation.value(of: .code) {
             guard let code = Int(text), code == 0 || LockServiceCode.range.contains(code) else {
                 throw CommandFailure(usage: tr("--code cannot be \(text)"), hint: tr("use a number from 0 to 16777215"))
             }
             filter.lockServiceCodes = code == 0 ? [] : [code]
         }
-        if invocation.has("--beacons") { filter.profiles.insert(.ibeacon) }
-        if let type = invocation.value(of: "--type").flatMap(OpeningType.init(name:)) {
+        if invocation.has(.beacons) { filter.profiles.insert(.ibeacon) }
+        if let type = invocation.value(of: .type).flatMap(OpeningType.init(name:)) {
             filter.openingTypes = OpeningTypes(type)
         }
         return filter

@@ -11,13 +11,13 @@ enum AuthCommand {
         summary: "prove your identity with an ID card to the service at URL",
         operand: ValueSpec("URL", isOptional: true),
         options: [
-            OptionSpec("--self", "show the data of the own card, by the service that badged.conf names"),
+            OptionSpec(.ownCard, "show the data of the own card, by the service that badged.conf names"),
             .reader,
             .timeout,
-            OptionSpec("--yes", "give the service everything that it asks for"),
+            OptionSpec(.yes, "give the service everything that it asks for"),
             .pinStdin,
             .pinentry,
-            OptionSpec("--developer-mode", "apply the rules for test services, and accept no other"),
+            OptionSpec(.developerMode, "apply the rules for test services, and accept no other"),
         ] + AutomaticAnswers.options + ServiceVisit.options,
         details: [
             """
@@ -50,8 +50,8 @@ enum AuthCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         try ServiceVisit.check(invocation)
-        let (url, readsSelf) = (try address(invocation), invocation.has("--self"))
-        let shows = invocation.has("--follow") || readsSelf && !invocation.has("--open")
+        let (url, readsSelf) = (try address(invocation), invocation.has(.ownCard))
+        let shows = invocation.has(.follow) || readsSelf && !invocation.has(.open)
         try await WorkflowRun.run(invocation, notDone: SentText.nothing) { workflow in
             try await TrustAnchorAdvice.check(workflow)
             let result: AuthenticationResult
@@ -59,8 +59,8 @@ enum AuthCommand {
             do {
                 result = try await workflow.connection.authenticate(
                     tcTokenURL: url,
-                    reader: invocation.value(of: "--reader"),
-                    developerMode: invocation.has("--developer-mode"),
+                    reader: invocation.value(of: .reader),
+                    developerMode: invocation.has(.developerMode),
                     user: workflow.user
                 )
             } catch {
@@ -86,7 +86,7 @@ enum AuthCommand {
     /// The address of the TcToken: that of the link, or with `--self` that of the configuration.
     private static func address(_ invocation: Invocation) throws -> String {
         let link = invocation.operand
-        guard invocation.has("--self") else {
+        guard invocation.has(.ownCard) else {
             guard !link.isEmpty else { throw invocation.usage(tr("auth needs URL, or --self")) }
             return try ServiceLink.tcTokenURL(in: link)
         }

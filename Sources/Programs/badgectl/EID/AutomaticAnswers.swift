@@ -8,9 +8,9 @@ import Text
 /// badged decides which cards may get the PIN: docs/protocol/eid.md, Automatic answers.
 final class AutomaticAnswers: Sendable {
     static let options = [
-        OptionSpec("--automatic", "answer without a person, for test labs"),
-        OptionSpec("--rights", ValueSpec("LIST"), "with --automatic: names of the rights to grant at most, or all"),
-        OptionSpec("--pin-file", ValueSpec("FILE", .files), "with --automatic: the file with the PIN"),
+        OptionSpec(.automatic, "answer without a person, for test labs"),
+        OptionSpec(.rights, ValueSpec("LIST"), "with --automatic: names of the rights to grant at most, or all"),
+        OptionSpec(.pinFile, ValueSpec("FILE", .files), "with --automatic: the file with the PIN"),
     ]
     static let details = """
         With --automatic nobody is asked. A service gets the rights of --rights at most, such as
@@ -31,14 +31,14 @@ final class AutomaticAnswers: Sendable {
     /// Reads the options; nil without `--automatic`.
     /// - Throws: what is wrong with the options or with the file.
     init?(_ invocation: Invocation) throws {
-        guard invocation.has("--automatic") else {
-            guard let option = ["--rights", "--pin-file"].first(where: invocation.has) else { return nil }
+        guard invocation.has(.automatic) else {
+            guard let option = [OptionName.rights, .pinFile].first(where: invocation.has) else { return nil }
             throw Self.usage("\(option) needs --automatic", tr("leave it out, or add --automatic"))
         }
-        if let other = ["--pinentry", "--pin-stdin", "--yes"].first(where: invocation.has) {
+        if let other = [OptionName.pinentry, .pinStdin, .yes].first(where: invocation.has) {
             throw Self.usage(tr("--automatic and \(other) exclude each other"), tr("use one of them"))
         }
-        guard let list = invocation.value(of: "--rights") else {
+        guard let list = invocation.value(of: .rights) else {
             throw Self.usage(tr("--automatic needs --rights"), tr("for example: --rights GivenNames,FamilyName"))
         }
         let names = list.split(separator: ",").map { $0.filter { !$0.isWhitespace } }
@@ -49,7 +49,7 @@ final class AutomaticAnswers: Sendable {
             )
         }
         rights = names.contains("all") ? nil : Set(names)
-        if let path = invocation.value(of: "--pin-file") {
+        if let path = invocation.value(of: .pinFile) {
             self.path = path
         } else if let folder = Self.credentials {
             path = "\(folder)/pin"

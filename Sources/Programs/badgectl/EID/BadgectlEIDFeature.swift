@@ -11,9 +11,9 @@ let eidFeature = FeatureCommands(
 )
 
 extension OptionSpec {
-    static let timeout = OptionSpec("--timeout", .seconds, "give up when no usable card comes for this long")
-    static let pinentry = OptionSpec("--pinentry", "ask in windows, with the program pinentry")
-    static let pinStdin = OptionSpec("--pin-stdin", "read the values from standard input, one per line")
+    static let timeout = OptionSpec(.timeout, .seconds, "give up when no usable card comes for this long")
+    static let pinentry = OptionSpec(.pinentry, "ask in windows, with the program pinentry")
+    static let pinStdin = OptionSpec(.pinStdin, "read the values from standard input, one per line")
 }
 
 extension EIDCard {
@@ -101,7 +101,7 @@ extension CommandLineUser: EIDUser {
             }
             return granted
         }
-        if invocation.has("--yes") { return rights.effective }
+        if invocation.has(.yes) { return rights.effective }
         if let answer = await source.choose(ConsentText.choice(request)) { return granted(answer, rights) }
         while true {
             let reply = await source.ask(ConsentText.prompt(request))

@@ -37,7 +37,7 @@ enum ChangePINCommand {
             let result: ChangePINResult
             do {
                 result = try await workflow.connection.changePIN(
-                    reader: invocation.value(of: "--reader"),
+                    reader: invocation.value(of: .reader),
                     user: workflow.user
                 )
             } catch {

@@ -6,13 +6,13 @@ import Text
 /// The way back to the service after an authentication: `badgectl auth --follow` and `--open`.
 enum ServiceVisit {
     static let options = [
-        OptionSpec("--follow", "show what the service answers at the end, as text"),
-        OptionSpec("--open", "open the address at the end in the browser of the desktop"),
+        OptionSpec(.follow, "show what the service answers at the end, as text"),
+        OptionSpec(.open, "open the address at the end in the browser of the desktop"),
     ]
 
     /// The address often works once only.
     static func check(_ invocation: Invocation) throws {
-        guard invocation.has("--follow"), invocation.has("--open") else { return }
+        guard invocation.has(.follow), invocation.has(.open) else { return }
         throw CommandFailure(
             usage: tr("--follow and --open exclude each other"),
             hint: tr("the address at the end often works only once; choose one of them")
@@ -34,7 +34,7 @@ enum ServiceVisit {
         isSuccess: Bool,
         shows: Bool
     ) throws {
-        let opens = invocation.has("--open")
+        let opens = invocation.has(.open)
         guard opens || shows else { return }
         // --open comes after the address. With --follow the page takes its place, but only if there is a page.
         let showAddress: @Sendable () -> Void = { if !opens { Self.showAddress(url, user, isSuccess: isSuccess) } }

@@ -10,7 +10,7 @@ let generalFeature = FeatureCommands(
 )
 
 extension OptionSpec {
-    static let reader = OptionSpec("--reader", ValueSpec("NAME", .readers), "use this reader")
+    static let reader = OptionSpec(.reader, ValueSpec("NAME", .readers), "use this reader")
 }
 
 extension Reader {

@@ -11,11 +11,11 @@ enum MetricsCommand {
         name: "metrics",
         summary: "show what badged has counted, for Prometheus",
         options: [
-            OptionSpec("--openmetrics", "write OpenMetrics 1.0 instead of the text format 0.0.4"),
-            OptionSpec("--output", ValueSpec("FILE", .files), "write this file anew, for node_exporter"),
-            OptionSpec("--http", "answer one HTTP request on standard input and output"),
-            OptionSpec("--hosts", ValueSpec("NAMES"), "with --http, further names of this host, with commas between"),
-            OptionSpec("--mqtt", ValueSpec("FILE", .files), "the metrics of badged-mqtt, instead of \(mqttFile)"),
+            OptionSpec(.openmetrics, "write OpenMetrics 1.0 instead of the text format 0.0.4"),
+            OptionSpec(.output, ValueSpec("FILE", .files), "write this file anew, for node_exporter"),
+            OptionSpec(.http, "answer one HTTP request on standard input and output"),
+            OptionSpec(.hosts, ValueSpec("NAMES"), "with --http, further names of this host, with commas between"),
+            OptionSpec(.mqtt, ValueSpec("FILE", .files), "the metrics of badged-mqtt, instead of \(mqttFile)"),
         ],
         details: [
             """
@@ -39,10 +39,10 @@ enum MetricsCommand {
     private static let timeout = Duration.seconds(5)
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        if invocation.has("--http") { return await serve(invocation) }
-        let form: MetricsText.Form = invocation.has("--openmetrics") ? .open : .prometheus
+        if invocation.has(.http) { return await serve(invocation) }
+        let form: MetricsText.Form = invocation.has(.openmetrics) ? .open : .prometheus
         let text = MetricsText.text(await families(invocation), form)
-        guard let file = invocation.value(of: "--output") else {
+        guard let file = invocation.value(of: .output) else {
             if !invocation.wantsJSON { Output.write(text, to: STDOUT_FILENO) }
             return
         }
@@ -53,7 +53,7 @@ enum MetricsCommand {
 
     /// What badged-mqtt writes while it runs: the message METRICS.
     private static func mqttFamilies(_ invocation: Invocation) -> [MetricFamily] {
-        guard case .bytes(let bytes) = PlainFile.read(invocation.value(of: "--mqtt") ?? mqttFile, limit: 16_384),
+        guard case .bytes(let bytes) = PlainFile.read(invocation.value(of: .mqtt) ?? mqttFile, limit: 16_384),
             let event = try? bytes.withUnsafeBytes({ try Event($0) }), let report = event.message as? MetricsReport
         else { return [] }
         return report.families
@@ -84,7 +84,7 @@ enum MetricsCommand {
 
     private static func serve(_ invocation: Invocation) async {
         let response: String
-        var hosts = Set((invocation.value(of: "--hosts") ?? "").lowercased().split(separator: ",").map(String.init))
+        var hosts = Set((invocation.value(of: .hosts) ?? "").lowercased().split(separator: ",").map(String.init))
         if let own = MetricsRequest.ownAddress(of: STDIN_FILENO) { hosts.insert(own) }
         switch MetricsRequest.answer(MetricsRequest.read(from: STDIN_FILENO), hosts: hosts) {
         case .refused(let status): response = MetricsRequest.response(status, "text/plain", status + "\n")

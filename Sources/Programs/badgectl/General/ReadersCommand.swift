@@ -10,9 +10,9 @@ enum ReadersCommand {
         name: "readers",
         summary: "list the card readers and their cards",
         options: [
-            OptionSpec("--watch", "show every change, until Ctrl-C"),
-            OptionSpec("--identify", "ask each card who it is: answer to reset, name, number, applications"),
-            OptionSpec("--names", "show the names alone, one per line; with --watch each reader that comes"),
+            OptionSpec(.watch, "show every change, until Ctrl-C"),
+            OptionSpec(.identify, "ask each card who it is: answer to reset, name, number, applications"),
+            OptionSpec(.names, "show the names alone, one per line; with --watch each reader that comes"),
         ],
         details: [
             "With --watch, when badged ends, badgectl waits until it runs again.",
@@ -29,21 +29,25 @@ enum ReadersCommand {
     )
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        if invocation.has("--watch") { return try await watch(invocation) }
+        if invocation.has(.watch) { return try await watch(invocation) }
         let connection = try await invocation.connect(keepsEvents: false)
         let readers = try await connection.readers()
         if invocation.wantsJSON {
-            guard invocation.has("--identify") else { return }
+            guard invocation.has(.identify) else { return }
             for reader in readers where reader.card != nil { _ = try? await connection.identifyCard(in: reader.name) }
             return
         }
-        if invocation.has("--names") {
+        if invocation.has(.names) {
             for reader in readers { Output.line(reader.name.printable) }
             return
         }
-        if invocation.has("--identify") { return try await identify(readers, connection) }
+        if invocation.has(.identify) { return try await identify(readers, connection) }
         let rows = readers.map { ($0.name, $0.summary) }
         Output.line(rows.isEmpty ? tr("no reader") : Help.columns(rows, indentation: ""))
+    }
+
+    static func names(_ invocation: Invocation) async throws -> [String] {
+        try await invocation.connect(keepsEvents: false).readers().map(\.name)
     }
 
     private static let list = "/usr/share/pcsc/smartcard_list.txt"
@@ -126,7 +130,7 @@ enum ReadersCommand {
         let before = shown[reader.name]
         guard before != reader else { return }
         shown[reader.name] = reader
-        if invocation.has("--names") {
+        if invocation.has(.names) {
             if reader.isAttached, before?.isAttached != true { invocation.show(reader.name) }
             return
         }

@@ -40,18 +40,18 @@ struct KeyCalls {
 /// `badgectl keys`: the keys of the own user.
 enum KeysCommand {
     private static let actions = [
-        CommandAction("list", "list the keys", options: ["--names"], run: list),
+        CommandAction("list", "list the keys", options: [.names], run: list),
         CommandAction(
             "new",
             "make a key pair, or take the secret of one-time codes",
-            options: ["--label", "--number", "--otp", "--digits"],
+            options: [.label, .number, .otp, .digits],
             run: make
         ),
-        CommandAction("export KEY", "write the public part, which the site needs", options: ["--format"], run: export),
+        CommandAction("export", [.key], "write the public part, which the site needs", options: [.format], run: export),
         changing("activate", by: "ACTIVATE_KEY", tr("use a key again")),
         changing("deactivate", by: "DEACTIVATE_KEY", tr("do not use a key until it is activated")),
-        CommandAction("delete KEY", "delete a key", options: ["--yes"], run: delete),
-        CommandAction("site [KEY]", "import a reader", options: ["--qr"], run: importSite),
+        CommandAction("delete", [.key], "delete a key", options: [.yes], run: delete),
+        CommandAction("site", [.key.optional], "import a reader", options: [.qr], run: importSite),
     ]
 
     static let spec = ShellCommand(
@@ -61,17 +61,17 @@ enum KeysCommand {
         usual: "list",
         others: ValueSpec("KEY"),
         options: [
-            OptionSpec("--label", ValueSpec("TEXT"), "new: the name of the key"),
-            OptionSpec("--number", ValueSpec("NUMBER"), "new: the number of a card that the key replaces"),
-            OptionSpec("--otp", ValueSpec("TYPE", .words(["hotp", "totp"])), "new: a secret for one-time codes"),
-            OptionSpec("--digits", ValueSpec("NUMBER", .words(["6", "7", "8"])), "new --otp: digits of a code; 6"),
+            OptionSpec(.label, ValueSpec("TEXT"), "new: the name of the key"),
+            OptionSpec(.number, ValueSpec("NUMBER"), "new: the number of a card that the key replaces"),
+            OptionSpec(.otp, ValueSpec("TYPE", .words(["hotp", "totp"])), "new: a secret for one-time codes"),
+            OptionSpec(.digits, ValueSpec("NUMBER", .words(["6", "7", "8"])), "new --otp: digits of a code; 6"),
             OptionSpec(
-                "--format",
+                .format,
                 ValueSpec("FORM", .words(["pem", "hex", "der", "numbers", "qr"])),
                 "export: the form; pem. qr draws the code on a terminal, and writes its text otherwise"
             ),
-            OptionSpec("--qr", ValueSpec("TEXT", .files), "site: the text of the QR code, or a file with it"),
-            OptionSpec("--names", "list: show the labels alone, one per line; the id of a key whose label others have"),
+            OptionSpec(.qr, ValueSpec("TEXT", .files), "site: the text of the QR code, or a file with it"),
+            OptionSpec(.names, "list: show the labels alone, one per line; the id of a key whose label others have"),
             Confirmation.option,
         ],
         details: [
@@ -98,7 +98,7 @@ enum KeysCommand {
     )
 
     private static func changing(_ name: String, by command: String, _ summary: String) -> CommandAction {
-        CommandAction("\(name) KEY", summary) { invocation in
+        CommandAction(name, [.key], summary) { invocation in
             let calls = try await KeyCalls(invocation)
             try await calls.ask(command, [.init("key", .string(try await calls.key(invocation.argument).id))])
             return
@@ -117,15 +117,24 @@ enum KeysCommand {
         try await calls.ask("DELETE_KEY", [.init("key", .string(key.id))])
     }
 
+    /// The names by which the commands find the keys.
+    static func names(_ invocation: Invocation) async throws -> [String] {
+        names(of: try await KeyCalls(invocation).keys())
+    }
+
+    private static func names(of keys: [DoorKey]) -> [String] {
+        keys.map { key in
+            let isOnly = !key.label.isEmpty && keys.count { $0.label == key.label } == 1
+            return isOnly ? key.label : key.id
+        }
+    }
+
     @Sendable private static func list(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         let keys = try await calls.keys()
         guard !invocation.wantsJSON else { return }
-        if invocation.has("--names") {
-            for key in keys {
-                let isOnly = !key.label.isEmpty && keys.count { $0.label == key.label } == 1
-                Output.line((isOnly ? key.label : key.id).printable)
-            }
+        if invocation.has(.names) {
+            for name in names(of: keys) { Output.line(name.printable) }
             return
         }
         if keys.isEmpty { Output.note(tr("there are no keys; to make one: badgectl keys new --label TEXT")) }
@@ -149,20 +158,20 @@ enum KeysCommand {
 
     @Sendable private static func make(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
-        if invocation.has("--digits"), !invocation.has("--otp") {
+        if invocation.has(.digits), !invocation.has(.otp) {
             throw CommandFailure(
                 usage: tr("only codes have digits"),
                 hint: tr("badgectl keys new --otp totp --digits 8 <FILE")
             )
         }
         var members: [JSON.Member] = []
-        if let label = invocation.value(of: "--label") { members.append(.init("label", .string(label))) }
-        if let number = invocation.value(of: "--number") { members.append(.init("cardNumber", .string(number))) }
-        if let digits = invocation.value(of: "--digits") { members.append(.init("digits", .number(digits))) }
+        if let label = invocation.value(of: .label) { members.append(.init("label", .string(label))) }
+        if let number = invocation.value(of: .number) { members.append(.init("cardNumber", .string(number))) }
+        if let digits = invocation.value(of: .digits) { members.append(.init("digits", .number(digits))) }
         // The first key of a user makes the endpoint.
         try await calls.ask("SETUP_ENDPOINT")
         let key: JSON
-        if let type = invocation.value(of: "--otp") {
+        if let type = invocation.value(of: .otp) {
             let secret = try await readSecret()
             let all = members + [.init("type", .string(type))]
             guard let secret = secret.take() else { throw ClientError.cancelled }
@@ -191,7 +200,7 @@ enum KeysCommand {
         let key = try await calls.key(invocation.argument)
         let export = try await calls.ask("EXPORT_KEY", [.init("key", .string(key.id))])
         guard !invocation.wantsJSON else { return }
-        switch invocation.value(of: "--format") ?? "pem" {
+        switch invocation.value(of: .format) ?? "pem" {
         case "hex": Output.line((export["publicKey"]?.string ?? "").printable)
         case "der": Output.line((export["der"]?.string ?? "").printable)
         case "qr":
@@ -214,7 +223,7 @@ enum KeysCommand {
 
     @Sendable private static func importSite(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
-        guard let code = invocation.value(of: "--qr") else {
+        guard let code = invocation.value(of: .qr) else {
             throw CommandFailure(
                 usage: tr("keys site needs --qr"),
                 hint: tr("give the text of the QR code of the reader")
@@ -233,9 +242,14 @@ enum KeysCommand {
 enum EndpointCommand {
     private static let actions = [
         CommandAction("show", "show the store and its issuer", run: show),
-        CommandAction("setup [INVITATION]", "make the store; an invitation of the issuer gives a key", run: setUp),
+        CommandAction(
+            "setup",
+            [ValueSpec("INVITATION", .files, isOptional: true)],
+            "make the store; an invitation of the issuer gives a key",
+            run: setUp
+        ),
         CommandAction("update", "ask the issuer for changes", run: update),
-        CommandAction("remove", "delete all your keys and data", options: ["--yes"], run: remove),
+        CommandAction("remove", "delete all your keys and data", options: [.yes], run: remove),
     ]
 
     static let spec = ShellCommand(
@@ -314,7 +328,7 @@ enum PassCommand {
     @Sendable static func prepare(_ invocation: Invocation) async throws {
         let calls = try await KeyCalls(invocation)
         try await calls.ask("SETUP_ENDPOINT")
-        let label = invocation.value(of: "--label").map { [JSON.Member("label", .string($0))] } ?? []
+        let label = invocation.value(of: .label).map { [JSON.Member("label", .string($0))] } ?? []
         let answer = try await calls.ask("WALLET_PREPARE", label)
         invocation.show(answer["blob"]?.string ?? "")
     }
@@ -323,7 +337,7 @@ enum PassCommand {
         let calls = try await KeyCalls(invocation)
         let reference = Invocation.textOrFile(invocation.argument)
         var members = [JSON.Member("reference", .string(reference))]
-        if let label = invocation.value(of: "--label") {
+        if let label = invocation.value(of: .label) {
             members.append(.init("display", .object([.init("displayName", .string(label))])))
         }
         let answer = try await calls.ask("WALLET_SAVE", members)

@@ -8,52 +8,69 @@ let mpinFeature = FeatureCommands(group: .wallet, commands: [MPinCommand.spec])
 enum MPinCommand {
     private static let actions = [
         CommandAction(
-            "register USER",
+            "register",
+            [.user],
             "register with a new PIN",
-            options: ["--code", "--access-code", "--second-factor", "--card"],
+            options: [.code, .accessCode, .secondFactor, .card],
             run: MPinUserActions.register
         ),
         CommandAction(
-            "login USER",
+            "login",
+            [.user],
             "log in; write what the service says",
-            options: ["--access-number", "--access-code", "--second-factor"],
+            options: [.accessNumber, .accessCode, .secondFactor],
             run: MPinLogins.logIn
         ),
-        CommandAction("otp USER", "write a one-time code", options: ["--second-factor"], run: MPinLogins.code),
+        CommandAction("otp", [.user], "write a one-time code", options: [.secondFactor], run: MPinLogins.code),
         CommandAction(
-            "regcode USER",
+            "regcode",
+            [.user],
             "write a code with which the user registers on another device",
-            options: ["--second-factor"],
+            options: [.secondFactor],
             run: MPinLogins.registrationCode
         ),
         CommandAction("users", "list the users", run: MPinUserActions.list),
         CommandAction(
-            "logout USER",
+            "logout",
+            [.user],
             "end the session of the browser that login --access-number has logged in",
             run: MPinLogins.logOut
         ),
-        CommandAction("delete USER", "delete a user", options: ["--yes"], run: MPinUserActions.delete),
-        CommandAction("service URL", "show the login service of a page", run: MPinSessions.service),
+        CommandAction("delete", [.user], "delete a user", options: [.yes], run: MPinUserActions.delete),
+        CommandAction("service", [ValueSpec("URL")], "show the login service of a page", run: MPinSessions.service),
         CommandAction(
-            "access-code URL",
+            "access-code",
+            [ValueSpec("URL")],
             "open a session at an authorization address; write its access code",
             run: MPinSessions.accessCode
         ),
-        CommandAction("session CODE", "show who asks for the login with this access code", run: MPinSessions.session),
-        CommandAction("abort CODE", "end the session with this access code", run: MPinSessions.abort),
         CommandAction(
-            "register-dvs USER",
+            "session",
+            [ValueSpec("CODE")],
+            "show who asks for the login with this access code",
+            run: MPinSessions.session
+        ),
+        CommandAction("abort", [ValueSpec("CODE")], "end the session with this access code", run: MPinSessions.abort),
+        CommandAction(
+            "register-dvs",
+            [.user],
             "register a user for signing, with a PIN of its own",
-            options: ["--token", "--second-factor"],
+            options: [.token, .secondFactor],
             run: MPinDocuments.register
         ),
         CommandAction(
-            "sign USER FILE",
+            "sign",
+            [.user, .file],
             "sign a document; write the signature as JSON",
-            options: ["--time", "--authorization", "--second-factor"],
+            options: [.time, .authorization, .secondFactor],
             run: MPinDocuments.sign
         ),
-        CommandAction("verify FILE HASH", "say whether a text has this SHA-256", run: MPinDocuments.verify),
+        CommandAction(
+            "verify",
+            [.file, ValueSpec("HASH")],
+            "say whether a text has this SHA-256",
+            run: MPinDocuments.verify
+        ),
     ]
 
     static let spec = ShellCommand(
@@ -62,21 +79,21 @@ enum MPinCommand {
         actions: actions,
         others: ValueSpec("ARGUMENT"),
         common: [
-            OptionSpec("--backend", ValueSpec("URL"), "the address of the service; needed if it is not clear"),
-            OptionSpec("--client-id", ValueSpec("ID"), "the customer of MIRACL to whom the user belongs"),
+            OptionSpec(.backend, ValueSpec("URL"), "the address of the service; needed if it is not clear"),
+            OptionSpec(.clientId, ValueSpec("ID"), "the customer of MIRACL to whom the user belongs"),
             .reader, .timeout, .pinStdin, .pinentry,
         ],
         options: [
-            OptionSpec("--access-number", ValueSpec("NUMBER"), "login: log in the browser that shows this number"),
-            OptionSpec("--access-code", ValueSpec("CODE"), "register, login: the session that the user joins"),
-            OptionSpec("--code", ValueSpec("CODE"), "register: the activation or registration code of the service"),
-            OptionSpec("--second-factor", "register, register-dvs: set a second factor, which each login then needs"),
+            OptionSpec(.accessNumber, ValueSpec("NUMBER"), "login: log in the browser that shows this number"),
+            OptionSpec(.accessCode, ValueSpec("CODE"), "register, login: the session that the user joins"),
+            OptionSpec(.code, ValueSpec("CODE"), "register: the activation or registration code of the service"),
+            OptionSpec(.secondFactor, "register, register-dvs: set a second factor, which each login then needs"),
             Confirmation.option,
-            OptionSpec("--card", "register: seal the token with a Keycard, which each login then needs"),
-            OptionSpec("--token", ValueSpec("TOKEN", .files), "register-dvs: the token, or a file with it"),
-            OptionSpec("--time", ValueSpec("TIME"), "sign: seconds since 1970; now"),
+            OptionSpec(.card, "register: seal the token with a Keycard, which each login then needs"),
+            OptionSpec(.token, ValueSpec("TOKEN", .files), "register-dvs: the token, or a file with it"),
+            OptionSpec(.time, ValueSpec("TIME"), "sign: seconds since 1970; now"),
             OptionSpec(
-                "--authorization",
+                .authorization,
                 ValueSpec("TOKEN", .files),
                 "sign: the authorization of the app, or a file with it"
             ),

@@ -44,13 +44,13 @@ struct MPinDialogue: Sendable {
 
     /// Begins to use MPinMFA, for the customer of `--client-id`.
     func beginMFA() async throws -> MPinMFA {
-        try await begin(.mfa(mfa), invocation.value(of: "--client-id") ?? "")
+        try await begin(.mfa(mfa), invocation.value(of: .clientId) ?? "")
         return mfa
     }
 
     /// Begins to use the class that makes the users of this command line.
     func beginChosen() async throws -> Service {
-        guard let client = invocation.value(of: "--client-id") else {
+        guard let client = invocation.value(of: .clientId) else {
             try await begin(.mpin(mpin), "")
             return .mpin(mpin)
         }
@@ -67,7 +67,7 @@ struct MPinDialogue: Sendable {
 
     /// Chooses the backend of `--backend`.
     func chooseBackend(_ service: Service) async throws {
-        guard let url = invocation.value(of: "--backend") else {
+        guard let url = invocation.value(of: .backend) else {
             throw CommandFailure(
                 usage: tr("mpin \(invocation.operand) needs --backend"),
                 hint: tr("give the address of the service: --backend URL")
@@ -91,8 +91,8 @@ struct MPinDialogue: Sendable {
 
     /// Whether a user is at the backend of `--backend` and of the customer of `--client-id`, if these are given.
     func isWanted(_ user: IUser) -> Bool {
-        if let url = invocation.value(of: "--backend"), String(url.trimmingSlashes) != user.backend.url { return false }
-        if let client = invocation.value(of: "--client-id"), client != user.customerId { return false }
+        if let url = invocation.value(of: .backend), String(url.trimmingSlashes) != user.backend.url { return false }
+        if let client = invocation.value(of: .clientId), client != user.customerId { return false }
         return true
     }
 
@@ -153,9 +153,9 @@ struct MPinDialogue: Sendable {
     /// Asks the user to choose a PIN, which is called `name`, and with `--second-factor` a second factor, too. `MPin`
     /// has no second factor.
     func askForNewFactors(_ service: Service, _ name: String = "PIN") async throws -> Factors {
-        if invocation.has("--second-factor"), case .mpin = service { throw Self.noSecondFactor }
+        if invocation.has(.secondFactor), case .mpin = service { throw Self.noSecondFactor }
         let pin = try await ask(TypedSecretForm(name: tr("new \(name)"), digits: 4...4, isTypedTwice: true))
-        guard invocation.has("--second-factor") else { return Factors(pin: pin, second: nil) }
+        guard invocation.has(.secondFactor) else { return Factors(pin: pin, second: nil) }
         var form = TypedSecretForm(name: tr("new second factor"), content: .characters(1...64))
         form.isTypedTwice = true
         return Factors(pin: pin, second: try await ask(form))
@@ -170,11 +170,11 @@ struct MPinDialogue: Sendable {
     ) async throws -> Factors {
         var hasSecond = hasSecond
         if case .mpin = service { hasSecond = false }
-        if invocation.has("--second-factor"), hasSecond == false { throw Self.noSecondFactor }
+        if invocation.has(.secondFactor), hasSecond == false { throw Self.noSecondFactor }
         let pin = try await ask(TypedSecretForm(name: name, digits: 4...4))
         // For the token of an earlier badged a script says with the option whether there is a second factor.
-        let isKnown = hasSecond != nil || invocation.has("--second-factor") || invocation.has("--pin-stdin")
-        guard hasSecond ?? (invocation.has("--second-factor") || !isKnown) else {
+        let isKnown = hasSecond != nil || invocation.has(.secondFactor) || invocation.has(.pinStdin)
+        guard hasSecond ?? (invocation.has(.secondFactor) || !isKnown) else {
             return Factors(pin: pin, second: nil)
         }
         if !isKnown { workflow.user.say(tr("Press Return if the user has no second factor.")) }

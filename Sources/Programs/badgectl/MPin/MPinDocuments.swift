@@ -12,7 +12,7 @@ enum MPinDocuments {
     private static let limit = 64 << 20
 
     @Sendable static func register(_ invocation: Invocation) async throws {
-        guard let token = invocation.value(of: "--token").map(Invocation.textOrFile) else {
+        guard let token = invocation.value(of: .token).map(Invocation.textOrFile) else {
             throw invocation.usage(tr("mpin register-dvs needs --token TOKEN, which the service gives the app"))
         }
         let (name, notDone) = (invocation.argument, tr("the user is not registered for signing"))
@@ -31,7 +31,7 @@ enum MPinDocuments {
     @Sendable static func sign(_ invocation: Invocation) async throws {
         let hash = try Self.hash(of: invocation.others[1])
         let time = try epochTime(invocation)
-        let authorization = invocation.value(of: "--authorization").map(Invocation.textOrFile) ?? ""
+        let authorization = invocation.value(of: .authorization).map(Invocation.textOrFile) ?? ""
         try await MPinDialogue.run(invocation, notDone: tr("nothing was signed")) { dialogue in
             let (user, mfa) = try await dialogue.readyForMFA(invocation.argument)
             guard user.canSign else {
@@ -79,7 +79,7 @@ enum MPinDocuments {
 
     /// The value of `--time`, or now.
     private static func epochTime(_ invocation: Invocation) throws -> UInt32 {
-        guard let text = invocation.value(of: "--time") else { return UInt32(clamping: Glibc.time(nil)) }
+        guard let text = invocation.value(of: .time) else { return UInt32(clamping: Glibc.time(nil)) }
         guard let time = UInt32(text) else {
             throw invocation.usage(tr("--time needs the seconds since 1970, not \(text)"))
         }

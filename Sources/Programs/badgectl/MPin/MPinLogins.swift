@@ -20,14 +20,14 @@ enum MPinLogins {
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mpin: MPin) async throws {
         let workflow = dialogue.workflow
-        if dialogue.invocation.has("--access-code") {
+        if dialogue.invocation.has(.accessCode) {
             throw CommandFailure(
                 usage: tr("only users of MPinMFA have access codes"),
                 hint: tr("leave --access-code out")
             )
         }
         try dialogue.check(await mpin.startAuthentication(user))
-        guard let number = dialogue.invocation.value(of: "--access-number") else {
+        guard let number = dialogue.invocation.value(of: .accessNumber) else {
             let factors = try await dialogue.askForFactors(.mpin(mpin))
             let result = try await dialogue.finish(factors) { pin, _ in
                 try await mpin.finishAuthentication(user, pin: pin)
@@ -46,10 +46,10 @@ enum MPinLogins {
     }
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mfa: MPinMFA) async throws {
-        if dialogue.invocation.has("--access-number") {
+        if dialogue.invocation.has(.accessNumber) {
             throw CommandFailure(usage: tr("users of MPinMFA have no access numbers"), hint: "use --access-code")
         }
-        let code = dialogue.invocation.value(of: "--access-code") ?? ""
+        let code = dialogue.invocation.value(of: .accessCode) ?? ""
         try dialogue.check(await mfa.startAuthentication(user, accessCode: code))
         let factors = try await dialogue.askForFactors(.mfa(mfa), hasSecond: user.hasSecondFactor)
         let result = try await dialogue.finish(factors) { pin, second in

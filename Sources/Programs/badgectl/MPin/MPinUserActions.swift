@@ -67,7 +67,7 @@ private struct RegistrationDialogue {
             try await start(user, service, again: false)
         case .startedRegistration, .activated:
             // The service gets a code only with a registration that begins.
-            guard invocation.has("--code") || invocation.has("--access-code") else { break }
+            guard invocation.has(.code) || invocation.has(.accessCode) else { break }
             try await start(user, service, again: true)
         case .registered:
             throw CommandFailure(
@@ -78,7 +78,7 @@ private struct RegistrationDialogue {
         }
         try await confirm(user, service)
         let factors = try await dialogue.askForNewFactors(service)
-        let (card, reader) = (invocation.has("--card"), invocation.value(of: "--reader") ?? "")
+        let (card, reader) = (invocation.has(.card), invocation.value(of: .reader) ?? "")
         let status = try await dialogue.finish(factors) { pin, second in
             switch service {
             case .mpin(let mpin): try await mpin.finishRegistration(user, pin: pin, card: card, reader: reader)
@@ -100,8 +100,8 @@ private struct RegistrationDialogue {
 
     /// Begins a registration, or begins it again.
     private func start(_ user: IUser, _ service: MPinDialogue.Service, again: Bool) async throws {
-        let code = invocation.value(of: "--code") ?? ""
-        let session = invocation.value(of: "--access-code") ?? ""
+        let code = invocation.value(of: .code) ?? ""
+        let session = invocation.value(of: .accessCode) ?? ""
         let status =
             switch (service, again) {
             case (.mpin(let mpin), false): try await mpin.startRegistration(user, activateCode: code)

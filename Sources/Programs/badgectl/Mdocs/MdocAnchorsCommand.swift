@@ -11,14 +11,14 @@ import Text
 enum MdocAnchorsCommand {
     /// The options of import and list.
     static let options = [
-        OptionSpec("--folder", ValueSpec("PATH", .files), "anchors: use this folder, not that of badged"),
+        OptionSpec(.folder, ValueSpec("PATH", .files), "anchors: use this folder, not that of badged"),
         OptionSpec(
-            "--root",
+            .root,
             ValueSpec("FILE", .files),
             "anchors import: take lists of authorities (VICAL) of this provider: its certificate, or its SHA-256"
         ),
-        OptionSpec("--signer", ValueSpec("SHA256"), "anchors import: trust this certificate, do not ask"),
-        OptionSpec("--doc-type", ValueSpec("TYPE"), "anchors import: trust certificates for this document type only"),
+        OptionSpec(.signer, ValueSpec("SHA256"), "anchors import: trust this certificate, do not ask"),
+        OptionSpec(.docType, ValueSpec("TYPE"), "anchors import: trust certificates for this document type only"),
     ]
     static let details = """
         anchors import FILE... takes certificates of authorities (IACA), revocation lists, status lists, lists of
@@ -48,8 +48,8 @@ enum MdocAnchorsCommand {
     // MARK: import
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
-        let pinned = try invocation.fingerprint(of: "--signer", hint: tr("the publisher of the certificate names it"))
-        let docType = invocation.value(of: "--doc-type")
+        let pinned = try invocation.fingerprint(of: .signer, hint: tr("the publisher of the certificate names it"))
+        let docType = invocation.value(of: .docType)
         if let docType, !MdocAnchorFolder.isDocType(docType) {
             throw CommandFailure(
                 usage: tr("--doc-type \(docType) is no document type"),
@@ -97,7 +97,7 @@ enum MdocAnchorsCommand {
     }
 
     private static func root(_ invocation: Invocation) throws -> MdocAnchorImport.Root? {
-        guard let value = invocation.value(of: "--root") else { return nil }
+        guard let value = invocation.value(of: .root) else { return nil }
         if let bytes = Hex.decode(value.filter { $0 != ":" }), bytes.count == 32 { return .fingerprint(bytes) }
         let content = try FileContent.read(value, limit: DocumentCertificate.maximumLength * 2)
         guard case .certificate(let certificate)? = try? DocumentAnchorFile(content) else {

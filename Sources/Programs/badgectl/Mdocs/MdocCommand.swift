@@ -35,12 +35,12 @@ enum MdocCommand {
         operand: ValueSpec("anchors", .words(["anchors"]), isOptional: true),
         others: ValueSpec("ARGUMENT", .files),
         options: [
-            OptionSpec("--over", ValueSpec("AGE"), "ask whether the holder is over this age, and nothing else"),
-            OptionSpec("--doc", ValueSpec("TYPE"), "the document: mdl, age, pid, photoid, or its full name; mdl"),
-            OptionSpec("--item", ValueSpec("LIST"), "ask for these elements, such as family_name,birth_date"),
-            OptionSpec("--qr", ValueSpec("TEXT"), "the text of the QR code on the phone; - for standard input"),
-            OptionSpec("--identity", ValueSpec("NAME"), "the key of badged.conf that signs; none: unsigned"),
-            OptionSpec("--portrait", ValueSpec("FILE", .files), "write the picture to this file"),
+            OptionSpec(.over, ValueSpec("AGE"), "ask whether the holder is over this age, and nothing else"),
+            OptionSpec(.doc, ValueSpec("TYPE"), "the document: mdl, age, pid, photoid, or its full name; mdl"),
+            OptionSpec(.item, ValueSpec("LIST"), "ask for these elements, such as family_name,birth_date"),
+            OptionSpec(.qr, ValueSpec("TEXT"), "the text of the QR code on the phone; - for standard input"),
+            OptionSpec(.identity, ValueSpec("NAME"), "the key of badged.conf that signs; none: unsigned"),
+            OptionSpec(.portrait, ValueSpec("FILE", .files), "write the picture to this file"),
             .reader,
             .timeout,
         ] + MdocAnchorsCommand.options,
@@ -74,7 +74,7 @@ enum MdocCommand {
         let question = try question(invocation)
         let engagement = try engagement(invocation)
         let identity: MdocIdentity =
-            switch invocation.value(of: "--identity") {
+            switch invocation.value(of: .identity) {
             case nil: .only
             case "none": .unsigned
             case let name?: .named(name)
@@ -83,13 +83,13 @@ enum MdocCommand {
         try await WorkflowRun.run(invocation, notDone: tr("no phone was read")) { workflow in
             let result = try await workflow.connection.readMdoc(
                 question,
-                reader: invocation.value(of: "--reader"),
+                reader: invocation.value(of: .reader),
                 engagement: engagement,
                 identity: identity,
                 user: workflow.user
             )
             guard result.success else { throw workflow.user.ending ?? failure(result) }
-            if let path = invocation.value(of: "--portrait") { try writePortrait(of: result, to: path) }
+            if let path = invocation.value(of: .portrait) { try writePortrait(of: result, to: path) }
             if !invocation.wantsJSON {
                 for line in MdocText.lines(result) { Output.line(line.printable) }
                 for hint in result.documents.flatMap(\.checks).compactMap({ $0.details["advice"] }) {
@@ -102,11 +102,11 @@ enum MdocCommand {
     }
 
     private static func question(_ invocation: Invocation) throws -> MdocQuestion {
-        if let text = invocation.value(of: "--over") {
+        if let text = invocation.value(of: .over) {
             guard let age = Int(text), (1...99).contains(age) else {
                 throw CommandFailure(usage: tr("--over needs an age from 1 to 99"), hint: tr("such as --over 18"))
             }
-            guard !invocation.has("--item"), !invocation.has("--doc") else {
+            guard !invocation.has(.item), !invocation.has(.doc) else {
                 throw CommandFailure(
                     usage: tr("--over excludes --doc and --item"),
                     hint: tr("it asks for the age alone")
@@ -114,10 +114,10 @@ enum MdocCommand {
             }
             return .ageOver(age)
         }
-        guard let list = invocation.value(of: "--item") else {
+        guard let list = invocation.value(of: .item) else {
             throw CommandFailure(usage: tr("mdoc needs --over or --item"), hint: tr("such as badgectl mdoc --over 18"))
         }
-        let type = invocation.value(of: "--doc") ?? "mdl"
+        let type = invocation.value(of: .doc) ?? "mdl"
         let document = known.first { $0.word == type || $0.docType == type }
         let elements = try list.split(separator: ",", omittingEmptySubsequences: false).map { entry in
             let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -134,7 +134,7 @@ enum MdocCommand {
     }
 
     private static func engagement(_ invocation: Invocation) throws -> String? {
-        guard let text = invocation.value(of: "--qr") else { return nil }
+        guard let text = invocation.value(of: .qr) else { return nil }
         guard text == "-" else { return text }
         let line = try FileContent.read("/dev/stdin", limit: 16_384)
         guard let text = String(validating: line, as: UTF8.self) else {

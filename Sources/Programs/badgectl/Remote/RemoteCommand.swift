@@ -9,10 +9,15 @@ let remoteFeature = FeatureCommands(group: .administration, commands: [RemoteCom
 /// `badgectl remote`: lists, pairs and forgets the devices with which readers are shared.
 enum RemoteCommand {
     private static let actions = [
-        CommandAction("list", "show the devices", options: ["--names"], run: list),
-        CommandAction("pair [DEVICE]", "use the reader of a phone, which shows four digits", run: RemotePairing.pair),
-        CommandAction("forget DEVICE", "remove a pairing", options: ["--yes"], run: forget),
-        CommandAction("share", "show who may use the readers of this host", options: ["--pair"], run: share),
+        CommandAction("list", "show the devices", options: [.names], run: list),
+        CommandAction(
+            "pair",
+            [.device.optional],
+            "use the reader of a phone, which shows four digits",
+            run: RemotePairing.pair
+        ),
+        CommandAction("forget", [.device], "remove a pairing", options: [.yes], run: forget),
+        CommandAction("share", "show who may use the readers of this host", options: [.pair], run: share),
     ]
 
     static let spec = ShellCommand(
@@ -21,12 +26,12 @@ enum RemoteCommand {
         actions: actions,
         others: ValueSpec("DEVICE"),
         common: [
-            OptionSpec("--timeout", .seconds, "list and pair: how long to listen for devices; 2 and 30"),
+            OptionSpec(.timeout, .seconds, "list and pair: how long to listen for devices; 2 and 30"),
             .pinStdin, .pinentry,
         ],
         options: [
-            OptionSpec("--names", "list: show the names alone, one per line, without waiting for devices"),
-            OptionSpec("--pair", "share: let one device pair, and show the code for it"), Confirmation.option,
+            OptionSpec(.names, "list: show the names alone, one per line, without waiting for devices"),
+            OptionSpec(.pair, "share: let one device pair, and show the code for it"), Confirmation.option,
         ],
         details: [
             """
@@ -46,23 +51,30 @@ enum RemoteCommand {
     )
 
     @Sendable private static func share(_ invocation: Invocation) async throws {
-        invocation.has("--pair") ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
+        invocation.has(.pair) ? try await RemotePairing.share(invocation) : try await showSharing(invocation)
     }
 
     // MARK: Lists
 
+    /// The names of the devices that badged knows.
+    static func names(_ invocation: Invocation) async throws -> [String] {
+        names(in: try await state(try await invocation.connect(keepsEvents: false)))
+    }
+
+    private static func names(in state: RemoteReaders) -> [String] {
+        Set((state.lenders + state.borrowers).map(\.name)).filter { !$0.isEmpty }.sorted()
+    }
+
     @Sendable private static func list(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
         var state = try await state(connection)
-        if invocation.has("--names") {
-            guard !invocation.wantsJSON else { return }
-            let devices = state.lenders + state.borrowers
-            for name in Set(devices.map(\.name)).sorted() where !name.isEmpty { Output.line(name.printable) }
+        if invocation.has(.names) {
+            for name in names(in: state) { invocation.show(name) }
             return
         }
         if state.isEnabled {
             // A device announces itself each second, and badged listens while it has a client.
-            try? await Task.sleep(for: .seconds(invocation.seconds(of: "--timeout") ?? 2))
+            try? await Task.sleep(for: .seconds(invocation.seconds(of: .timeout) ?? 2))
             state = try await Self.state(connection)
         }
         guard !invocation.wantsJSON else { return }

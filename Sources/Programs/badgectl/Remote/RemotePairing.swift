@@ -33,7 +33,7 @@ enum RemotePairing {
     ) async throws -> RemoteDevice {
         let connection = workflow.connection
         let request = try await connection.askForRemoteReaders()
-        let seconds = invocation.seconds(of: "--timeout") ?? 30
+        let seconds = invocation.seconds(of: .timeout) ?? 30
         let limit = Task.detached {
             try? await Task.sleep(for: .seconds(seconds))
             // Closing ends the loop over the events.

@@ -10,8 +10,8 @@ final class SendCommand: Sendable {
         name: "send",
         summary: "send JSON lines from standard input, write the messages to standard output",
         options: [
-            OptionSpec("--wait", ValueSpec("MSG"), "end when a message MSG has come"),
-            OptionSpec("--for", .seconds, "end this long after the input"),
+            OptionSpec(.wait, ValueSpec("MSG"), "end when a message MSG has come"),
+            OptionSpec(.for, .seconds, "end this long after the input"),
             .pinentry,
         ],
         details: [
@@ -56,10 +56,10 @@ final class SendCommand: Sendable {
     }
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
-        let seconds = invocation.seconds(of: "--for")
+        let seconds = invocation.seconds(of: .for)
         let connection = try await invocation.connect(keepsEvents: true)
         let (inputs, feed) = AsyncStream.makeStream(of: Input.self)
-        let windows = invocation.has("--pinentry") ? WindowCommands(connection) : nil
+        let windows = invocation.has(.pinentry) ? WindowCommands(connection) : nil
         let command = SendCommand(connection, feed, windows)
         Task { await command.pump() }
         Task {
@@ -69,7 +69,7 @@ final class SendCommand: Sendable {
             }
             feed.yield(.eventsEnded)
         }
-        var progress = SendProgress(wanted: invocation.value(of: "--wait"), hasTime: seconds != nil)
+        var progress = SendProgress(wanted: invocation.value(of: .wait), hasTime: seconds != nil)
         for await input in inputs {
             switch input {
             case .event(let event, let done):

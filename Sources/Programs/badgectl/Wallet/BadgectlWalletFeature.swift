@@ -191,7 +191,7 @@ enum WalletStatus {
     @Sendable static func run(_ invocation: Invocation) async throws {
         let connection = try await invocation.connect(keepsEvents: false)
         let readers = try await connection.readers()
-        let wanted = invocation.value(of: "--reader")
+        let wanted = invocation.value(of: .reader)
         if let wanted, !readers.contains(where: { $0.name == wanted }) {
             throw CommandFailure(tr("there is no reader \(wanted)"), hint: "badgectl readers lists the readers")
         }

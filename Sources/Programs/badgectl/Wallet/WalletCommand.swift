@@ -9,58 +9,62 @@ enum WalletCommand {
         CommandAction(
             "setup",
             "give a new card its PIN, PUK and keys, and show the words",
-            options: ["--words", "--own-puk", "--duress-pin", "--passphrase"],
+            options: [.words, .ownPuk, .duressPin, .passphrase],
             run: WalletFlows.setUp
         ),
         CommandAction(
             "words",
             "restore a card from its words",
-            options: ["--words", "--own-puk", "--duress-pin", "--passphrase", "--key-uid"],
+            options: [.words, .ownPuk, .duressPin, .passphrase, .keyUid],
             run: WalletFlows.restore
         ),
         CommandAction("pin", "change the PIN", run: WalletFlows.changePIN),
         CommandAction("unblock", "set a new PIN with the PUK", run: WalletFlows.unblock),
         CommandAction(
-            "sign TEXT",
+            "sign",
+            [ValueSpec("TEXT")],
             "sign a text; write signature and public key",
-            options: ["--account", "--yes"],
+            options: [.account, .yes],
             run: WalletOperations.sign
         ),
         CommandAction(
-            "transfer FROM TO AMOUNT [MEMO]",
+            "transfer",
+            [ValueSpec("FROM"), ValueSpec("TO"), ValueSpec("AMOUNT"), ValueSpec("MEMO", isOptional: true)],
             "send tokens, such as \"1.3100 EOS\"; write the transaction id",
-            options: ["--contract", "--decimals", "--permission", "--yes"],
+            options: [.contract, .decimals, .permission, .yes],
             run: WalletOperations.transfer
         ),
         CommandAction(
-            "contract FILE",
+            "contract",
+            [.file],
             "send the actions in a JSON file; write the transaction id",
-            options: ["--account", "--permission", "--yes"],
+            options: [.account, .permission, .yes],
             run: WalletOperations.contract
         ),
         CommandAction(
             "prepare",
             "make a key for a pass; write the blob for the issuer",
-            options: ["--label"],
+            options: [.label],
             run: PassCommand.prepare
         ),
         CommandAction(
-            "save REFERENCE",
+            "save",
+            [ValueSpec("REFERENCE", .files)],
             "save a pass: the issuer's file, or the thumbprint of its key",
-            options: ["--label"],
+            options: [.label],
             run: PassCommand.save
         ),
         CommandAction("pair", "pair a card with this computer", run: WalletFlows.pair),
         CommandAction(
             "unpair",
             "forget the pairing with this computer, or with --others all other pairings",
-            options: ["--others"],
+            options: [.others],
             run: WalletFlows.unpair
         ),
         CommandAction(
             "reset-card",
             "destroy the PIN, PUK and keys of a card",
-            options: ["--key-uid", "--yes"],
+            options: [.keyUid, .yes],
             run: WalletFlows.reset
         ),
     ]
@@ -72,18 +76,18 @@ enum WalletCommand {
         others: ValueSpec("ARGUMENT"),
         common: [.reader, .timeout, .pinStdin, .pinentry],
         options: [
-            OptionSpec("--words", ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),
-            OptionSpec("--own-puk", "setup, words: ask for the PUK of a new card, do not draw one"),
-            OptionSpec("--duress-pin", "setup, words: ask for the duress PIN of a new card, do not draw one"),
-            OptionSpec("--passphrase", "setup, words: ask for a passphrase that belongs to the words"),
-            OptionSpec("--key-uid", ValueSpec("UID"), "the keys: those of the words, or those to destroy"),
-            OptionSpec("--account", ValueSpec("NAME"), "sign, contract: the account that signs"),
-            OptionSpec("--permission", ValueSpec("NAME"), "the permission of the account; active"),
-            OptionSpec("--contract", ValueSpec("NAME"), "transfer: the contract of the token; eosio.token"),
-            OptionSpec("--decimals", ValueSpec("NUMBER"), "transfer: extend AMOUNT to so many decimals"),
-            OptionSpec("--label", ValueSpec("TEXT"), "prepare, save: the name of the pass"),
-            OptionSpec("--others", "unpair: free the slots of all other computers, such as lost ones"),
-            OptionSpec("--yes", "sign or destroy without a question"),
+            OptionSpec(.words, ValueSpec("NUMBER", .words(["12", "15", "18", "21", "24"])), "how many words; 12"),
+            OptionSpec(.ownPuk, "setup, words: ask for the PUK of a new card, do not draw one"),
+            OptionSpec(.duressPin, "setup, words: ask for the duress PIN of a new card, do not draw one"),
+            OptionSpec(.passphrase, "setup, words: ask for a passphrase that belongs to the words"),
+            OptionSpec(.keyUid, ValueSpec("UID"), "the keys: those of the words, or those to destroy"),
+            OptionSpec(.account, ValueSpec("NAME"), "sign, contract: the account that signs"),
+            OptionSpec(.permission, ValueSpec("NAME"), "the permission of the account; active"),
+            OptionSpec(.contract, ValueSpec("NAME"), "transfer: the contract of the token; eosio.token"),
+            OptionSpec(.decimals, ValueSpec("NUMBER"), "transfer: extend AMOUNT to so many decimals"),
+            OptionSpec(.label, ValueSpec("TEXT"), "prepare, save: the name of the pass"),
+            OptionSpec(.others, "unpair: free the slots of all other computers, such as lost ones"),
+            OptionSpec(.yes, "sign or destroy without a question"),
         ],
         details: [
             """

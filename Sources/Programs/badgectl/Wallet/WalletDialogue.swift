@@ -16,7 +16,7 @@ extension CommandLineUser: WalletUser {
     private func agree(_ table: String) async -> Bool {
         cardIsThere()
         let text = tr("The card is asked to sign:\n") + table
-        if invocation.has("--yes") {
+        if invocation.has(.yes) {
             say(text)
             return true
         }

@@ -8,9 +8,9 @@ enum WalletFlows {
     @Sendable static func setUp(_ invocation: Invocation) async throws {
         let flow = WalletFlow.setupDevice(
             words: words(invocation),
-            generatesPUK: !invocation.has("--own-puk"),
-            hasDuressPIN: invocation.has("--duress-pin"),
-            hasPassphrase: invocation.has("--passphrase")
+            generatesPUK: !invocation.has(.ownPuk),
+            hasDuressPIN: invocation.has(.duressPin),
+            hasPassphrase: invocation.has(.passphrase)
         )
         try await run(flow, invocation, notDone: tr("the card was not set up")) { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
@@ -23,9 +23,9 @@ enum WalletFlows {
         let flow = WalletFlow.authorizeDeviceWithMnemonics(
             words: words(invocation),
             keyUID: try keyUID(invocation).flatMap { $0.isEmpty ? nil : $0 },
-            generatesPUK: !invocation.has("--own-puk"),
-            hasDuressPIN: invocation.has("--duress-pin"),
-            hasPassphrase: invocation.has("--passphrase")
+            generatesPUK: !invocation.has(.ownPuk),
+            hasDuressPIN: invocation.has(.duressPin),
+            hasPassphrase: invocation.has(.passphrase)
         )
         try await run(flow, invocation, notDone: tr("the card was not restored")) { entity, user in
             let isNew = entity.members["created"]?.bool ?? true
@@ -56,7 +56,7 @@ enum WalletFlows {
     }
 
     @Sendable static func unpair(_ invocation: Invocation) async throws {
-        guard !invocation.has("--others") else {
+        guard !invocation.has(.others) else {
             return try await run(.unpairOthers, invocation, notDone: tr("no other computer was unpaired")) {
                 entity,
                 user in
@@ -87,7 +87,7 @@ enum WalletFlows {
         _ user: CommandLineUser,
         _ notDone: String
     ) async throws {
-        guard !user.invocation.has("--yes") else { return }
+        guard !user.invocation.has(.yes) else { return }
         user.say(
             tr(
                 "This destroys the PIN, PUK and keys of the card. Without the words, the accounts of these keys are lost."
@@ -114,13 +114,13 @@ enum WalletFlows {
     // MARK: One workflow
 
     private static func words(_ invocation: Invocation) -> Int {
-        invocation.value(of: "--words").flatMap { Int($0) } ?? 12
+        invocation.value(of: .words).flatMap { Int($0) } ?? 12
     }
 
     /// The value of `--key-uid` in lower case; empty: a card without keys; nil without the option.
     private static func keyUID(_ invocation: Invocation) throws -> String? {
-        guard let uid = invocation.value(of: "--key-uid"), !uid.isEmpty else {
-            return invocation.value(of: "--key-uid")
+        guard let uid = invocation.value(of: .keyUid), !uid.isEmpty else {
+            return invocation.value(of: .keyUid)
         }
         guard uid.utf8.count == 64, uid.utf8.allSatisfy({ Hex.value($0) != nil }) else {
             throw invocation.usage(tr("\(uid) is not a key UID: a key UID has 64 hexadecimal digits"))
@@ -144,7 +144,7 @@ enum WalletFlows {
             try await before(workflow.user)
             let result = try await workflow.connection.runWallet(
                 flow,
-                reader: invocation.value(of: "--reader"),
+                reader: invocation.value(of: .reader),
                 user: workflow.user
             )
             guard let entity = result.entity else {

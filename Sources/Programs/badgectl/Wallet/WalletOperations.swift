@@ -6,7 +6,7 @@ import Text
 /// The actions with which an account signs.
 enum WalletOperations {
     @Sendable static func sign(_ invocation: Invocation) async throws {
-        let operation = WalletOperation.sign(invocation.others[0], account: invocation.value(of: "--account"))
+        let operation = WalletOperation.sign(invocation.others[0], account: invocation.value(of: .account))
         try await run(operation, invocation, notDone: tr("nothing was signed")) { result, user in
             user.show(result: [result.signature, result.publicKey].compactMap { $0 }.joined(separator: "\n"))
         }
@@ -19,14 +19,14 @@ enum WalletOperations {
             throw invocation.usage(tr("\(quantity) is not an amount with its symbol, such as \"1.3100 EOS\""))
         }
         var decimals: Int?
-        if let text = invocation.value(of: "--decimals") {
+        if let text = invocation.value(of: .decimals) {
             decimals = Int(text).flatMap { (0...18).contains($0) ? $0 : nil }
             if decimals == nil { throw invocation.usage(tr("--decimals needs a number from 0 to 18")) }
         }
         let operation = WalletOperation.transfer(
             String(parts[0]),
             symbol: String(parts[1]),
-            contract: invocation.value(of: "--contract") ?? "eosio.token",
+            contract: invocation.value(of: .contract) ?? "eosio.token",
             from: from,
             to: to,
             decimals: decimals,
@@ -43,14 +43,14 @@ enum WalletOperations {
         options.info = file.info
         let operation = WalletOperation.contract(
             file.actions,
-            account: invocation.value(of: "--account") ?? file.account,
+            account: invocation.value(of: .account) ?? file.account,
             options
         )
         try await run(operation, invocation, notDone: tr("nothing was sent"), show: showTransaction)
     }
 
     private static func options(_ invocation: Invocation) -> WalletOperation.Options {
-        WalletOperation.Options(permission: invocation.value(of: "--permission"))
+        WalletOperation.Options(permission: invocation.value(of: .permission))
     }
 
     @Sendable private static func showTransaction(_ result: WalletResult, _ user: CommandLineUser) {
@@ -69,7 +69,7 @@ enum WalletOperations {
             try await workflow.connection.initWallet(WalletDapp(name: "badgectl"))
             let result = try await workflow.connection.runWallet(
                 operation,
-                reader: invocation.value(of: "--reader"),
+                reader: invocation.value(of: .reader),
                 user: workflow.user
             )
             guard result.isSuccess else {
