@@ -12,6 +12,8 @@ package struct ServerLimits: Sendable, Equatable {
     package var workflowsPerUser = 25
     /// `prompt_timeout`: the timeout for the answer to a prompt.
     package var promptTimeout = Duration.seconds(600)
+    /// `shared_prompt_timeout`: the time for all questions of a workflow while another user waits for its card.
+    package var sharedPromptTimeout = Duration.seconds(120)
 
     package init() {}
 
@@ -32,6 +34,9 @@ extension Configuration {
         "max_workflows_per_user": .number(\.limits.workflowsPerUser, in: 1...10_000),
         "prompt_timeout": .init { all, value throws(StartError) in
             all.limits.promptTimeout = .seconds(try value.number(in: 10...86_400))
+        },
+        "shared_prompt_timeout": .init { all, value throws(StartError) in
+            all.limits.sharedPromptTimeout = .seconds(try value.number(in: 10...86_400))
         },
     ]
 }

@@ -68,14 +68,15 @@ extension ReaderRegistry {
     }
 
     /// Lends the card in a reader to another device, whose name INSERT_CARD shows to other clients.
-    /// - Throws: `CardError.exclusive` if a workflow, another owner or another program has the card, `.removed` if
-    ///   there is no card.
+    /// - Throws: `CardError.exclusive` if a workflow, another owner or another program has the card, or a workflow is
+    ///   about to take it; `.removed` if there is no card.
     package func lend(_ name: String, to owner: ObjectIdentifier, called device: String) async throws(CardError)
         -> CardLease
     {
         while let reader = self[name], reader.isRead, !reader.isHindered, !Task.isCancelled { await nextChange() }
         guard let reader = self[name], let insertion = reader.insertion, reader.showsCard else { throw .removed }
-        guard !reader.isHindered, reader.owner == nil, claim(reader, for: owner) else { throw .exclusive }
+        guard !reader.isHindered, reader.owner == nil, isFirst(makePlace(), for: reader), claim(reader, for: owner)
+        else { throw .exclusive }
         reader.borrower = device
         let attempt = Task { @Loop in
             await Result { () async throws(CardError) in try await CardLease(reader, insertion, self) }

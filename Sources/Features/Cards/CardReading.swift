@@ -28,14 +28,14 @@ extension ReaderRegistry {
     /// Waits while another program holds the card. The result is nil if the card has left or does not answer, or if the
     /// task was cancelled.
     package func lendForReading(_ reader: Reader, _ insertion: Insertion) async -> CardLease? {
-        let ticket = makeTicket()
+        let place = makePlace()
         func canTake(_ candidate: Reader) -> Bool {
             candidate === reader && reader.insertion == insertion && reader.owner == nil && !reader.isHindered
         }
-        queue(ticket, canTake: canTake)
-        defer { leaveQueue(ticket) }
+        enterQueue(CardQueue.Waiter(place: place, canTake: canTake))
+        defer { leaveQueue(place) }
         while !Task.isCancelled, reader.insertion == insertion {
-            guard canTake(reader), isFirst(ticket, for: reader) else {
+            guard canTake(reader), isFirst(place, for: reader) else {
                 await nextChange()
                 continue
             }

@@ -22,7 +22,7 @@ import Text
     /// Whether the client was asked to insert a card.
     private var isAnnounced = false
     /// The place among the workflows that wait. It stays the same when the card is lost.
-    private let ticket: ReaderRegistry.Ticket
+    private let place: CardQueue.Place
     private var attempt: Attempt?
 
     /// The opening of one card. Meanwhile the workflow watches the other readers.
@@ -52,16 +52,21 @@ import Text
         self.workflow = workflow
         self.readerName = readerName
         self.requirements = requirements
-        ticket = registry.makeTicket()
+        place = registry.makePlace(for: workflow)
     }
 
     private var owner: ObjectIdentifier { ObjectIdentifier(workflow) }
 
     /// Returns the first usable card by reader name. Waits without a time limit. A card that several workflows could
-    /// take goes to the one that asked first; a card of SET_CARD goes to the workflow of its client.
+    /// take goes to one of them by `CardQueue`; a card of SET_CARD goes to the workflow of its client.
     func acquire() async throws(Failure) -> (lease: CardLease, card: Requirements.Card) {
-        registry.queue(ticket) { [weak self] reader in self?.canTake(reader) ?? false }
-        defer { registry.leaveQueue(ticket) }
+        let waiter = CardQueue.Waiter(place: place) { [weak self] in
+            self?.canTake($0) ?? false
+        } wants: { [weak self] in
+            self?.wants($0) ?? false
+        }
+        registry.enterQueue(waiter)
+        defer { registry.leaveQueue(place) }
         isAnnounced = false
         var losses = unseenLosses
         while true {
@@ -95,6 +100,12 @@ import Text
 
     private func waitForCard() {
         guard !workflow.isCancelled else { return }
+        // The client may insert a card into a virtual reader that is no longer busy.
+        let ended = explained.filter { $0.obstacle == .busy && registry[$0.reader]?.isFree(for: owner) == true }
+        if !ended.isEmpty {
+            explained.subtract(ended)
+            isAnnounced = false
+        }
         workflow.awaitedEvent = InsertCardMessage.eventName
         let obstacles = newObstacles()
         if !isAnnounced, obstacles.isEmpty {
@@ -113,20 +124,25 @@ import Text
     private var isOpening: Bool { attempt.map { !$0.reader.isHindered } ?? false }
 
     private var firstCard: (Reader, Insertion, Requirements.Profile)? {
-        for reader in candidates where canTake(reader) && registry.isFirst(ticket, for: reader) {
+        for reader in candidates where canTake(reader) && registry.isFirst(place, for: reader) {
             guard let insertion = reader.insertion, let profile = profile(in: reader) else { continue }
             return (reader, insertion, profile)
         }
         return nil
     }
 
-    /// Whether the card in a reader is usable, and not reserved for another workflow.
+    /// Whether the card in a reader is usable now, and not reserved for another workflow.
     private func canTake(_ reader: Reader) -> Bool {
-        guard !isOpening, !workflow.isCancelled, readerName == nil || readerName == reader.name,
-            obstacle(of: reader) == nil, !reader.isHindered, !reader.isRead, let insertion = reader.insertion,
-            profile(in: reader) != nil
+        guard !isOpening, wants(reader), !reader.isHindered, !reader.isRead, !reader.isLent || reader.owner == owner,
+            let insertion = reader.insertion
         else { return false }
         return !passedOver.contains(insertion) && (reader.supplier == nil || reader.supplier == owner)
+    }
+
+    /// Whether the workflow could use the card in a reader, which somebody else may hold.
+    private func wants(_ reader: Reader) -> Bool {
+        !workflow.isCancelled && (readerName == nil || readerName == reader.name) && profile(in: reader) != nil
+            && cardObstacle(of: reader) == nil
     }
 
     /// What the workflow needs to know of the card in a reader; nil: it cannot use the card.
@@ -139,7 +155,7 @@ import Text
     }
 
     private func begin(_ reader: Reader, _ insertion: Insertion, _ profile: Requirements.Profile) {
-        guard registry.claim(reader, for: owner) else { return }
+        guard registry.claim(reader, for: owner, at: place) else { return }
         workflow.awaitedEvent = nil
         // After a loss the user has to insert the card again.
         isAnnounced = false
@@ -174,6 +190,7 @@ import Text
             explained = explained.filter { $0.insertion != insertion }
             // The first step of the use may have shown that the card cannot be used.
             if obstacle(of: reader) == nil {
+                place.uses += 1
                 workflow.showProgress { [weak lease] in lease?.connection.show(progress: $0) }
                 return (lease, card)
             }
@@ -228,14 +245,19 @@ import Text
         return registry[readerName].map { [$0] } ?? []
     }
 
-    /// What keeps this workflow from using the card, apart from other programs.
+    /// What keeps this workflow from using the card now, apart from other programs.
     private func obstacle(of reader: Reader) -> CardObstacle? {
+        if reader.isLent, reader.owner != owner, profile(in: reader) != nil { return reader.useObstacle }
+        return cardObstacle(of: reader)
+    }
+
+    /// Why this workflow cannot use the card, whoever holds it.
+    private func cardObstacle(of reader: Reader) -> CardObstacle? {
         switch reader.card {
         case .none, .recognizing: return nil
         case .unusable(let failure): return failure.obstacle
         case .unknown, .known:
             guard let profile = profile(in: reader) else { return requirements.wrongKind }
-            if reader.isLent, reader.owner != owner { return reader.useObstacle }
             if let insertion = reader.insertion, let obstacle = requirements.obstacle(of: insertion, in: reader) {
                 return obstacle
             }

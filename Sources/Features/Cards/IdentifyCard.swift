@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Host
 import ISO7816
 import Server
@@ -29,7 +30,13 @@ extension ReaderFeature {
         // A card that a feature knows is not asked for more.
         guard kind == nil || kind == "tag" else { return Reply(identity) }
         do throws(CardError) {
-            let lease = try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
+            // As in `setCard`: in a task without a preferred executor.
+            let lending = Task { @Loop in
+                await Result { () async throws(CardError) in
+                    try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
+                }
+            }
+            let lease = try await lending.cancellableValue.get()
             do throws(CardError) {
                 let channel = CompletingChannel(lease.connection)
                 if call.session.permissions.contains(.credentials) { identity.uid = try await Self.uid(on: channel) }

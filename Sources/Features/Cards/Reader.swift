@@ -35,12 +35,16 @@ package import Readers
     var hindrance: Hindrance?
     /// The workflow, device or reading that holds the reader.
     package internal(set) var owner: ObjectIdentifier?
+    /// The place of the owner, if it is a workflow.
+    var holder: CardQueue.Place?
     /// Whether the owner is a `CardReading`. It is short, so others wait for its end without a message.
     var isRead = false
     /// The name of the device to which the card is lent over the network.
     var borrower: String?
     /// The workflow whose SET_CARD has inserted the card. No other workflow takes the card.
     var supplier: ObjectIdentifier?
+    /// The cards of SET_CARD that wait until the reader is free.
+    var supplies: [Supply] = []
     let backend: any ReaderBackend
     var recognition: Task<Void, Never>?
 
@@ -52,6 +56,11 @@ package import Readers
 
     /// Whether a workflow or another device holds the reader.
     var isLent: Bool { owner != nil && !isRead }
+
+    /// Whether a workflow may insert a card into a virtual reader.
+    func isFree(for workflow: ObjectIdentifier) -> Bool {
+        insertion == nil && supplier == nil && (!isLent || owner == workflow)
+    }
 
     /// Why no other workflow gets the card.
     var useObstacle: CardObstacle { borrower.map { .lent(to: $0) } ?? .busy }

@@ -73,7 +73,7 @@ import Text
     }
 
     package func workflowEnded(_ workflow: Workflow) async {
-        await registry.reclaimCards(of: ObjectIdentifier(workflow))
+        await registry.reclaimCards(of: workflow)
     }
 
     package func health() async -> [HealthCheck] { await registry.currentHealth() }

@@ -3,6 +3,7 @@ package import Concurrency
 package import Host
 import ISO7816
 package import Readers
+import Server
 package import Text
 
 /// Merges the readers of all backends, recognises each card once per insertion, and lends readers to workflows.
@@ -41,18 +42,12 @@ package import Text
     private var health: [String: [HealthCheck]] = [:]
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
-    /// The workflows that wait for a card, with the readers whose card each one could take.
-    private var queue: [Ticket: @Loop (Reader) -> Bool] = [:]
-    private var nextTicket: UInt64 = 0
+    /// Those who wait for a card.
+    private var queue = CardQueue()
     /// Repeats attempts that something outside of the card has hindered, while a workflow waits.
     private lazy var retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
     /// Milliseconds.
     private static let retryTime: Int64 = 1000
-
-    /// The place of a workflow in the order in which workflows asked for a card.
-    struct Ticket: Hashable {
-        fileprivate let number: UInt64
-    }
 
     package nonisolated init() {}
 
@@ -135,6 +130,7 @@ package import Text
             guard let reader = reader(insertion.reader, of: backend), reader.insertion == insertion else { return }
             let wasShown = reader.showsCard
             cardLeft(reader)
+            insertNextSupply(into: reader)
             if wasShown {
                 changed(reader.name)
             } else {
@@ -256,37 +252,48 @@ package import Text
         return .card(profile.map { .known($0) } ?? .unknown, nil)
     }
 
-    // MARK: The order of workflows that wait for a card
+    // MARK: The order of those who wait for a card
 
-    func makeTicket() -> Ticket {
-        nextTicket += 1
-        return Ticket(number: nextTicket)
-    }
+    /// Makes a place for a workflow; nil: for another use.
+    func makePlace(for workflow: Workflow? = nil) -> CardQueue.Place { queue.makePlace(for: workflow) }
 
-    /// Adds a workflow to those that wait. `canTake` says whether it could take the card in a reader now.
-    func queue(_ ticket: Ticket, canTake: @escaping @Loop (Reader) -> Bool) {
-        queue[ticket] = canTake
+    /// Adds somebody to those who wait.
+    func enterQueue(_ waiter: CardQueue.Waiter) {
+        queue.add(waiter)
         retry()
     }
 
-    /// Removes a workflow, so that the next one may take a card.
-    func leaveQueue(_ ticket: Ticket) {
-        queue[ticket] = nil
+    /// Removes somebody from those who wait, so that the next one may take a card.
+    func leaveQueue(_ place: CardQueue.Place) {
+        queue.remove(place)
         wakeWaiters()
     }
 
-    /// Whether no workflow that asked earlier could take the card in a reader.
-    func isFirst(_ ticket: Ticket, for reader: Reader) -> Bool {
-        !queue.contains { $0.key.number < ticket.number && $0.value(reader) }
+    /// Whether nobody who could take the card in a reader comes first.
+    func isFirst(_ place: CardQueue.Place, for reader: Reader) -> Bool { queue.isFirst(place, for: reader, holders) }
+
+    /// The users who hold a card.
+    private var holders: Set<CardQueue.User> { Set(readersByName.values.compactMap { $0.holder?.user }) }
+
+    /// Tells each workflow that holds a card whether another user waits for it.
+    private func updateDemand() {
+        for reader in readersByName.values {
+            guard let holder = reader.holder else { continue }
+            holder.workflow?.isAwaited =
+                queue.isAwaited(reader, except: holder.user)
+                || reader.supplies.contains { $0.place.user != holder.user }
+        }
     }
 
     // MARK: Calls of workflows
 
-    /// Lends a reader to a workflow. Returns false if another workflow has the reader.
-    func claim(_ reader: Reader, for owner: ObjectIdentifier) -> Bool {
+    /// Lends a reader to an owner; `place` is that of a workflow. Returns false if another owner has the reader.
+    func claim(_ reader: Reader, for owner: ObjectIdentifier, at place: CardQueue.Place? = nil) -> Bool {
         guard reader.owner == nil || reader.owner == owner, readersByName[reader.name] === reader else { return false }
         if reader.owner == nil {
             reader.owner = owner
+            reader.holder = place
+            if let place { queue.serve(place) }
             changed(reader.name)
         }
         return true
@@ -294,9 +301,15 @@ package import Text
 
     func release(_ reader: Reader) {
         guard reader.owner != nil else { return }
+        if let holder = reader.holder {
+            queue.serve(holder)
+            holder.workflow?.isAwaited = false
+        }
+        reader.holder = nil
         reader.owner = nil
         reader.borrower = nil
         reader.isRead = false
+        insertNextSupply(into: reader)
         changed(reader.name)
     }
 
@@ -355,41 +368,100 @@ package import Text
         wakeWaiters()
     }
 
-    /// Inserts a card into a virtual reader for SET_CARD. A card that no workflow can use is removed first.
-    /// - Parameters:
-    ///   - description: the new card; nil for the reader's own card.
-    ///   - reader: a virtual reader.
-    ///   - supplier: the workflow to which the card belongs. At its end the card is taken out.
-    /// - Returns: false if a card is in the reader already; then nothing has changed.
-    /// - Throws: `Malformed` if the card cannot be made; then nothing has changed.
-    package func insert(
-        _ description: (any CardDescription)?,
-        into reader: Reader,
-        for supplier: ObjectIdentifier? = nil
-    ) async throws(Malformed) -> Bool {
-        guard let backend = reader.backend as? any VirtualReaderBackend else { return false }
-        if let insertion = reader.insertion, !reader.isLent, reader.hasUselessCard {
-            await removeVirtualCard(from: reader, insertion)
-        }
-        // Before the insertion, because the card may be recognised before `insert` returns.
-        let before = reader.supplier
-        reader.supplier = supplier
-        var isInserted = false
-        defer { if !isInserted { reader.supplier = before } }
-        isInserted = try await backend.insert(description, into: reader.name)
-        return isInserted
+    // MARK: Cards of SET_CARD
+
+    enum SupplyResult {
+        case inserted
+        /// A card is in the reader already; nothing has changed.
+        case ignored
+        /// Another workflow has the reader. The card is inserted when its turn comes.
+        case postponed
     }
 
-    /// Removes the cards of an ended workflow from virtual readers, unless another workflow has them.
-    package func reclaimCards(of supplier: ObjectIdentifier) async {
-        for reader in readers where reader.supplier == supplier && !reader.isLent {
-            if let insertion = reader.insertion {
+    /// Inserts a card into a virtual reader for a workflow, at whose end the card is taken out. A card that no workflow
+    /// can use is removed first.
+    /// `card` is nil for the reader's own card. Throws if the card cannot be made; then nothing has changed.
+    func supply(
+        _ card: (any CardDescription)?,
+        into reader: Reader,
+        for workflow: Workflow
+    ) async throws(Malformed) -> SupplyResult {
+        let owner = ObjectIdentifier(workflow)
+        await removeUselessCard(from: reader)
+        let supply = Supply(place: makePlace(for: workflow), owner: owner, card: card)
+        if reader.isFree(for: owner) {
+            // Before the insertion, because the card may be recognised before `insert` returns. Others wait from now on.
+            reader.supplier = owner
+            return try await insert(supply, into: reader, workflow) ? .inserted : .ignored
+        }
+        let isForOther = reader.supplier.map { $0 != owner } ?? (reader.isLent && reader.owner != owner)
+        guard isForOther else { return .ignored }
+        reader.supplies.removeAll { $0.owner == owner }
+        reader.supplies.append(supply)
+        updateDemand()
+        return .postponed
+    }
+
+    private func removeUselessCard(from reader: Reader) async {
+        guard let insertion = reader.insertion, !reader.isLent, reader.hasUselessCard else { return }
+        await removeVirtualCard(from: reader, insertion)
+    }
+
+    /// Inserts a card for everybody into a virtual reader. Returns false if a card is in the reader already.
+    package func insert(_ card: (any CardDescription)?, into reader: Reader) async throws(Malformed) -> Bool {
+        await removeUselessCard(from: reader)
+        return try await (reader.backend as? any VirtualReaderBackend)?.insert(card, into: reader.name) ?? false
+    }
+
+    /// Inserts a card into a reader that is free, and has its workflow as supplier already.
+    private func insert(_ supply: Supply, into reader: Reader, _ workflow: Workflow) async throws(Malformed) -> Bool {
+        let result = await Result { () async throws(Malformed) in try await insert(supply.card, into: reader) }
+        if case .success(true) = result {
+            // At the end of the workflow the card is taken out, used or not.
+            if workflow.isOver { await reclaimCards(of: workflow) }
+        } else {
+            if reader.supplier == supply.owner { reader.supplier = nil }
+            // There is a card now, which is for everybody, or the next one can be inserted.
+            if case .failure = result { insertNextSupply(into: reader) }
+            wakeWaiters()
+        }
+        return try result.get()
+    }
+
+    /// Inserts the card whose turn it is, if the reader is free.
+    private func insertNextSupply(into reader: Reader) {
+        guard reader.supplier == nil, reader.insertion == nil, !reader.isLent else { return }
+        reader.supplies.removeAll { $0.place.workflow?.awaitedEvent != InsertCardMessage.eventName }
+        let holders = holders
+        guard let next = reader.supplies.min(by: { queue.precedes($0.place, $1.place, holders) }),
+            let workflow = next.place.workflow
+        else { return }
+        reader.supplies.removeAll { $0.owner == next.owner }
+        reader.supplier = next.owner
+        Task { @Loop in
+            let isInserted = try? await insert(next, into: reader, workflow)
+            // Another card was faster, and will leave.
+            if isInserted == false, !workflow.isOver { reader.supplies.append(next) }
+        }
+    }
+
+    /// Removes the cards of an ended workflow from virtual readers, unless somebody else has them.
+    func reclaimCards(of workflow: Workflow) async {
+        let owner = ObjectIdentifier(workflow)
+        for reader in readers {
+            reader.supplies.removeAll { $0.owner == owner }
+            guard reader.supplier == owner else { continue }
+            if reader.isLent {
+                // From now on it is a card like any other.
+                reader.supplier = nil
+            } else if let insertion = reader.insertion {
                 await removeVirtualCard(from: reader, insertion)
             } else {
                 // The insertion has not been reported yet.
                 await (reader.backend as? any VirtualReaderBackend)?.removeCard(from: reader.name)
             }
         }
+        updateDemand()
     }
 
     /// Removes the card of a virtual reader, and returns when the registry has handled the removal.
@@ -424,6 +496,7 @@ package import Text
     }
 
     func wakeWaiters() {
+        updateDemand()
         let all = waiters
         waiters = [:]
         for waiter in all.values { waiter.resume() }

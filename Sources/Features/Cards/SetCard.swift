@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Host
 import Readers
 import Server
@@ -12,20 +13,24 @@ extension ReaderFeature {
         }
         let (reader, backend) = try virtualReader(call)
         let description = try await description(call.arguments, backend)
-        let isInserted = try await Self.valid(
-            await registry.insert(description, into: reader, for: ObjectIdentifier(workflow))
-        )
-        guard isInserted else {
+        // The task of a command prefers an executor, so each of its calls may wait. In a task without one, nothing
+        // happens between a look at the reader and the wait for its change.
+        let supply = Task { @Loop in
+            await Result { () async throws(Malformed) in
+                try await registry.supply(description, into: reader, for: workflow)
+            }
+        }
+        switch try await Self.valid(await supply.value.get()) {
+        case .inserted: break
+        case .postponed: throw Failure(.wrongArgument, reader.useObstacle.text(reader.name))
+        case .ignored:
             // As with the SDK's simulator, the card in the reader stays, and there is no answer.
             call.session.log(
                 .notice,
                 "\(call.session.name): SET_CARD ignored, a card is in '\(reader.name)' already",
                 reader: reader.name
             )
-            return .none
         }
-        // At the end of the workflow the card is taken out, used or not.
-        if workflow.isOver { await registry.reclaimCards(of: ObjectIdentifier(workflow)) }
         return .none
     }
 
@@ -34,10 +39,6 @@ extension ReaderFeature {
         guard let reader = registry[name] else { throw Failure(.wrongArgument, "Unknown reader name") }
         guard reader.description.takesCards, let backend = reader.backend as? any VirtualReaderBackend else {
             throw Failure(.wrongArgument, "Card is not insertable")
-        }
-        // The end of the other client's workflow removes the card, so a new one would never be used.
-        guard registry.state(name, for: call.session).attached?.busy != true else {
-            throw Failure(.wrongArgument, reader.useObstacle.text(name))
         }
         return (reader, backend)
     }

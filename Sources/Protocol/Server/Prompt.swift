@@ -63,6 +63,10 @@ extension Failure {
     package static var cardLost: Failure { Failure(.cardLost, "The card was removed") }
     /// The client has not answered in time. `[server] prompt_timeout`.
     package static var timedOut: Failure { Failure(.timedOut, "The question was not answered in time") }
+    /// The same while another user waits for the card. `[server] shared_prompt_timeout`.
+    package static var awaited: Failure {
+        Failure(.timedOut, "The question was not answered in time, and another user waits for the card")
+    }
 }
 
 /// A prompt that waits for its answer.
@@ -140,6 +144,20 @@ extension Workflow {
             session.push(prompt.message(number, to: session, error: nil))
         }
         return try result.get()
+    }
+
+    /// Begins or ends to count the time for questions while another user waits for the card.
+    func limitPrompts() {
+        let isLimited = isAwaited && openPrompt != nil
+        if isLimited, sharedSince == nil {
+            let limit = Int64(session.server.limits.sharedPromptTimeout / .milliseconds(1))
+            sharedSince = Loop.now
+            sharedAlarm.set(after: max(0, limit - sharedTime))
+        } else if !isLimited, let since = sharedSince {
+            sharedTime += Loop.now - since
+            sharedSince = nil
+            sharedAlarm.cancel()
+        }
     }
 
     /// Returns the open prompt if the prompt has this type.

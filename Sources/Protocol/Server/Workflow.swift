@@ -21,7 +21,15 @@ package import Text
     package private(set) var isOver = false
     /// The reader whose card it has used last, for the log.
     package var reader: String?
-    var openPrompt: (any AnyOpenPrompt)?
+    var openPrompt: (any AnyOpenPrompt)? { didSet { limitPrompts() } }
+    /// Whether another user waits for the card that the workflow holds. Its questions have a limit in all then, so that
+    /// no client can hold a card by many questions: `ServerLimits.sharedPromptTimeout`.
+    package var isAwaited = false { didSet { limitPrompts() } }
+    /// The time that its questions have taken while another user waited, in milliseconds, before `sharedSince`.
+    var sharedTime: Int64 = 0
+    /// When this time began to run; nil: it does not run.
+    var sharedSince: Int64?
+    private(set) lazy var sharedAlarm = Loop.Alarm { [weak self] in self?.openPrompt?.interrupt(.awaited) }
     /// The name of an event that the workflow waits for without a prompt, such as `INSERT_CARD`.
     package var awaitedEvent: String?
     private var showsProgress: (@Loop (Int) -> Void)?

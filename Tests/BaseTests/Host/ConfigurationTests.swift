@@ -75,6 +75,7 @@ struct ConfigurationTests {
         max_workflows = 5
         max_workflows_per_user = 4
         prompt_timeout = 30
+        shared_prompt_timeout = 20
         [virtual]
         enabled = Yes
         readers = 64
@@ -178,6 +179,7 @@ struct ConfigurationTests {
         var limits = ServerLimits()
         (limits.clients, limits.clientsPerUser, limits.workflows, limits.workflowsPerUser) = (7, 6, 5, 4)
         limits.promptTimeout = .seconds(30)
+        limits.sharedPromptTimeout = .seconds(20)
         #expect(configuration.limits == limits)
         #expect(configuration.isVirtualEnabled && configuration.virtualReaders == 64)
         #expect(configuration.virtualTrustPoint == "/etc/badged/card.cvcert")
@@ -251,6 +253,7 @@ struct ConfigurationTests {
             ("[server]\nmax_workflows=0", "line 2", "1 to 10000"),
             ("[server]\nmax_workflows_per_user=-1", "line 2", "1 to 10000"),
             ("[server]\nprompt_timeout=9", "line 2: [server] prompt_timeout cannot be '9'", "10 to 86400"),
+            ("[server]\nshared_prompt_timeout=9", "line 2: [server] shared_prompt_timeout cannot", "10 to 86400"),
             ("[server]\nsocket=run", "line 2", "begins with /"),
             ("[virtual]\n\nreaders=65", "line 3", "1 to 64"),
             ("[virtual]\nreaders=-1", "line 2", "1 to 64"),

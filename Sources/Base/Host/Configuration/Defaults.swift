@@ -9,6 +9,7 @@ extension Configuration {
         "[server] max_workflows": "100",
         "[server] max_workflows_per_user": "25",
         "[server] prompt_timeout": "600",
+        "[server] shared_prompt_timeout": "120",
         "[virtual] enabled": "no",
         "[virtual] readers": "1",
         "[eid] trust_anchors": "/etc/badged/trust-anchors",
