@@ -119,6 +119,9 @@ import Text
         received = []
     }
 
+    /// Ends the channel because the other end, which may live, owes an answer.
+    package func giveUp() { end(.silent) }
+
     private func end(_ ending: Ending) {
         guard stream.isOpen else { return }
         close()

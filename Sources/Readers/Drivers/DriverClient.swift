@@ -13,6 +13,8 @@ import Text
         self?.run?.channel.send($0.bytes)
     } onEvent: { [weak self] in
         self?.handle($0)
+    } onSilence: { [weak self] in
+        self?.run?.channel.giveUp()
     }
     private var events: AsyncStream<ReaderEvent>.Continuation?
     /// False when the program must not be started any more.

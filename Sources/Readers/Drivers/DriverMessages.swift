@@ -31,6 +31,14 @@ package enum CardRequest: Sendable, Equatable {
     case establishPACE(KeypadPACERequest)
     case destroyPACE
     case modifyPIN
+
+    /// Whether a person answers it at the reader.
+    var asksPerson: Bool {
+        switch self {
+        case .establishPACE, .modifyPIN: true
+        case .connect, .transmit, .release, .destroyPACE: false
+        }
+    }
 }
 
 /// A message from whoever has readers.

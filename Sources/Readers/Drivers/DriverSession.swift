@@ -15,8 +15,20 @@ import Text
         let number: UInt64
     }
 
+    /// The time limits for answers in milliseconds; tests have other ones.
+    struct Limits {
+        /// For a command. A card in an NFC reader has 30 s.
+        var command: Int64 = 120_000
+        /// For a question that a person answers at the reader. The driver ends it after 95 s.
+        var question: Int64 = 300_000
+        /// For checks.
+        var checks: Int64 = 30_000
+    }
+
+    var limits = Limits()
     private let send: @Loop (DriverRequest) -> Void
     private let onEvent: @Loop (ReaderEvent) -> Void
+    private let onSilence: (@Loop () -> Void)?
     private var readers: [String: ReaderDescription] = [:]
     /// The card in each reader that has one.
     private var cards: [String: Presence] = [:]
@@ -34,12 +46,15 @@ import Text
     /// - Parameters:
     ///   - send: sends a request to the other end.
     ///   - onEvent: gets what happens at the readers.
+    ///   - onSilence: ends the other end, which owes an answer, and calls `end`; nil: the other end is trusted.
     package nonisolated init(
         send: @escaping @Loop (DriverRequest) -> Void,
-        onEvent: @escaping @Loop (ReaderEvent) -> Void
+        onEvent: @escaping @Loop (ReaderEvent) -> Void,
+        onSilence: (@Loop () -> Void)? = nil
     ) {
         self.send = send
         self.onEvent = onEvent
+        self.onSilence = onSilence
     }
 
     /// Removes all readers, because the other end is gone. Open requests fail.
@@ -112,10 +127,20 @@ import Text
     package func currentHealth() async -> [HealthCheck] {
         lastID &+= 1
         let id = lastID
+        let alarm = limit(limits.checks)
+        defer { alarm?.cancel() }
         return await withCheckedContinuation { continuation in
             checks[id] = continuation
             send(.health(id: id))
         }
+    }
+
+    /// Limits the time for an answer, until the alarm is cancelled.
+    private func limit(_ time: Int64) -> Loop.Alarm? {
+        guard let onSilence else { return nil }
+        let alarm = Loop.Alarm(onSilence)
+        alarm.set(after: time)
+        return alarm
     }
 
     /// The number that the other end gave an insertion; nil if the insertion is over.
@@ -147,6 +172,8 @@ import Text
     private static func gateKey(_ insertion: Insertion) -> String { String(insertion.number) }
 
     /// Sends a request about a card. With `isCancellable`, the question to a person ends together with the task.
+    ///
+    /// If there is no answer in time, the other end is ended, and the card has left: nobody knows what it has done.
     func perform(
         _ request: CardRequest,
         _ insertion: Insertion,
@@ -155,6 +182,8 @@ import Text
         guard let number = number(of: insertion) else { return .failure(.removed) }
         lastID &+= 1
         let id = lastID
+        let alarm = limit(request.asksPerson ? limits.question : limits.command)
+        defer { alarm?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 answers[id] = continuation
