@@ -21,6 +21,8 @@ import Text
     nonisolated private static let countNames: [StaticString] = ["confirmed", "dropped", "unconfirmed", "faults"]
 
     private var reports: [String: Report] = [:]
+    /// The panels whose program has closed its connection.
+    private var gone: Set<String> = []
     private var watchers: [ObjectIdentifier: Session] = [:]
 
     package init() {}
@@ -58,6 +60,7 @@ import Text
     private func forget(_ session: Session) {
         for (name, report) in reports where report.session === session {
             reports[name] = nil
+            if gone.count < Self.mostPanels { gone.insert(name) }
             send([.init("panel", .string(name)), .init("link", .string(Link.closed.rawValue))])
         }
     }
@@ -89,6 +92,7 @@ import Text
             throw Failure(.wrongArgument, "there are \(Self.mostPanels) panels already")
         }
         let old = reports[name]
+        gone.remove(name)
         reports[name] = Report(session: call.session, members: members, link: link, counts: counts)
         // A sound is an event, and not part of what the panel shows.
         if let beep {
@@ -142,7 +146,15 @@ import Text
     }
 
     package func health() async -> [HealthCheck] {
-        reports.sorted { $0.key < $1.key }.map { name, report in
+        let missing = gone.sorted().map { name in
+            HealthCheck(
+                "panel \(name)",
+                ok: false,
+                cause: "the program that reported it has gone",
+                advice: "systemctl status badged-osdp. A panel that was given up is forgotten when badged starts again"
+            )
+        }
+        return reports.sorted { $0.key < $1.key }.map { name, report in
             let (cause, advice): (String?, String?) =
                 switch report.link {
                 case .secure: (nil, nil)
@@ -154,7 +166,7 @@ import Text
                 case .installing: ("the install mode is on", "Let the panel set a key, or restart badged-osdp")
                 }
             return HealthCheck("panel \(name)", ok: cause == nil, cause: cause, advice: advice)
-        }
+        } + missing
     }
 
     package func metrics() -> [Metric] {

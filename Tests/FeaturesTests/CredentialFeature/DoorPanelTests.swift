@@ -100,9 +100,17 @@ import Text
             await other.ask(Self.report(Self.green), "REPORTED")?["error"]
                 == .string("another client reports this panel")
         )
+        func check() async -> JSON? {
+            await watcher.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array?
+                .first { $0["name"] == .string("panel front") }
+        }
+        #expect(await check()?["ok"] == .bool(true))
         reporter.close()
         #expect(await watcher.next("DOOR_PANEL") == #"{"msg":"DOOR_PANEL","panel":"front","link":"closed"}"#)
+        // The check does not vanish with the program that made it.
+        #expect(await check()?["cause"] == .string("the program that reported it has gone"))
         #expect(await other.ask(Self.report(Self.green), "REPORTED")?["error"] == nil)
+        #expect(await check()?["ok"] == .bool(true))
     }
 
     @Test(
