@@ -13,16 +13,13 @@ struct GrowthTests {
     private static let negligible = 0.02
     private static let size = FullTables.areWanted ? 60_000 : 20_000
 
-    /// Targets whose parsers have limits that keep them quick, although they do not grow in proportion.
-    private static let slow: Set<String> = ["activation", "simple-wallet", "web-reference"]
-
     /// The alphabets; without `FullTables.areWanted` those that have made parsers slow.
     private static let alphabets = FullTables.areWanted ? Growth.alphabets : Array(Growth.alphabets.prefix(12))
 
     @Test(
         "a text of twice the length takes at most 2.5 times as long",
         .serialized,
-        arguments: fuzzTargets.keys.filter { !slow.contains($0) }.sorted()
+        arguments: fuzzTargets.keys.sorted()
     )
     func growth(name: String) throws {
         let target = try #require(fuzzTargets[name])

@@ -88,7 +88,7 @@ extension ActivationRequest {
         if rest.prefix(scheme.count).map({ $0 | 0x20 }).elementsEqual(scheme.map { $0 | 0x20 }) {
             rest = rest.dropFirst(scheme.count)
             let host = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-            authority = String(decoding: host, as: UTF8.self)
+            authority = String(decoding: host, as: UTF8.self).asciiOnly
             rest = rest[host.endIndex...]
         }
         let path = rest.prefix { $0 != UInt8(ascii: "?") }

@@ -332,7 +332,7 @@ package import Text
 
     private func queue(_ answer: HTTPAnswer, _ connection: OpaquePointer) -> MHD_Result {
         let accepted = Self.headers(of: connection).first { $0.name.asciiOnly.lowercased() == "accept-language" }
-        let language = accepted.flatMap { AcceptedLanguages($0.value).first(among: catalogues.keys) }
+        let language = accepted.flatMap { AcceptedLanguages($0.value.asciiOnly).first(among: catalogues.keys) }
         let catalogue = language.flatMap { catalogues[$0] }
         var body = Array(answer.body(language ?? "en", catalogue ?? .english).utf8)
         let response = MHD_create_response_from_buffer(body.count, &body, .RESPMEM_MUST_COPY)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Activation
 import Host
+import Text
 
 /// A request in lines: method, path, host, origin, arguments. The arguments are also the answers of the daemon.
 /// Only the names of this computer and allowed origins are accepted, and every header of an answer is one of ours.
 @Sendable func activation(_ input: UnsafeRawBufferPointer) {
-    let lines = String(decoding: input, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
-        String.init
-    )
+    let parts = input.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    // Texts are as the server gets them from the reader of requests.
+    let lines = parts.map { String(decoding: $0, as: UTF8.self) }.map { $0.isComparable ? $0 : "" }
     guard lines.count >= 4 else { return }
     let identity = ActivationIdentity(name: "badged", version: "1", fields: [("Name", "badged")])
     let rules = ActivationRules(origins: ["https://app.example"], port: 24727, identity: identity)

@@ -33,8 +33,8 @@ private func read(_ bytes: UnsafeRawBufferPointer) -> Result<XMLElement, Malform
 
 /// The first line is the address, and the second one the reference.
 @Sendable func webReference(_ input: UnsafeRawBufferPointer) {
-    guard let text = String(validating: input, as: UTF8.self) else { return }
-    let lines = text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    let parts = input.split(separator: UInt8(ascii: "\n"), maxSplits: 1, omittingEmptySubsequences: false)
+    let lines = parts.compactMap { String(validating: $0, as: UTF8.self) }
     guard lines.count == 2, let base = WebAddress(lines[0]), let target = base.resolving(lines[1]) else { return }
     require(target.origin.port != 0 && !target.origin.host.isEmpty, "an origin without host or port")
     require(target == WebAddress(target.text), "a resolved address changes when it is read again")

@@ -240,10 +240,11 @@ extension OperationRequest {
         case .string(let text):
             guard text.utf8.count <= maximumParameter else { throw failure }
             var bytes = Array(text.utf8)
-            if text.lowercased().hasPrefix("simplewallet://") {
-                guard let query = text.split(separator: "?", maxSplits: 1).dropFirst().first,
-                    let item = query.split(separator: "&").first(where: { $0.hasPrefix("param=") }),
-                    let decoded = PercentEncoding.decode(item.dropFirst("param=".count).utf8)
+            if text.asciiOnly.lowercased().hasPrefix("simplewallet://") {
+                let name = "param=".utf8
+                guard let query = bytes.split(separator: UInt8(ascii: "?"), maxSplits: 1).dropFirst().first,
+                    let item = query.split(separator: UInt8(ascii: "&")).first(where: { $0.starts(with: name) }),
+                    let decoded = PercentEncoding.decode(item.dropFirst(name.count))
                 else { throw failure }
                 bytes = decoded
             }
