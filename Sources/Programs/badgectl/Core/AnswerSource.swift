@@ -68,6 +68,19 @@ struct TypedSecretForm: Sendable {
     }
 }
 
+extension TypedSecretForm {
+    /// Reads one secret outside of a workflow: from the terminal, or a line of standard input, whose form badged checks.
+    /// - Throws: `cancelled` when the user types none, `missing` when standard input has no line.
+    func read(cancelled: CommandFailure, missing: CommandFailure) async throws -> SecretBox {
+        if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
+            if case .secret(let secret) = await terminal.ask(self) { return secret }
+            throw cancelled
+        }
+        if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
+        throw missing
+    }
+}
+
 /// The result of a question.
 enum TypedAnswer {
     /// A secret of the right form.

@@ -183,15 +183,13 @@ enum KeysCommand {
     }
 
     private static func readSecret() async throws -> SecretBox {
-        if isatty(STDIN_FILENO) == 1, let terminal = TerminalSource() {
-            let form = TypedSecretForm(name: tr("secret in base 32"), content: .characters(1...256))
-            if case .secret(let secret) = await terminal.ask(form) { return secret }
-            throw CommandFailure(tr("cancelled: no key was made"), hint: tr("run badgectl keys new again"))
-        }
-        if let input = LineSource(STDIN_FILENO), case .text(let secret) = await input.next() { return secret }
-        throw CommandFailure(
-            usage: tr("there is no secret on standard input"),
-            hint: tr("a line of base 32 of at most 256 bytes")
+        let form = TypedSecretForm(name: tr("secret in base 32"), content: .characters(1...256))
+        return try await form.read(
+            cancelled: CommandFailure(tr("cancelled: no key was made"), hint: tr("run badgectl keys new again")),
+            missing: CommandFailure(
+                usage: tr("there is no secret on standard input"),
+                hint: tr("a line of base 32 of at most 256 bytes")
+            )
         )
     }
 
