@@ -260,7 +260,7 @@ let package = Package(
         ),
 
         // Doors
-        doors.target("DoorReaders", ["Host", "Text"]),
+        doors.target("DoorReaders", ["Host", "Text", "Crypto"]),
         doors.target("Bluetooth", ["Text", "DoorReaders", "Concurrency", "CSystemd"]),
         doors.target(
             "DoorOpening",
@@ -339,7 +339,7 @@ let package = Package(
         ),
         features.target(
             "DoorFeature",
-            ["Text", "Concurrency", "Server", "Host", "DoorReaders", "DoorOpening", "Scanners", "Vault"]
+            ["Text", "Concurrency", "Server", "Host", "Store", "DoorReaders", "DoorOpening", "Scanners", "Vault"]
         ),
 
         // Client
@@ -416,6 +416,7 @@ let package = Package(
                 "CTestSupport", "Text", "Concurrency", "Server", "ISO7816", "Crypto", "ChipAccess", "EID", "EService",
                 "CountryAuthorities", "Readers", "ReadersVirtual", "VirtualEID", "Cards", "EIDFeature", "DoorFeature",
                 "Host", "CLinux", "Activation", "DoorReaders", "DoorOpening", "Scanners", "Keycard", "HDWallet",
+                "Store",
             ]
         ),
         testLibrary("NFCTestSupport", ["CLinux", "Concurrency", "Readers", "ReadersVirtual"]),

@@ -13,6 +13,7 @@ package import Readers
 package import ReadersVirtual
 package import Scanners
 package import Server
+package import Store
 import Text
 package import VirtualEID
 
@@ -34,6 +35,7 @@ package import VirtualEID
         radio: Radio? = nil,
         opener: DoorOpener? = nil,
         credentials: (any CredentialProvider)? = nil,
+        store: StateStore? = nil,
         moreCards: [any VirtualCardKind] = [],
         moreFeatures: (ReaderRegistry) -> [any Feature] = { _ in [] },
         allowsDeveloperMode: Bool = true,
@@ -63,7 +65,7 @@ package import VirtualEID
                     allowsAutomaticPINs: allowsAutomaticPINs,
                     now: { start }
                 ),
-                DoorFeature(radio, opener: opener, credentials: credentials),
+                DoorFeature(radio, opener: opener, credentials: credentials, store: store),
             ]
             + moreFeatures(registry)
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)

@@ -30,7 +30,7 @@ import Text
     private var isEstablished = false
     /// The last failure may not happen again.
     private var isTransient = false
-    /// The time of the last Connect that bluetoothd has not answered.
+    /// The time of the last Connect or ConnectDevice that bluetoothd has not answered.
     private var connecting: Milliseconds?
     /// Why nothing more can be received.
     private var failure: LinkFailure?
@@ -188,6 +188,7 @@ import Text
     /// Lets bluetoothd find the device, which it does not know when another scanner has received it. Where the kernel
     /// connects by itself, bluetoothd learns of the device by the connection, and no discovery is necessary.
     private func find(within limit: Milliseconds) async throws(LinkFailure) {
+        if try await connectDirectly(within: limit) { return }
         if owner.searches(adapter) {
             return try await step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
                 try await wait(until: Loop.now + limit) { self.gatt.hasDevice }
@@ -204,6 +205,31 @@ import Text
             return
         }
         try await discover(until: Loop.now + limit)
+    }
+
+    /// Lets bluetoothd connect to a device that it does not know. Only with option -E has it this method, which waits for
+    /// one advertisement less than a discovery and a connection.
+    /// - Returns: false when bluetoothd cannot do this, or knows the device by now.
+    private func connectDirectly(within limit: Milliseconds) async throws(LinkFailure) -> Bool {
+        mayBeConnected = true
+        connecting = Loop.now
+        let type = address.isRandom ? "random" : "public"
+        do throws(LinkFailure) {
+            try await call(adapterPath, BlueZName.adapter, "ConnectDevice", until: Loop.now + 2 * limit) { message in
+                message.container("a", "{sv}") {
+                    message.property("Address", "s") { message.append(address.description) }
+                    message.property("AddressType", "s") { message.append(type) }
+                }
+            }
+        } catch {
+            guard case .failed = error, failure == nil, !Task.isCancelled else {
+                throw error == .timedOut ? .late("\(peer) was not connected in time") : error
+            }
+            mayBeConnected = false
+            return false
+        }
+        isConnected = true
+        return true
     }
 
     private func discover(until deadline: Milliseconds) async throws(LinkFailure) {
@@ -300,6 +326,11 @@ import Text
         // Without bluetoothd there is no connection.
         let deadline = Loop.now + Self.disconnectLimit
         try? await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
+        // Otherwise the scan would not see any more what the device advertises.
+        guard owner.readsDevices, !gatt.isKept else { return }
+        try? await call(adapterPath, BlueZName.adapter, "RemoveDevice", until: deadline) { message in
+            message.append(devicePath, "o")
+        }
     }
 
     // MARK: Calls
@@ -327,7 +358,7 @@ import Text
         if let failure { throw failure }
         let answered = OneShot<Swift.Result<Result, LinkFailure>>()
         let isSent = bus.call(method, arguments: arguments) { [weak self] answer in
-            if method.member == "Connect" {
+            if method.member == "Connect" || method.member == "ConnectDevice" {
                 self?.connecting = nil
                 self?.change?.fill(())
             }

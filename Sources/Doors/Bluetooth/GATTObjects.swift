@@ -31,6 +31,8 @@ struct GATTObjects: Sendable {
     private(set) var isRandom: Bool?
     private(set) var isResolved = false
     private(set) var isConnected = false
+    /// A person has paired or trusts the device, so bluetoothd must not forget it.
+    private(set) var isKept = false
     private let profile: GATTProfile
     private var services: Set<String> = []
     private var characteristics: [Characteristic] = []
@@ -76,9 +78,9 @@ struct GATTObjects: Sendable {
             }
         case BlueZName.device where path == device:
             hasDevice = true
-            try message.properties(["AddressType": "s", "ServicesResolved": "b", "Connected": "b"]) {
-                key throws(Malformed) in
+            try message.properties(Self.deviceTypes) { key throws(Malformed) in
                 switch key {
+                case "Paired", "Trusted": if try message.bool() { isKept = true }
                 case "AddressType": isRandom = try message.string() == "random"
                 case "Connected": isConnected = try message.bool()
                 default: isResolved = try message.bool()
@@ -93,6 +95,10 @@ struct GATTObjects: Sendable {
         default: try message.skip("a{sv}")
         }
     }
+
+    private static let deviceTypes = [
+        "AddressType": "s", "ServicesResolved": "b", "Connected": "b", "Paired": "b", "Trusted": "b",
+    ]
 
     private mutating func readCharacteristic(_ message: BusMessage, _ path: String) throws(Malformed) {
         var found = Characteristic(path: path)

@@ -65,6 +65,9 @@ package import DoorReaders
         reservations[adapter] == nil && scan?.searches(adapter) == true
     }
 
+    /// Whether the scan reads from bluetoothd what devices advertise.
+    package var readsDevices: Bool { scan?.readsDevices ?? false }
+
     /// Lets the system connect to a device as soon as it advertises, until `endConnection`; false when it cannot.
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
         await scan?.beginConnection(to: address, adapter: adapter) ?? false
@@ -82,6 +85,10 @@ package import DoorReaders
 
     /// Whether the scan lets bluetoothd find devices on an adapter, until `reserve`. Ends a pause of the scan.
     func searches(_ adapter: Int) -> Bool
+
+    /// Whether the scan reads from bluetoothd what devices advertise. Once it has connected to a device, bluetoothd lists
+    /// the services of the device in place of the advertised ones, until it forgets the device.
+    var readsDevices: Bool { get }
 
     /// Lets the system connect to a device as soon as it advertises. `endConnection` must be called when it is connected,
     /// or not wanted any more.

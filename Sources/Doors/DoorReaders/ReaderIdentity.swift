@@ -7,6 +7,8 @@ package enum ReaderIdentity: Hashable, Sendable {
     case aliro(DecodedAdvertisement.AliroAdvertisement)
     /// A public or static address.
     case address(DeviceAddress)
+    /// The name of the identity resolving key that resolves the address.
+    case resolved(ReaderProfile, String)
     /// Profile, lock service code and name of a reader with a changing address. This identity joins two addresses only
     /// when nothing is received from the first one any more. Readers that share a code are compared by all their codes.
     case fingerprint(ReaderProfile, Int?, String)
@@ -16,16 +18,19 @@ package enum ReaderIdentity: Hashable, Sendable {
     /// Names that many readers share.
     private static let commonNames: Set<String> = ["Seos", "Aliro", "PKOC"]
 
-    /// Chooses the first case that applies. Of the lock service codes, the first one becomes a part of the identity.
+    /// Chooses the first case that applies. `key` is the name of the key that resolves the address. Of the lock service codes, the first one becomes a part of the identity.
     init(
         _ address: DeviceAddress,
         _ profile: ReaderProfile,
         _ aliro: DecodedAdvertisement.AliroAdvertisement?,
         codes: [Int],
-        name: String?
+        name: String?,
+        key: String? = nil
     ) {
         if let aliro {
             self = .aliro(aliro)
+        } else if let key {
+            self = .resolved(profile, key)
         } else if address.isStable {
             self = .address(address)
         } else if let name, !Self.commonNames.contains(name) {
@@ -40,6 +45,7 @@ package enum ReaderIdentity: Hashable, Sendable {
         switch self {
         case .aliro(let reader):
             "aliro-" + Hex.encode(reader.group) + "-" + Hex.encode(reader.subGroup)
+        case .resolved(let profile, let name): "\(profile.rawValue)-irk-\(name)"
         case .address(let address): "\(profile.rawValue)-\(address)"
         case .fingerprint(let profile, let code, let name):
             "\(profile.rawValue)-" + (code.map { "\($0)-" } ?? "") + name

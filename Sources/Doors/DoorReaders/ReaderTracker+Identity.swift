@@ -48,10 +48,11 @@ extension ReaderTracker {
             sender.profile,
             sender.aliroReader,
             codes: facts.lockServiceCodes,
-            name: facts.name
+            name: facts.name,
+            key: keyName(of: sender.address)
         )
         switch identity {
-        case .aliro, .address: return table.reader(identity).map { .known($0) } ?? .new(identity)
+        case .aliro, .address, .resolved: return table.reader(identity).map { .known($0) } ?? .new(identity)
         case .fingerprint(let profile, _, let name):
             guard let known = table.reader(profile, codes: facts.lockServiceCodes, named: name) else {
                 return .new(identity)

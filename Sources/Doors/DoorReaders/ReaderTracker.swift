@@ -35,6 +35,11 @@ package final class ReaderTracker {
     /// address. Names are often in scan responses only.
     package var wantsNames: (() -> Void)?
 
+    /// The keys by which readers are recognised under each of their addresses, and the order in which those keys were
+    /// written that have resolved an address. See `use`.
+    private var identityKeys: [IdentityKey] = []
+    package private(set) var keyOrders: [String: IdentityKey.Order] = [:]
+
     /// How long a reader is not offered again after an opening.
     package static let coolDown: Milliseconds = 2200
     /// How many readers in range are skipped in search of one that can be evicted.
@@ -181,6 +186,37 @@ package final class ReaderTracker {
             if !reader.isLost { markLost(reader) }
             table.remove(reader)
         }
+    }
+
+    // MARK: Identity resolving keys
+
+    /// Replaces the identity resolving keys. Readers that have another identity by these keys are lost, and appear under
+    /// it when they are received again.
+    package func use(_ keys: [IdentityKey]) {
+        identityKeys = keys
+        keyOrders = keyOrders.filter { known in keys.contains { $0.name == known.key } }
+        for reader in table.readers {
+            let name = keyName(of: reader.address)
+            let isRight =
+                switch reader.identity {
+                case .resolved(_, let old): old == name
+                case .aliro, .address: true
+                case .fingerprint, .ephemeral: name == nil
+                }
+            guard !isRight else { continue }
+            if !reader.isLost { markLost(reader) }
+            table.remove(reader)
+        }
+    }
+
+    /// The name of the key that resolves an address; nil: there is none.
+    func keyName(of address: DeviceAddress) -> String? {
+        for key in identityKeys {
+            guard let order = key.resolve(address) else { continue }
+            keyOrders[key.name] = order
+            return key.name
+        }
+        return nil
     }
 
     // MARK: The radio

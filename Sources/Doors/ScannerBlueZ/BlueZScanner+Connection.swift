@@ -55,6 +55,7 @@ extension BlueZScanner {
         monitors = nil
         owner = nil
         adapters = [:]
+        unused = [:]
         discoveries = [:]
         devices = BlueZDevices()
         reading = []
@@ -115,6 +116,7 @@ extension BlueZScanner {
         reportRemovedAdapters()
         owner = nil
         adapters = [:]
+        unused = [:]
         discoveries = [:]
         devices = BlueZDevices()
         reading = []

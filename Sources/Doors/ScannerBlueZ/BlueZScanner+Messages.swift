@@ -39,6 +39,10 @@ extension BlueZScanner {
             case BlueZName.adapter:
                 var adapter = adapters[path] ?? BlueZAdapter(path: path)
                 try adapter.read(message)
+                guard rules.mayScan(adapter.shown()) else {
+                    unused[path] = adapter
+                    return
+                }
                 adapters[path] = adapter
                 startDiscovery(path)
             case BlueZName.device:
@@ -87,6 +91,7 @@ extension BlueZScanner {
             switch try message.string() {
             case BlueZName.device: devices.remove(path)
             case BlueZName.adapter:
+                unused[path] = nil
                 discoveries[path] = nil
                 monitors?.forget(path)
                 guard let adapter = adapters.removeValue(forKey: path) else { return }
@@ -139,8 +144,10 @@ extension BlueZScanner {
         devices.keep(device, at: path)
         guard let rssi = device.rssi, demand != nil else { return }
         let report = AdvertisingReport(address: address, rssi: Int8(clamping: rssi))
-        let adapter = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        // Discoveries of other programs find devices on adapters that are left out, too.
+        guard let adapter = path.lastIndex(of: "/").map({ String(path[..<$0]) }), let number = adapters[adapter]?.number
+        else { return }
         if let discovery = discoveries[adapter], discovery.received(path, at: time.heard(at: now())) { update() }
-        observer?.received(report, device.advertisingData.span, adapter: adapters[adapter]?.number ?? 0)
+        observer?.received(report, device.advertisingData.span, adapter: number)
     }
 }

@@ -2,6 +2,7 @@
 import Bluetooth
 package import Concurrency
 import DoorReaders
+package import Host
 package import Scanners
 
 /// Scans through bluetoothd, which needs no privileges and shares the adapters with other programs.
@@ -30,7 +31,7 @@ package import Scanners
 
     let place: SystemBus.Place
     let timing: Timing
-    private let mayDisconnect: Bool
+    private let configuration: RadioConfiguration
     /// Power cycles continue after the end of the scan.
     let cycles: PowerCycles
     var demand: ScanDemand?
@@ -39,6 +40,8 @@ package import Scanners
     var owner: String?
     /// Adapters and their discoveries by object path.
     var adapters: [String: BlueZAdapter] = [:]
+    /// Adapters that badged.conf leaves out of the scan.
+    var unused: [String: BlueZAdapter] = [:]
     var discoveries: [String: BlueZDiscovery] = [:]
     var devices = BlueZDevices()
     /// Numbers of the adapters whose radio is left to a connection.
@@ -60,11 +63,14 @@ package import Scanners
         self?.dutyCycleChanged()
     }
 
-    /// Creates a scanner on the bus with this address; nil: the system's bus. With `mayDisconnect` recovery may switch
-    /// an adapter off and on while other programs have connections. Tests use shorter times.
-    package init(address: String? = nil, mayDisconnect: Bool = false, timing: Timing = Timing()) {
+    /// Creates a scanner on the bus with this address; nil: the system's bus. Tests use shorter times.
+    package init(
+        address: String? = nil,
+        _ configuration: RadioConfiguration = RadioConfiguration(),
+        timing: Timing = Timing()
+    ) {
         place = .address(address ?? SystemBus.standardAddress)
-        self.mayDisconnect = mayDisconnect
+        self.configuration = configuration
         self.timing = timing
         cycles = PowerCycles(timing: timing.cycles)
     }
@@ -72,7 +78,7 @@ package import Scanners
     /// Creates a scanner on a connected socket, for tests that play the bus. It cannot connect again.
     package init(connection: Int32) {
         place = .connection(connection)
-        mayDisconnect = false
+        configuration = RadioConfiguration()
         timing = Timing()
         cycles = PowerCycles()
     }
@@ -104,7 +110,9 @@ package import Scanners
     package func restorePower() async { await cycles.restorePower() }
 
     package func inspect() async -> ScannerStatus {
-        await BlueZInspection.status(place, hasAdapter: HostAdapters.anyExists())
+        var status = await BlueZInspection.status(place, hasAdapter: HostAdapters.anyExists())
+        status.choose(rules)
+        return status
     }
 
     package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
@@ -128,13 +136,21 @@ package import Scanners
         case .reopen:
             // A new connection would interrupt the adapters that work.
             return isForAll && reopen()
-        case .powerCycle:
-            return cyclePower(chosen.filter(\.isPowered))
+        case .powerCycle: return cyclePower(chosen.filter(\.isPowered)) { _, power, _ in power }
+        case .usbReset:
+            guard configuration.mayResetUSB else { return false }
+            let devices = chosen.filter { USBReset.Device(adapter: $0.name) != nil }
+            return !devices.isEmpty
+                && cyclePower(devices) { adapter, power, powerOf in
+                    USBReset.Device(adapter: adapter.name).map { USBReset($0, power, powerOf: powerOf) } ?? power
+                }
         }
         return true
     }
 
     // MARK: Connections
+
+    package var readsDevices: Bool { demand != nil }
 
     package func searches(_ adapter: Int) -> Bool {
         guard let path = adapters.values.first(where: { $0.number == adapter && $0.isPowered })?.path else {
@@ -156,12 +172,16 @@ package import Scanners
 
     private func isReserved(_ path: String) -> Bool { adapters[path].map { reserved.contains($0.number) } ?? false }
 
-    private func cyclePower(_ adapters: [BlueZAdapter]) -> Bool {
+    /// Switches adapters off and on; `make` returns what switches the power of an adapter, from its plain power switch.
+    private func cyclePower(
+        _ adapters: [BlueZAdapter],
+        _ make: (BlueZAdapter, any PowerSwitch, @escaping @Loop (Int) -> any PowerSwitch) -> any PowerSwitch
+    ) -> Bool {
         // A second connection is not possible over a socket that was passed in.
         guard case .address(let address) = place else { return false }
         for adapter in adapters {
-            let power = BlueZPower(address, adapter.path)
-            cycles.begin(adapter.number, power, mayDisconnect: mayDisconnect) { self.demand != nil }
+            let power = make(adapter, BlueZPower(address, adapter.path)) { BlueZPower(address, "/org/bluez/hci\($0)") }
+            cycles.begin(adapter.number, power, mayDisconnect: configuration.mayDisconnect) { self.demand != nil }
         }
         return true
     }
@@ -211,6 +231,8 @@ package import Scanners
 
     // MARK: Status
 
+    var rules: AdapterRules { configuration.adapters }
+
     /// The kernel starts its scan again after 10.3 to 10.9 s; before that a controller that drops repeated
     /// advertisements reports no sender again.
     private static let repeatInterval: Milliseconds = 10_900
@@ -231,6 +253,9 @@ package import Scanners
         new.isPausing = dutyCycle.isPausing && new.isListening
         let listening = adapters.values.filter(\.isPowered).compactMap { discoveries[$0.path] }
         if listening.contains(where: { $0.repeatResult != .passes }) { new.repeatInterval = Self.repeatInterval }
+        new.unused = sortedUnused
+        // bluetoothd has no setting for it.
+        if configuration.usesCodedPHY { new.withoutCodedPHY = new.adapters.map(\.name) }
         new.malformed = malformed
         new.fault = fault ?? (owner == nil ? nil : adapterFault)
         guard new != status else { return }
@@ -241,8 +266,10 @@ package import Scanners
     /// The refusals of a bluetoothd that has just started, which are no fault.
     private static let refusalsAtStart = 2
 
+    private var sortedUnused: [RadioAdapter] { unused.values.sorted { $0.path < $1.path }.map { $0.shown() } }
+
     private var adapterFault: ScannerFault? {
-        if adapters.isEmpty { return .noAdapter }
+        if adapters.isEmpty { return unused.isEmpty ? .noAdapter : .notNamed(rules, sortedUnused) }
         let powered = adapters.values.filter(\.isPowered)
         if powered.isEmpty { return .adapterOff }
         let states = Set(powered.map { discoveries[$0.path]?.state })

@@ -25,6 +25,10 @@ import Scanners
     /// The kernel has not answered the command to add a monitor yet.
     private(set) var isAddingMonitor = false
     private(set) var discovery = DiscoveryState.off
+    /// The adapter shall receive on the coded PHY, and does not.
+    private(set) var lacksCodedPHY = false
+    /// The PHYs before the scan; nil: they were not changed.
+    private var ownPHYs: PHYs?
     private let send: @Loop (ManagementCommand) -> Bool
 
     init(_ index: UInt16, send: @escaping @Loop (ManagementCommand) -> Bool) { (self.index, self.send) = (index, send) }
@@ -126,10 +130,41 @@ import Scanners
         _ = send(.stopDiscovery(index))
     }
 
+    // MARK: Coded PHY
+
+    /// Asks for the PHYs of the adapter, and selects the coded one if the adapter has it.
+    func useCodedPHY() {
+        guard !send(.getPHY(index)) else { return }
+        lacksCodedPHY = true
+    }
+
+    /// The kernel has answered with the PHYs; nil: it has refused.
+    func learnedPHY(_ phys: PHYs?) {
+        guard let phys, phys.hasCoded else {
+            lacksCodedPHY = true
+            return
+        }
+        if phys.isCodedSelected {
+            lacksCodedPHY = false
+        } else {
+            lacksCodedPHY = !send(.setPHY(index, phys.withCoded))
+            if !lacksCodedPHY { ownPHYs = ownPHYs ?? phys }
+        }
+    }
+
+    /// The kernel has answered the selection.
+    /// - Returns: true when the adapter uses other PHYs from now on.
+    func changedPHY(_ isSuccess: Bool) -> Bool {
+        lacksCodedPHY = !isSuccess
+        if !isSuccess { ownPHYs = nil }
+        return isSuccess
+    }
+
     // MARK: End
 
     /// Releases the adapter at the end of the scan.
     func stop() {
+        if let ownPHYs { _ = send(.setPHY(index, ownPHYs.selected)) }
         if discovery != .off { _ = send(.stopDiscovery(index)) }
         if let monitor { _ = send(.removeMonitor(index, handle: monitor)) }
     }

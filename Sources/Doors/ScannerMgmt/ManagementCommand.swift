@@ -17,6 +17,8 @@ package struct ManagementCommand: Equatable, Sendable {
         package static let stopDiscovery: UInt16 = 0x0024
         package static let addDevice: UInt16 = 0x0033
         package static let removeDevice: UInt16 = 0x0034
+        package static let getPHY: UInt16 = 0x0044
+        package static let setPHY: UInt16 = 0x0045
         package static let addPatternsMonitor: UInt16 = 0x0052
         package static let removeMonitor: UInt16 = 0x0053
     }
@@ -67,6 +69,15 @@ package struct ManagementCommand: Equatable, Sendable {
     /// Ends this; a connection stays.
     static func removeDevice(_ adapter: UInt16, _ address: DeviceAddress) -> ManagementCommand {
         ManagementCommand(code: Code.removeDevice, adapter: adapter, parameters: address.managementBytes)
+    }
+
+    static func getPHY(_ adapter: UInt16) -> ManagementCommand {
+        ManagementCommand(code: Code.getPHY, adapter: adapter)
+    }
+
+    static func setPHY(_ adapter: UInt16, _ phys: UInt32) -> ManagementCommand {
+        let bytes = (0..<4).map { UInt8(truncatingIfNeeded: phys >> (8 * $0)) }
+        return ManagementCommand(code: Code.setPHY, adapter: adapter, parameters: bytes)
     }
 
     /// Each pattern has a type, an offset, a length and 31 bytes.

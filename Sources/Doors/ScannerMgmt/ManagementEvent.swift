@@ -121,6 +121,28 @@ struct ManagementSettings: Equatable {
     var hasLowEnergy: Bool { mask & 1 << 9 != 0 }
 }
 
+/// The answer to Get PHY Configuration: supported, configurable and selected PHYs, bit masks of 4 bytes each. BlueZ,
+/// doc/mgmt-api.txt.
+struct PHYs: Equatable {
+    let supported: UInt32
+    let selected: UInt32
+
+    /// Sending and receiving on the coded PHY.
+    private static let coded: UInt32 = 1 << 13 | 1 << 14
+
+    init?(_ result: [UInt8]) {
+        guard result.count >= 12, let supported = ManagementSettings(result)?.mask,
+            let selected = ManagementSettings(result.dropFirst(8))?.mask
+        else { return nil }
+        self.supported = supported
+        self.selected = selected
+    }
+
+    var hasCoded: Bool { supported & Self.coded == Self.coded }
+    var isCodedSelected: Bool { selected & Self.coded == Self.coded }
+    var withCoded: UInt32 { selected | Self.coded }
+}
+
 /// The answer to Read Controller Information: address (6), version, manufacturer (2), supported settings (4), current
 /// settings (4), ... BlueZ, doc/mgmt-api.txt.
 struct ManagementAdapterInfo: Equatable {

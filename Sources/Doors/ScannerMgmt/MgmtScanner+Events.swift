@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
+import Host
 import Scanners
 
 /// What the kernel reports and answers.
@@ -20,6 +21,8 @@ extension MgmtScanner {
             malformed += 1
             status.malformed = malformed
         case .deviceFound(let index, var report, let data):
+            // Discoveries of other programs report on adapters that are left out, too.
+            guard unused[index] == nil else { return }
             let content = packet.extracting(data)
             report.isContinuation =
                 continuations.isContinuation(report, content, adapter: Int(index), at: Loop.now)
@@ -55,8 +58,10 @@ extension MgmtScanner {
         case .answer(let command, let index, let status, let result): handleAnswer(command, index, status, result)
         case .indexAdded(let index):
             adapters[index] = nil
+            unused[index] = nil
             addAdapter(index)
         case .indexRemoved(let index):
+            unused[index] = nil
             if adapters.removeValue(forKey: index) != nil { observer?.adapterRemoved(Int(index)) }
         case .newSettings(let index, let mask):
             if let adapter = adapters[index], adapter.settingsChanged(ManagementSettings(mask: mask)) {
@@ -77,6 +82,12 @@ extension MgmtScanner {
         switch command {
         case Code.readInfo:
             guard let info = ManagementAdapterInfo(status, result) else { return }
+            let found = RadioAdapter(name: "hci\(index)", address: info.address, isPowered: info.settings.isPowered)
+            guard rules.mayScan(found) else {
+                adapters[index] = nil
+                unused[index] = found
+                return
+            }
             adapter.address = info.address
             if adapter.settingsChanged(info.settings) { switchedOn(adapter) }
         case Code.setPowered:
@@ -85,6 +96,8 @@ extension MgmtScanner {
                 return
             }
             if adapter.powerSwitched(settings) { switchedOn(adapter) }
+        case Code.getPHY: adapter.learnedPHY(isSuccess ? PHYs(result) : nil)
+        case Code.setPHY: if adapter.changedPHY(isSuccess) { restartScan(of: adapter) }
         case Code.addPatternsMonitor: monitorAdded(to: adapter, status, result)
         case Code.startDiscovery:
             adapter.discoveryStarted(isSuccess)
@@ -113,7 +126,16 @@ extension MgmtScanner {
 
     private func switchedOn(_ adapter: ManagementAdapter) {
         adapter.addMonitor(patterns)
+        if usesCodedPHY { adapter.useCodedPHY() }
         openWindow(adapters.values, for: rhythm.window)
+    }
+
+    /// The kernel uses other PHYs from the next start of the scan on.
+    private func restartScan(of adapter: ManagementAdapter) {
+        adapter.renewMonitor(patterns)
+        guard adapter.discovery != .off else { return }
+        adapter.stopDiscovery()
+        openWindow([adapter], for: rhythm.window)
     }
 
     private func monitorAdded(to adapter: ManagementAdapter, _ status: UInt8, _ result: [UInt8]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import DoorReaders
-import Host
+package import Host
 package import Scanners
 
 /// Scans through the kernel's management socket: a monitor receives advertisements passively all the time, and short
@@ -40,11 +40,13 @@ package import Scanners
     private(set) var reader: ManagementReader?
     let power: ManagementPower?
     let timing: Timing
-    private let mayDisconnect: Bool
+    private let configuration: RadioConfiguration
     /// Power cycles continue after the end of the scan.
     let cycles: PowerCycles
     var demand: ScanDemand?
     var adapters: [UInt16: ManagementAdapter] = [:]
+    /// Adapters that badged.conf leaves out of the scan.
+    var unused: [UInt16: RadioAdapter] = [:]
     /// The kernel has answered with the list of adapters.
     var hasList = false
     var fault: ScannerFault?
@@ -65,11 +67,14 @@ package import Scanners
     private var unwantedAlarm: Loop.Alarm?
     let waiters = Waiters()
 
-    /// Creates a scanner. Without a socket it has a permanent fault. With `mayDisconnect` recovery may switch an
-    /// adapter off and on while other programs have connections. Tests use shorter times.
-    package init(socket: ManagementSocket?, mayDisconnect: Bool = false, timing: Timing = Timing()) {
+    /// Creates a scanner. Without a socket it has a permanent fault. Tests use shorter times.
+    package init(
+        socket: ManagementSocket?,
+        _ configuration: RadioConfiguration = RadioConfiguration(),
+        timing: Timing = Timing()
+    ) {
         self.socket = socket
-        self.mayDisconnect = mayDisconnect
+        self.configuration = configuration
         self.timing = timing
         power = socket.map { ManagementPower($0, timeout: timing.answer) }
         cycles = PowerCycles(timing: timing.cycles)
@@ -127,6 +132,7 @@ package import Scanners
         isWindowOpen = false
         malformed = 0
         adapters = [:]
+        unused = [:]
         status = ScannerStatus()
         stopReadingWhenDone()
     }
@@ -156,7 +162,9 @@ package import Scanners
         // The inspection reads the socket itself.
         await waiters.wait { self.reader?.isReading != true || self.demand != nil }
         if demand != nil { return status }
-        return await ManagementInspection.status(socket, timeout: timing.inspection) { inspection = $0 }
+        var status = await ManagementInspection.status(socket, timeout: timing.inspection) { inspection = $0 }
+        status.choose(rules)
+        return status
     }
 
     package func recover(_ step: RecoveryStep, adapter number: Int?) -> Bool {
@@ -179,11 +187,25 @@ package import Scanners
             return false
         case .powerCycle:
             for adapter in chosen {
-                guard let power = power?.power(of: adapter.index) else { continue }
-                cycles.begin(Int(adapter.index), power, mayDisconnect: mayDisconnect) { self.demand != nil }
+                if let power = power?.power(of: adapter.index) { cycle(adapter, power) }
+            }
+        case .usbReset:
+            let devices = chosen.compactMap { adapter in
+                USBReset.Device(adapter: "hci\(adapter.index)").map { (adapter, $0) }
+            }
+            guard configuration.mayResetUSB, !devices.isEmpty, let power else { return false }
+            for (adapter, device) in devices {
+                cycle(
+                    adapter,
+                    USBReset(device, power.power(of: adapter.index)) { power.power(of: UInt16(clamping: $0)) }
+                )
             }
         }
         return true
+    }
+
+    private func cycle(_ adapter: ManagementAdapter, _ power: any PowerSwitch) {
+        cycles.begin(Int(adapter.index), power, mayDisconnect: configuration.mayDisconnect) { self.demand != nil }
     }
 
     package func requestScanResponses() {
@@ -236,6 +258,9 @@ package import Scanners
         for adapter in adapters.values { adapter.addMonitor(patterns) }
     }
 
+    var rules: AdapterRules { configuration.adapters }
+    var usesCodedPHY: Bool { configuration.usesCodedPHY }
+
     var patterns: [AdvertisementPattern] { AdvertisementPattern.patterns(for: demand?.profiles ?? []) }
 
     // MARK: Windows of discovery
@@ -268,6 +293,8 @@ package import Scanners
         var new = ScannerStatus()
         new.adapters = adapters.values.sorted { $0.index < $1.index }.map(\.shown)
         new.isListening = new.adapters.contains(where: \.isListening)
+        new.unused = sortedUnused
+        new.withoutCodedPHY = adapters.values.filter(\.lacksCodedPHY).map { "hci\($0.index)" }.sorted()
         new.malformed = malformed
         new.fault = fault ?? (hasList ? adapterFault : nil)
         guard new != status else { return }
@@ -275,8 +302,10 @@ package import Scanners
         observer?.scannerChanged(self)
     }
 
+    private var sortedUnused: [RadioAdapter] { unused.values.sorted { $0.number < $1.number } }
+
     private var adapterFault: ScannerFault? {
-        if adapters.isEmpty { return .noAdapter }
+        if adapters.isEmpty { return unused.isEmpty ? .noAdapter : .notNamed(rules, sortedUnused) }
         let isKnown = adapters.values.allSatisfy { $0.address != nil }
         return isKnown && !adapters.values.contains(where: \.isReady) ? .adapterOff : nil
     }

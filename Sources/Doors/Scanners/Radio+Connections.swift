@@ -2,6 +2,7 @@
 import Bluetooth
 package import Concurrency
 package import DoorReaders
+import Host
 
 /// What the owner of the radio asks of the scan.
 extension Radio: RadioScan {
@@ -11,6 +12,8 @@ extension Radio: RadioScan {
 
     package func searches(_ adapter: Int) -> Bool { demand != nil && scanners.first?.searches(adapter) == true }
 
+    package var readsDevices: Bool { demand != nil && scanners.first?.readsDevices == true }
+
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
         guard demand != nil, let scanner = scanners.first else { return false }
         return await scanner.beginConnection(to: address, adapter: adapter)
@@ -18,6 +21,18 @@ extension Radio: RadioScan {
 
     package func endConnection(to address: DeviceAddress, adapter: Int) {
         for scanner in allScanners { scanner.endConnection(to: address, adapter: adapter) }
+    }
+}
+
+extension Radio {
+    /// The number of the adapter that opens a reader: the one that receives it best, or another one if badged.conf does not
+    /// let that one open readers; nil: no adapter of this computer may open readers.
+    package func openingAdapter(for reader: DoorReader) -> Int? {
+        let rules = configuration.adapters
+        guard !rules.rules.isEmpty, let status = scanners.first?.status else { return reader.adapter }
+        let opening = (status.adapters + status.unused).filter { rules.mayOpen($0) }
+        if opening.contains(where: { $0.number == reader.adapter }) { return reader.adapter }
+        return (opening.first(where: \.isPowered) ?? opening.first)?.number
     }
 }
 

@@ -23,22 +23,61 @@ extension Radio {
     private func ownChecks() async -> [HealthCheck] {
         if demand == nil {
             if inspection == nil { inspection = Task { @Loop in await self.inspect() } }
-            let fault = await inspection?.value
+            let status = await inspection?.value
             inspection = nil
             // A scan that has started meanwhile has the newer status.
-            if demand == nil { return allScanners.isEmpty ? [] : Self.checks(fault) }
+            if demand == nil {
+                return allScanners.isEmpty ? [] : Self.checks(status?.fault) + adapterChecks(status ?? ScannerStatus())
+            }
         }
         return scanChecks
     }
 
-    /// The fault of the first scanner that has no permanent fault.
-    private func inspect() async -> ScannerFault? {
-        var fault: ScannerFault?
+    /// The status of the first scanner that has no permanent fault.
+    private func inspect() async -> ScannerStatus? {
+        var status: ScannerStatus?
         for scanner in allScanners {
-            fault = await scanner.inspect().fault
-            guard demand == nil, fault?.isPermanent == true else { break }
+            let new = await scanner.inspect()
+            status = new
+            guard demand == nil, new.fault?.isPermanent == true else { break }
         }
-        return fault
+        return status
+    }
+
+    /// What badged.conf asks of adapters and they cannot give. Without adapters nothing is known of them.
+    private func adapterChecks(_ status: ScannerStatus) -> [HealthCheck] {
+        let present = status.adapters + status.unused
+        guard !present.isEmpty else { return [] }
+        var checks: [HealthCheck] = []
+        func fault(_ name: String, _ cause: String, _ advice: String) {
+            checks.append(HealthCheck(name, ok: false, cause: cause, advice: advice))
+        }
+        let missing = configuration.adapters.rules.map(\.adapter).filter { name in !present.contains { name.names($0) }
+        }
+        if !missing.isEmpty {
+            let found = present.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
+            fault(
+                "bluetoothAdapters",
+                "[ble] adapters names \(missing.map(\.text).joined(separator: ", ")), but this computer has \(found)",
+                "correct [ble] adapters in badged.conf, or plug the adapter in"
+            )
+        }
+        if !status.withoutCodedPHY.isEmpty {
+            fault(
+                "bluetoothCodedPHY",
+                "\(status.withoutCodedPHY.joined(separator: ", ")) does not receive on the coded PHY",
+                "it needs [ble] backend = mgmt and an adapter whose btmgmt phy shows LECODEDRX; without it: coded_phy = no"
+            )
+        }
+        let devices = status.adapters.compactMap { USBReset.Device(adapter: $0.name) }
+        if configuration.mayResetUSB, let locked = devices.first(where: { !$0.mayReset }) {
+            fault(
+                "bluetoothUSB",
+                "badged may not write to \(locked.node), so it cannot reset this adapter",
+                "give the device to group badged-devices by a udev rule: docs/door-readers.md, Faults and recovery"
+            )
+        }
+        return checks
     }
 
     /// The checks in the order of their dependencies. After a failed check, the state of the following ones is unknown.
@@ -48,7 +87,7 @@ extension Radio {
             if hasFailed, let fault { return HealthCheck(kind.rawValue, unknownWithout: fault.kind.rawValue) }
             guard let fault, fault.kind == kind else { return HealthCheck(kind.rawValue, ok: true) }
             hasFailed = true
-            let state = HealthCheck.Fact("state", fault == .noAdapter ? "missing" : "off")
+            let state = HealthCheck.Fact("state", fault == .adapterOff ? "off" : "missing")
             return HealthCheck(
                 kind.rawValue,
                 ok: false,
@@ -91,7 +130,7 @@ extension Radio {
             "\(count) senders look like readers only in later fragments of their advertisements, and are ignored; "
             + "the kernel does not join fragments: let the readers send shorter advertisements, with the service first"
         checks.append(HealthCheck("bluetoothFragments", ok: count == 0, advice: count == 0 ? nil : fragments))
-        return checks
+        return checks + adapterChecks(status)
     }
 
     /// nil: the scan works.

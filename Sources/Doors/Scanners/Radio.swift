@@ -30,10 +30,11 @@ package import Host
     }
 
     package private(set) var tracker: ReaderTracker
+    private var identityKeys: [IdentityKey] = []
     package private(set) var state = State()
     package var log: @Loop (String) -> Void = { _ in }
 
-    private let configuration: RadioConfiguration
+    let configuration: RadioConfiguration
     let clock: any RadioClock
     /// In order of preference.
     let allScanners: [any Scanner]
@@ -52,7 +53,7 @@ package import Host
     /// The steps of recovery that were taken.
     package private(set) var restarts = 0
     /// The inspection in progress. Clients that ask for the health at the same time share it.
-    var inspection: Task<ScannerFault?, Never>?
+    var inspection: Task<ScannerStatus?, Never>?
 
     /// Creates a radio whose scanners are used in order of preference, and leave their adapters to the uses of the owner.
     package init(
@@ -135,6 +136,7 @@ package import Host
         tracker.observer = nil
         tracker.wantsNames = nil
         tracker = ReaderTracker(configuration: configuration)
+        tracker.use(identityKeys)
         silenceMonitor.reset()
     }
 
@@ -147,10 +149,18 @@ package import Host
     /// Returns when every adapter that recovery has switched off is on again.
     package func restorePower() async { for scanner in allScanners { await scanner.restorePower() } }
 
+    /// Replaces the identity resolving keys of readers.
+    package func use(_ keys: [IdentityKey]) {
+        identityKeys = keys
+        tracker.use(keys)
+    }
+
     // MARK: Time
 
     /// A state of the system this short is not reported: services restart, and scans are started again.
     private static let flicker: Milliseconds = 2000
+    /// dB that are added to the signal strengths of an adapter, by number.
+    private var offsets: [Int: Int] = [:]
     /// The addresses of the adapters, by number.
     private var addresses: [Int: String] = [:]
     /// The adapters that were removed, and when their readers are forgotten.
@@ -201,7 +211,7 @@ package import Host
 
     private func recover(_ scanner: any Scanner, _ step: RecoveryStep, _ adapter: Int?) -> Bool {
         // An adapter that is switched off loses its opening or session.
-        if step == .powerCycle, owner.isInUse(adapter) { return false }
+        if step == .powerCycle || step == .usbReset, owner.isInUse(adapter) { return false }
         let isTaken = scanner.recover(step, adapter: adapter)
         if isTaken { restarts += 1 }
         return isTaken
@@ -266,7 +276,7 @@ package import Host
 // MARK: Scanner events
 
 extension Radio: ScannerObserver {
-    package func received(_ report: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
+    package func received(_ raw: AdvertisingReport, _ data: Span<UInt8>, adapter: Int) {
         guard demand != nil else { return }
         if let name = scanners.first?.name { received[name, default: 0] += 1 }
         let now = clock.now
@@ -274,7 +284,11 @@ extension Radio: ScannerObserver {
             log(line)
             updateState()
         }
-        for listener in listeners.values { listener.received(report, data, adapter: adapter) }
+        for listener in listeners.values { listener.received(raw, data, adapter: adapter) }
+        var report = raw
+        if let offset = offsets[adapter], let rssi = raw.rssi {
+            report.rssi = Int8(min(max(Int(rssi) + offset, -127), 20))
+        }
         tracker.receive(report, data, adapter: adapter, at: now)
         // An alarm that is too early is harmless.
         for time in [tracker.nextSweep, silenceMonitor.nextCheck] {
@@ -293,6 +307,10 @@ extension Radio: ScannerObserver {
         let status = scanners.first?.status ?? ScannerStatus()
         tracker.setPaused(status.isPausing, at: clock.now)
         tracker.setRepeatInterval(status.repeatInterval)
+        offsets = [:]
+        for adapter in status.adapters {
+            offsets[adapter.number] = configuration.offsets.first { $0.key.names(adapter) }?.value
+        }
         // An adapter that is back continues; another one with its number does not.
         for adapter in status.adapters where !adapter.address.isEmpty {
             let known = addresses.updateValue(adapter.address, forKey: adapter.number)

@@ -39,6 +39,7 @@ package import DoorReaders
 extension Scanner {
     package func requestScanResponses() {}
     package func reserve(_ adapter: Int, _ isReserved: Bool) {}
+    package var readsDevices: Bool { false }
     package func searches(_ adapter: Int) -> Bool { false }
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
     package func endConnection(to address: DeviceAddress, adapter: Int) {}
@@ -77,6 +78,8 @@ package enum RecoveryStep: Int, Sendable, CaseIterable {
     case reopen
     /// Switches the adapter off and on; not while other programs have connections, unless this is configured.
     case powerCycle
+    /// Resets the USB device of the adapter, if this is configured.
+    case usbReset
 }
 
 /// What clients want from the scan.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import DoorReaders
+package import Host
 
 /// The state of a scanner.
 package struct ScannerStatus: Sendable, Equatable {
     /// The radio listens, as the system reports.
     package var isListening = false
     package var adapters: [RadioAdapter] = []
+    /// Adapters of the host that badged.conf leaves out of the scan.
+    package var unused: [RadioAdapter] = []
+    /// The names of the adapters that shall receive on the coded PHY, and do not.
+    package var withoutCodedPHY: [String] = []
     /// The scan pauses as planned, to be continued soon. Meanwhile the radio receives nothing.
     package var isPausing = false
     /// Milliseconds after which the radio reports a sender again, because it drops repeated advertisements or may do
@@ -21,6 +26,27 @@ package struct ScannerStatus: Sendable, Equatable {
         self.adapters = adapters
         self.fault = fault
     }
+
+    /// Leaves adapters out that may not scan.
+    package mutating func choose(_ rules: AdapterRules) {
+        unused = adapters.filter { !rules.mayScan($0) }
+        adapters.removeAll { !rules.mayScan($0) }
+        guard !unused.isEmpty else { return }
+        if adapters.isEmpty {
+            fault = .notNamed(rules, unused)
+        } else if fault == nil, !adapters.contains(where: \.isPowered) {
+            fault = .adapterOff
+        }
+    }
+}
+
+extension AdapterRules {
+    package func mayScan(_ adapter: RadioAdapter) -> Bool { mayScan(name: adapter.name, address: adapter.address) }
+    package func mayOpen(_ adapter: RadioAdapter) -> Bool { mayOpen(name: adapter.name, address: adapter.address) }
+}
+
+extension AdapterName {
+    package func names(_ adapter: RadioAdapter) -> Bool { names(adapter.name, adapter.address) }
 }
 
 /// A Bluetooth adapter of the host.
@@ -72,6 +98,19 @@ package struct ScannerFault: Error, Sendable, Equatable {
     }
 
     package static let noAdapter = ScannerFault(.adapter, "there is no Bluetooth adapter", advice: "plug one in")
+    /// None of the adapters of this computer is one that badged.conf lets scan.
+    package static func notNamed(_ rules: AdapterRules, _ present: [RadioAdapter]) -> ScannerFault {
+        let wanted = rules.rules.filter(\.scans).map(\.adapter.text).joined(separator: ", ")
+        let found = present.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
+        var fault = ScannerFault(
+            .adapter,
+            "[ble] adapters names \(wanted) for scans, but this computer has \(found)",
+            advice: "correct [ble] adapters in badged.conf, or plug the adapter in"
+        )
+        fault.isConfigured = true
+        return fault
+    }
+
     package static let adapterOff =
         ScannerFault(.adapter, "the Bluetooth adapter is switched off", advice: "bluetoothctl power on")
 }

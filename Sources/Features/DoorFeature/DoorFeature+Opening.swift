@@ -210,8 +210,14 @@ extension DoorFeature {
         guard client.openings.count < OpeningClient.mostOpenings else {
             return refused(.busy, "this client opens \(OpeningClient.mostOpenings) readers already")
         }
+        guard let radio, let adapter = radio.openingAdapter(for: reader) else {
+            return refused(
+                .bluetoothCommunicationFailed,
+                "no adapter of this computer may open readers: [ble] adapters in badged.conf"
+            )
+        }
         let token = nextToken()
-        let (id, address, adapter) = (reader.id, reader.address, reader.adapter)
+        let (id, address) = (reader.id, reader.address)
         let timeouts = client.timeouts
         client.began(reader)
         client.openings[token] = Task { @Loop [weak self, weak session] in

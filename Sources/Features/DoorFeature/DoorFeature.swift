@@ -5,6 +5,7 @@ import DoorReaders
 package import Host
 package import Scanners
 package import Server
+package import Store
 package import Text
 
 /// Scans for door readers that advertise over Bluetooth, and reports them. docs/protocol/door-readers.md.
@@ -15,6 +16,8 @@ package import Text
     let opener: DoorOpener?
     /// The keys of the users; nil if badged has no key store.
     let credentials: (any CredentialProvider)?
+    /// The keys of readers with changing addresses; nil if badged has no store.
+    let readerKeys: ReaderKeys?
     private var scans: [ObjectIdentifier: ScanSubscription] = [:]
     var openingClients: [ObjectIdentifier: OpeningClient] = [:]
     private var lastToken = 0
@@ -29,8 +32,14 @@ package import Text
     )
     var openingTimes = Histogram(0.25, 0.5, 1, 2, 5, 10)
 
-    package init(_ radio: Radio?, opener: DoorOpener? = nil, credentials: (any CredentialProvider)? = nil) {
+    package init(
+        _ radio: Radio?,
+        opener: DoorOpener? = nil,
+        credentials: (any CredentialProvider)? = nil,
+        store: StateStore? = nil
+    ) {
         self.radio = radio
+        readerKeys = store.map { ReaderKeys($0) }
         self.opener = opener
         self.credentials = credentials
     }
@@ -47,8 +56,11 @@ package import Text
             },
             CommandSpec("GET_DOOR_READER_LIST", DoorReaderListMessage.name, permission: .scan, listReaders),
             CommandSpec("GET_CLOSEST_DOOR_READER", ClosestDoorReaderMessage.name, permission: .scan, findClosest),
-        ] + openingCommands
+        ] + openingCommands + readerKeyCommands
     }
+
+    /// The keys of readers, for GET_HEALTH.
+    package static var recordKinds: [RecordKind] { [ReaderKeys.recordKind] }
 
     package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
         switch spec.name {
@@ -133,6 +145,7 @@ package import Text
             )
         }
         let settings = try ScanSettings(call.arguments, mayCapture: session.permissions.contains(.admin))
+        loadReaderKeys()
         let new = ScanSubscription(session, self, radio, settings)
         forgetReaders(of: session)
         let old = scans.updateValue(new, forKey: ObjectIdentifier(session))

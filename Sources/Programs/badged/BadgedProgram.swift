@@ -4,6 +4,7 @@ import CredentialFeature
 import Glibc
 import Host
 import ScannerMgmt
+import Scanners
 
 /// The daemon: reads options and configuration, wires the targets together, and runs until SIGTERM.
 @main struct Program {
@@ -42,10 +43,11 @@ import ScannerMgmt
                 errors.append(configuration.placed(error))
             }
         }
-        var warnings: [String] = []
-        let policy = AccessPolicy(rules: configuration.access, warnings: &warnings)
+        var unknownNames: [String] = []
+        let policy = AccessPolicy(rules: configuration.access, warnings: &unknownNames)
+        let warnings = policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)
         for error in errors { Log.report(error) }
-        for (setting, warning) in policy.unknownNames {
+        for (setting, warning) in warnings {
             let place = configuration.settings[setting].map { "\($0.place): " } ?? ""
             Log.warning("\(place)\(warning)")
         }

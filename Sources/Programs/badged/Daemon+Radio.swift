@@ -13,6 +13,7 @@ extension Daemon {
         let scanners = scanners(configuration)
         guard !scanners.isEmpty else { return nil }
         let radio = Radio(scanners: scanners, clock: MonotonicClock(), owner: owner, configuration: configuration)
+        for (_, warning) in configuration.warnings(exists: HostAdapters.exists) { Log.warning("\(warning)") }
         radio.log = { Log.notice("\($0)") }
         return radio
     }
@@ -27,14 +28,13 @@ extension Daemon {
 
     /// The scanners in order of preference. A new scanner is one line here and one target.
     private func scanners(_ configuration: RadioConfiguration) -> [any Scanner] {
-        let mayDisconnect = configuration.mayDisconnect
         switch configuration.backend {
         case .replay: return configuration.replay.map { [ReplayScanner(path: $0)] } ?? []
-        case .mgmt: return [MgmtScanner(socket: management, mayDisconnect: mayDisconnect)]
-        case .bluez: return [BlueZScanner(mayDisconnect: mayDisconnect)]
+        case .mgmt: return [MgmtScanner(socket: management, configuration)]
+        case .bluez: return [BlueZScanner(configuration)]
         case .auto:
-            let kernel = management.map { [MgmtScanner(socket: $0, mayDisconnect: mayDisconnect)] } ?? []
-            return kernel + [BlueZScanner(mayDisconnect: mayDisconnect)]
+            let kernel = management.map { [MgmtScanner(socket: $0, configuration)] } ?? []
+            return kernel + [BlueZScanner(configuration)]
         }
     }
 }

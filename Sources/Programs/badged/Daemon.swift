@@ -185,7 +185,7 @@ import WalletFeature
                 identities: parts.mdocIdentities,
                 virtualAuthority: { [virtualPhones] in try? virtualPhones.issuer().certificate }
             ),
-            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault)),
+            DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault), store: store),
             RemoteFeature(remote?.store, remote?.lenders, remote?.sharing),
             browsers,
             state,
@@ -193,7 +193,7 @@ import WalletFeature
             StoreHealth(
                 store,
                 Vault.recordKinds + MPinFeature.recordKinds + WalletFeature.recordKinds + RemoteStore.recordKinds
-                    + CredentialFeature.recordKinds
+                    + CredentialFeature.recordKinds + DoorFeature.recordKinds
             ),
         ]
         registry.kinds = features.compactMap { $0 as? any CardFeature }.flatMap(\.cardKinds)

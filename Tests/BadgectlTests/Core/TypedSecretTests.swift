@@ -162,6 +162,14 @@ struct TypedSecretTests {
             peer.command("NEW_KEY")
         },
         Place(
+            "irk add",
+            ["irk", "add", "front"],
+            [("", "ec0234a357c8ad05341010a60a397d9b")],
+            isScript: true
+        ) { peer in
+            peer.command("ADD_READER_KEY")
+        },
+        Place(
             "mpin login",
             ["mpin", "login", "alice"],
             [("PIN: ", "7409")],
@@ -200,7 +208,7 @@ struct TypedSecretTests {
         let options = ["--socket", peer.path] + place.arguments
         let program = try RunningProgram(
             "badgectl",
-            options + (place.isScript && place.arguments[0] != "keys" ? ["--pin-stdin"] : []),
+            options + (place.isScript && !["keys", "irk"].contains(place.arguments[0]) ? ["--pin-stdin"] : []),
             input: place.isScript ? nil : "",
             hasTerminal: !place.isScript,
             environment: ["LC_ALL": "C.UTF-8"]

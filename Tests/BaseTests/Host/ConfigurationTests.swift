@@ -140,6 +140,10 @@ struct ConfigurationTests {
         code_encoding = decimal
         silence = 60
         may_disconnect = on
+        adapters = hci0
+        adapter_offsets = hci0 1
+        coded_phy = yes
+        usb_reset = yes
         [log]
         level = debug
         [credentials]
@@ -579,8 +583,73 @@ struct ConfigurationTests {
         let radio = try read(text).radio
         #expect((radio.backend, radio.sensitivity, radio.codeEncoding) == (.mgmt, .high, .decimal))
         #expect((radio.silence, radio.mayDisconnect, radio.limits) == (60, true, ["enhancedTap": -45]))
+        #expect(!radio.usesCodedPHY && !radio.mayResetUSB && radio.adapters.rules.isEmpty && radio.offsets.isEmpty)
         for line in ["backend = usb", "silence = 4", "limit_motion = 10", "limit_motion = -101", "replay = x"] {
             #expect(throws: StartError.self) { try read("[ble]\n" + line) }
         }
+    }
+
+    @Test("adapters are named by number or address, and may scan, open or do both")
+    func adapters() throws {
+        let text = """
+            [ble]
+            adapters = hci0, hci12 scan, 00:1a:7D:da:71:13 open
+            adapter_offsets = hci0 -3, 00:1A:7D:DA:71:13 4
+            coded_phy = yes
+            usb_reset = yes
+            """
+        let radio = try read(text).radio
+        let address = "00:1A:7D:DA:71:13"
+        #expect(
+            radio.adapters.rules == [
+                .init(adapter: .number("hci0"), scans: true, opens: true),
+                .init(adapter: .number("hci12"), scans: true, opens: false),
+                .init(adapter: .address(address), scans: false, opens: true),
+            ]
+        )
+        #expect(radio.offsets == [.number("hci0"): -3, .address(address): 4])
+        #expect(radio.usesCodedPHY && radio.mayResetUSB)
+        #expect(radio.adapters.mayScan(name: "hci0", address: "") && radio.adapters.mayOpen(name: "hci0", address: ""))
+        #expect(!radio.adapters.mayScan(name: "hci3", address: address))
+        #expect(radio.adapters.mayOpen(name: "hci3", address: address))
+        #expect(!radio.adapters.mayScan(name: "hci1", address: "00:00:00:00:00:00"))
+    }
+
+    @Test(
+        "a wrong list of adapters is refused with the allowed forms",
+        arguments: [
+            "adapters = hci", "adapters = hci-1", "adapters = hci01", "adapters = hci65536", "adapters = usb0",
+            "adapters = hci0 listen", "adapters = hci0 scan open", "adapters = hci0,", "adapters = hci0, hci0 open",
+            "adapters = 00:1A:7D:DA:71", "adapters = 00:1A:7D:DA:71:1", "adapters = 00:1A:7D:DA:71:13:00",
+            "adapters = 00-1A-7D-DA-71-13", "adapters = hci0 open", "adapter_offsets = hci0",
+            "adapter_offsets = hci0 x", "adapter_offsets = hci0 31", "adapter_offsets = hci0 -3 2",
+            "adapter_offsets = hci0 1, hci0 2", "adapter_offsets = -3", "coded_phy = maybe", "usb_reset = 2",
+        ]
+    )
+    func wrongAdapters(_ line: String) {
+        let key = line.prefix { $0 != " " }
+        #expect {
+            try read("[ble]\n" + line)
+        } throws: { error in
+            let error = error as? StartError
+            return error?.message.contains("line 2: [ble] \(key) cannot be") == true
+                && error?.hint.hasPrefix("allowed: ") == true
+        }
+    }
+
+    @Test("--check-config warns of adapters that the computer lacks, and of a coded PHY that bluetoothd cannot give")
+    func radioWarnings() throws {
+        func warnings(_ lines: String) throws -> [String] {
+            try read("[ble]\n" + lines).radio.warnings { $0 == "hci0" }.map(\.warning)
+        }
+        #expect(try warnings("adapters = hci0, 00:1A:7D:DA:71:13\nadapter_offsets = hci0 1\ncoded_phy = yes").isEmpty)
+        #expect(
+            try warnings("adapters = hci0, hci1\nadapter_offsets = hci2 1\ncoded_phy = yes\nbackend = bluez") == [
+                "[ble] adapters: this computer has no hci1; bluetoothctl list has the addresses",
+                "[ble] adapter_offsets: this computer has no hci2; bluetoothctl list has the addresses",
+                "[ble] coded_phy: backend = bluez cannot switch it on, because bluetoothd has no such setting: "
+                    + "set backend = mgmt",
+            ]
+        )
     }
 }

@@ -13,6 +13,7 @@ import Testing
         func reserve(_ adapter: Int, _ isReserved: Bool) {
             calls.append("hci\(adapter) \(isReserved ? "left" : "taken")")
         }
+        var readsDevices = false
         func searches(_ adapter: Int) -> Bool { true }
         func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { true }
         func endConnection(to address: DeviceAddress, adapter: Int) { calls.append("end") }

@@ -18,17 +18,30 @@ import Testing
 
     private static let siteScalar = [UInt8](repeating: 5, count: 32)
 
+    /// A scan that leaves the radio to connections.
+    private final class Scan: RadioScan {
+        var readsDevices = false
+        nonisolated init() {}
+        func reserve(_ adapter: Int, _ isReserved: Bool) {}
+        func searches(_ adapter: Int) -> Bool { false }
+        func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
+        func endConnection(to address: DeviceAddress, adapter: Int) {}
+    }
+
     /// A bus with a bluetoothd and a reader.
     @Loop private struct Stage {
         let bus: PrivateBus
         let service: FakeGATT
+        let owner = RadioOwner()
+        let scan = Scan()
         let connector: BlueZConnector
         let opener: DoorOpener
 
         init() async throws {
             bus = try await PrivateBus.start()
             service = try await FakeGATT(bus.address, ModelReader(signer: siteScalar))
-            connector = BlueZConnector(address: bus.address)
+            owner.scan = scan
+            connector = BlueZConnector(address: bus.address, owner: owner)
             connector.answerTime = 120_000
             opener = DoorOpener(connector)
         }
@@ -61,12 +74,35 @@ import Testing
         #expect(try await stage.open().status == .success)
     }
 
+    @Test(
+        "bluetoothd forgets a reader after the opening if the scan reads advertisements from it, unless a person trusts it",
+        arguments: [(true, false, true), (true, true, false), (false, false, false)]
+    )
+    func forgets(_ readsDevices: Bool, _ isTrusted: Bool, _ forgets: Bool) async throws {
+        stage.scan.readsDevices = readsDevices
+        stage.service.isTrusted = isTrusted
+        #expect(try await stage.open().status == .success)
+        #expect(
+            stage.service.calls.suffix(2) == (forgets ? ["Disconnect", "RemoveDevice"] : ["WriteValue", "Disconnect"])
+        )
+    }
+
     @Test("a reader that bluetoothd does not know is searched, and the search ends before the connection")
     func unknown() async throws {
         stage.service.isKnown = false
         #expect(try await stage.open().status == .success)
-        let expected = ["SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
+        let expected = ["ConnectDevice", "SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
         #expect(stage.service.calls.filter(expected.contains) == expected)
+    }
+
+    @Test("a bluetoothd with option -E connects to a reader that it does not know without a search")
+    func directly() async throws {
+        stage.service.isKnown = false
+        stage.service.isExperimental = true
+        #expect(try await stage.open().status == .success)
+        #expect(!stage.service.calls.contains("StartDiscovery"))
+        #expect(!stage.service.calls.contains("Connect"))
+        #expect(stage.service.calls.last == "Disconnect")
     }
 
     @Test(

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Bluetooth
+@testable import Host
 @testable import ScannerBlueZ
 
 /// The emulated service on a real dbus-daemon.
@@ -20,12 +21,15 @@ extension ScannerFixture where Subject == BlueZScanner, Other == EmulatedBlueZ {
     init(
         _ configure: (FakeBlueZ) -> Void = { _ in },
         mayDisconnect: Bool = false,
+        _ configuration: RadioConfiguration = RadioConfiguration(),
         timing: BlueZScanner.Timing = .init()
     ) async throws {
+        var configuration = configuration
+        configuration.mayDisconnect = mayDisconnect
         let bus = try await PrivateBus.start()
         let service = try await FakeBlueZ(bus.address)
         configure(service)
-        let scanner = BlueZScanner(address: bus.address, mayDisconnect: mayDisconnect, timing: timing)
+        let scanner = BlueZScanner(address: bus.address, configuration, timing: timing)
         self.init(scanner, EmulatedBlueZ(bus: bus, service: service))
     }
 
@@ -45,6 +49,31 @@ extension ScanDemand {
     private let fixture: BlueZFixture
 
     init() async throws { fixture = try await BlueZFixture() }
+
+    @Test(
+        "only the adapters that badged.conf lets scan are used, by number or address, also when they come later",
+        arguments: ["hci1", "00:11:22:33:44:56"]
+    )
+    func chosenAdapters(_ name: String) async throws {
+        let lines = "[ble]\nadapters = \(name), hci0 open\ncoded_phy = yes"
+        let rules = try Configuration(bytes: Array(lines.utf8), file: "").radio
+        let fixture = try await BlueZFixture({ $0.adapters["/org/bluez/hci1"] = .init(number: 1) }, rules)
+        await fixture.listen(.performance)
+        #expect(fixture.observer.status.adapters.map(\.name) == ["hci1"])
+        #expect(fixture.observer.status.unused.map(\.name) == ["hci0"])
+        #expect(fixture.observer.status.withoutCodedPHY == ["hci1"])
+        // Another program's discovery on the other adapter.
+        fixture.service.found(BlueZFixture.door, FakeBlueZ.seos("C0:00:00:00:00:01", -50))
+        let own = BlueZFixture.door.replacing("hci0", with: "hci1")
+        fixture.service.found(own, FakeBlueZ.seos("C0:00:00:00:00:01", -60))
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.observer.advertisements.map(\.adapter) == [1])
+        #expect(!fixture.service.calls.contains("StartDiscovery hci0"))
+        fixture.service.remove("/org/bluez/hci1", "org.bluez.Adapter1")
+        await fixture.observer.wait { $0.status.fault?.isConfigured == true }
+        fixture.service.addAdapter("/org/bluez/hci1", .init(number: 1))
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+    }
 
     @Test("a discovery with a filter starts, and devices and their signal strengths are received as advertisements")
     func receives() async throws {

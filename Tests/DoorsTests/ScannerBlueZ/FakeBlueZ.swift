@@ -11,6 +11,7 @@ import Text
 /// Tests/Guest checks the scanner with the real bluetoothd.
 @Loop final class FakeBlueZ {
     struct Adapter {
+        var number: UInt8 = 0
         var isPowered = true
         var hasMonitors = false
     }
@@ -182,7 +183,7 @@ import Text
     }
 
     private static func describe(_ adapter: Adapter, _ message: BusMessage) {
-        message.property("Address", "s") { message.append("00:11:22:33:44:55") }
+        message.property("Address", "s") { message.append("00:11:22:33:44:5\(5 + adapter.number)") }
         message.property("Powered", "b") { message.append(adapter.isPowered) }
         message.property("Class", "u") { message.append(UInt32(7), "u") }
     }

@@ -18,6 +18,9 @@ import DoorTestSupport
     /// bluetoothd knows the reader before a discovery.
     var isKnown = true
     var isPowered = true
+    var isTrusted = false
+    /// bluetoothd runs with option -E.
+    var isExperimental = false
     /// Errors in place of an answer, by method.
     var refusals: [String: String] = [:]
     /// Methods that are never answered.
@@ -85,6 +88,12 @@ import DoorTestSupport
                     message.interfaceEntry(BlueZName.device) { describeDevice(message) }
                 }
             }
+        case "ConnectDevice" where !isExperimental:
+            bus.refuse(call, "org.freedesktop.DBus.Error.UnknownMethod")
+        case "ConnectDevice":
+            isKnown = true
+            isConnected = true
+            bus.reply(to: call) { $0.append(Self.device, "o") }
         case "Connect" where refusedConnections > 0:
             refusedConnections -= 1
             bus.refuse(call, "org.bluez.Error.Failed")
@@ -186,6 +195,7 @@ import DoorTestSupport
         message.property("Address", "s") { message.append("C0:00:00:00:00:01") }
         message.property("AddressType", "s") { message.append("random") }
         message.property("Paired", "b") { message.append(false) }
+        message.property("Trusted", "b") { message.append(self.isTrusted) }
         message.property("UUIDs", "as") {
             message.container("a", "s") { message.append(PKOCService.services[0]) }
         }

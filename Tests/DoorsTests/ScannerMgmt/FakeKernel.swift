@@ -14,6 +14,9 @@ import TestSupport
         /// Bit 0: powered; bit 9: Low Energy.
         var settings: UInt32 = 1 | 1 << 9
         var connections: UInt16 = 0
+        /// Bits 9 and 10: 1M; 13 and 14: coded.
+        var supportedPHYs: UInt32 = 0x7E00
+        var selectedPHYs: UInt32 = 0x0600
     }
 
     var adapters: [UInt16: Adapter] = [0: Adapter()]
@@ -94,6 +97,11 @@ import TestSupport
         case ManagementCommand.Code.getConnections:
             let addresses = [UInt8](repeating: 1, count: 7 * Int(adapter.connections))
             answer(code, index, 0, bytes(adapter.connections) + addresses)
+        case ManagementCommand.Code.getPHY:
+            answer(code, index, 0, [adapter.supportedPHYs, 0, adapter.selectedPHYs].flatMap { bytes($0) })
+        case ManagementCommand.Code.setPHY:
+            adapters[index]?.selectedPHYs = UInt32(uint16(parameters, 0))
+            answer(code, index, 0)
         case ManagementCommand.Code.addPatternsMonitor:
             monitor = parameters
             lastHandle += 1

@@ -5,6 +5,7 @@ import Scanners
 import TestSupport
 import Testing
 
+@testable import Host
 @testable import ScannerMgmt
 
 typealias MgmtFixture = ScannerFixture<MgmtScanner, FakeKernel>
@@ -13,11 +14,14 @@ extension ScannerFixture where Subject == MgmtScanner, Other == FakeKernel {
     init(
         _ configure: (FakeKernel) -> Void = { _ in },
         mayDisconnect: Bool = false,
+        _ configuration: RadioConfiguration = RadioConfiguration(),
         timing: MgmtScanner.Timing = .long
     ) throws {
+        var configuration = configuration
+        configuration.mayDisconnect = mayDisconnect
         let kernel = try FakeKernel()
         configure(kernel)
-        self.init(MgmtScanner(socket: kernel.other, mayDisconnect: mayDisconnect, timing: timing), kernel)
+        self.init(MgmtScanner(socket: kernel.other, configuration, timing: timing), kernel)
     }
 
     var kernel: FakeKernel { other }
@@ -310,6 +314,81 @@ extension MgmtScanner.Timing {
         #expect(fixture.kernel.count("23 hci0") == 1)
         fixture.scanner.reserve(0, false)
         await fixture.kernel.wait(for: "23 hci0", times: 2)
+    }
+
+    @Test(
+        "only the adapters that badged.conf lets scan are used, by number or address, also when they come later",
+        arguments: ["hci1", "01:11:22:33:44:55"]
+    )
+    func chosenAdapters(_ name: String) async throws {
+        let rules = try Configuration(bytes: Array("[ble]\nadapters = \(name), hci0 open".utf8), file: "").radio
+        let fixture = try MgmtFixture({ $0.adapters[1] = .init() }, rules)
+        await fixture.listen(ScanDemand(mode: .performance))
+        await fixture.kernel.wait(for: "23 hci1")
+        #expect(fixture.observer.status.adapters.map(\.name) == ["hci1"])
+        #expect(fixture.observer.status.unused.map(\.name) == ["hci0"])
+        // Another program's discovery on the other adapter.
+        fixture.kernel.report(MgmtFixture.door, -50, [2, 1, 6], byMonitor: false)
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6], on: 1)
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.observer.advertisements.map(\.adapter) == [1])
+        #expect(!fixture.kernel.commands.contains { ["52 hci0", "23 hci0"].contains($0) })
+        fixture.kernel.remove(1)
+        await fixture.observer.wait { $0.status.fault?.isConfigured == true }
+        fixture.kernel.add(1)
+        await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
+        fixture.scanner.stop()
+        #expect(await fixture.scanner.inspect().adapters.map(\.name) == ["hci1"])
+    }
+
+    /// Whether the adapter has the coded PHY, whether it is selected before, and the PHYs of the scan; nil: it is lacking.
+    typealias CodedCase = (supported: UInt32, selected: UInt32, scan: UInt32?)
+
+    @Test(
+        "the coded PHY is selected where it is asked for and there is one, and the old PHYs are selected at the end",
+        arguments: [(0x7E00, 0x0600, 0x6600), (0x7E00, 0x6600, 0x6600), (0x1E00, 0x0600, nil)] as [CodedCase]
+    )
+    func codedPHY(_ phys: CodedCase) async throws {
+        var configuration = RadioConfiguration()
+        configuration.usesCodedPHY = true
+        let fixture = try MgmtFixture(
+            {
+                $0.adapters[0]?.supportedPHYs = phys.supported
+                $0.adapters[0]?.selectedPHYs = phys.selected
+            },
+            configuration
+        )
+        await fixture.listen()
+        await fixture.kernel.wait(for: "44 hci0")
+        if let scan = phys.scan, scan != phys.selected {
+            await fixture.kernel.wait(for: "45 hci0")
+            #expect(fixture.kernel.adapters[0]?.selectedPHYs == scan)
+            // The kernel uses the PHY from the next start of its scan on.
+            await fixture.kernel.wait(for: "52 hci0", times: 2)
+        } else if phys.scan == nil {
+            await fixture.observer.wait { $0.status.withoutCodedPHY == ["hci0"] }
+        }
+        let changes = fixture.kernel.count("45 hci0")
+        fixture.scanner.stop()
+        await fixture.kernel.wait(for: "53 hci0")
+        if changes > 0 { await fixture.kernel.wait(for: "45 hci0", times: 2) }
+        #expect(fixture.kernel.count("45 hci0") == 2 * changes)
+        #expect(fixture.kernel.adapters[0]?.selectedPHYs == phys.selected)
+    }
+
+    @Test("without the setting the PHYs are not looked at; a kernel that refuses is reported")
+    func otherPHYs() async throws {
+        await fixture.listen()
+        await fixture.kernel.wait(for: "23 hci0")
+        #expect(fixture.kernel.count("44 hci0") == 0)
+        var configuration = RadioConfiguration()
+        configuration.usesCodedPHY = true
+        for code in [ManagementCommand.Code.getPHY, ManagementCommand.Code.setPHY] {
+            let status = ManagementCommand.Status.notSupported
+            let other = try MgmtFixture({ $0.refusals[code] = [status] }, configuration)
+            await other.listen()
+            await other.observer.wait { $0.status.withoutCodedPHY == ["hci0"] }
+        }
     }
 
     @Test("the kernel connects to a device until it shall not any more, and a refusal is reported")

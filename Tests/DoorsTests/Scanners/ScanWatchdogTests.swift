@@ -32,7 +32,10 @@ import Testing
         watchdog.setListening(true, at: 0)
         _ = watchdog.received(at: 1000)
         let steps = steps(&watchdog, from: 1000, to: 40_000)
-        #expect(steps == ["21000 probe", "23000 renew", "27000 restart", "31000 reopen", "35000 powerCycle"])
+        let expected = [
+            "21000 probe", "23000 renew", "27000 restart", "31000 reopen", "35000 powerCycle", "39000 usbReset",
+        ]
+        #expect(steps == expected)
         #expect(watchdog.silentSince == 1000)
         let hasRecovered = watchdog.received(at: 41_000)
         #expect(hasRecovered)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # badged is killed in an opening: a later badged ends the connection, so that the door opens again. A
 # reader to which another program is connected is named in GET_HEALTH. A reader is found again after
-# ten openings, also when it advertises another service.
+# ten openings, also when it advertises another service, and one that it does not offer.
 # bluetoothd
 # kernel: time-travel=inf-cpu
 import os
@@ -14,6 +14,8 @@ from plainclient import PlainClient
 from reader import SERVICE, point
 
 DEVICE = "/org/bluez/hci0/dev_00_AA_EE_00_00_02"
+# A lock service of another make, with the code 33.
+LOCK_SERVICE = uuid("00009800-0000-1000-8000-00177a000021")
 OLD_SERVICE = uuid("41fb60a1-d4d0-4ae9-8cbb-b62b5ae81810")
 
 start_bus()
@@ -67,7 +69,15 @@ for bluetoothd in BLUETOOTHDS:
         check(f"{case}: after ten openings, a reader that advertises another service is found", door, client.detail())
         check("it opens", client.open(door)["status"] == "success", badged.log())
         reader.wait_for_end()
+        reader.advertise(service=LOCK_SERVICE)
+        badged.end()
+        badged, client, _ = begin()
+        client.until(lambda m: m["msg"] == "DOOR_READER" and m["reader"]["profile"] == "seos", 30)
+        seen = [(reader["profile"], reader["lockServiceCodes"]) for reader in client.known()]
+        check(f"{case}: what it advertises counts, not what it offers", seen == [("seos", [33])], (seen, client.detail()))
         reader.advertise(service=SERVICE)
+        badged.end()
+        badged, client, door = begin()
 
         client.sees(door)
         client.open(door)

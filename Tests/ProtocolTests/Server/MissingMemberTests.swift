@@ -58,6 +58,8 @@ import Text
                 command: "REPORT_TAP",
                 required: #"{"reader":"osdp hall","bits":8,"data":"01","format":"wiegand"}"#
             ),
+            Sample(command: "ADD_READER_KEY", required: #"{"name":"x","value":"\#(hash.prefix(32))"}"#),
+            Sample(command: "REMOVE_READER_KEY", required: #"{"name":"x"}"#),
             Sample(command: "ALLOW_OPEN", required: #"{"token":1,"allow":true}"#),
             // It is not judged without remote readers.
             Sample(command: "PAIR_READER", required: #"{"fingerprint":"\#(hash)"}"#, text: "Remote readers are off"),
@@ -218,13 +220,12 @@ import Text
     /// The commands that need no member.
     nonisolated private static let complete: Set<String> = [
         "CANCEL", "GET_API_LEVEL", "GET_DOCUMENT_ANCHORS", "GET_DOOR_READER_LIST", "GET_ENDPOINT", "GET_HEALTH",
-        "GET_INFO", "GET_KEYS", "GET_LAST_AUTH", "GET_MDOC_ANCHORS", "GET_METRICS", "GET_READER_LIST", "GET_REMOTE",
-        "GET_SCAN",
-        "GET_STATUS", "MPIN_BACKENDS", "MPIN_DESTROY", "MPIN_INIT", "MPIN_SET_HEADERS",
-        "MPIN_TRUSTED_DOMAINS", "MPIN_USERS", "OPEN_PAIRING", "PASS_CHECK", "PASS_PREPARE", "RUN_CHANGE_PIN",
-        "RUN_READ_DOCUMENT", "SETUP_ENDPOINT", "SET_TIMEOUTS", "START", "START_CREDENTIALS", "START_DOOR_PANELS",
-        "START_OPENINGS", "START_SCAN", "STOP_CREDENTIALS", "STOP_DOOR_PANELS", "STOP_OPENINGS", "STOP_SCAN",
-        "UPDATE_ENDPOINT", "WALLET_CHECK", "WALLET_PREPARE", "WALLET_UNBIND",
+        "GET_INFO", "GET_KEYS", "GET_LAST_AUTH", "GET_MDOC_ANCHORS", "GET_METRICS", "GET_READER_KEYS",
+        "GET_READER_LIST", "GET_REMOTE", "GET_SCAN", "GET_STATUS", "MPIN_BACKENDS", "MPIN_DESTROY", "MPIN_INIT",
+        "MPIN_SET_HEADERS", "MPIN_TRUSTED_DOMAINS", "MPIN_USERS", "OPEN_PAIRING", "PASS_CHECK", "PASS_PREPARE",
+        "RUN_CHANGE_PIN", "RUN_READ_DOCUMENT", "SETUP_ENDPOINT", "SET_TIMEOUTS", "START", "START_CREDENTIALS",
+        "START_DOOR_PANELS", "START_OPENINGS", "START_SCAN", "STOP_CREDENTIALS", "STOP_DOOR_PANELS", "STOP_OPENINGS",
+        "STOP_SCAN", "UPDATE_ENDPOINT", "WALLET_CHECK", "WALLET_PREPARE", "WALLET_UNBIND",
     ]
 
     /// The commands for one state of a workflow. Elsewhere they are BAD_STATE, whatever their members are.

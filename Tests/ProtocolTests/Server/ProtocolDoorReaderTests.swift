@@ -402,8 +402,8 @@ import Text
         #expect(fixture.radio.state.error == nil)
         receiveAtFirstAdapter(seconds: 14)
         // `reconnect` is left out because it would interrupt the other adapter.
-        let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1"]
-        #expect(fixture.scanner.calls.suffix(5) == ladder[...])
+        let ladder = ["probe hci1", "renew hci1", "restart hci1", "reopen hci1", "powerCycle hci1", "usbReset hci1"]
+        #expect(fixture.scanner.calls.suffix(6) == ladder[...])
         #expect(fixture.radio.state.error?.contains("received by hci1, although") == true)
         #expect(fixture.radio.state.isListening)
         let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
@@ -413,7 +413,7 @@ import Text
         fixture.scanner.receive(RadioFixture.seos(), from: RadioFixture.door(1), -60, adapter: 1)
         #expect(fixture.radio.state.error == nil)
         receiveAtFirstAdapter(seconds: 19)
-        #expect(fixture.scanner.calls.suffix(5) == ladder[...])
+        #expect(fixture.scanner.calls.suffix(6) == ladder[...])
     }
 
     @Test("of a gap on all adapters only five seconds count, and a single adapter is never probed")

@@ -43,6 +43,8 @@ extension Configuration {
         "[ble] code_encoding": "binary",
         "[ble] silence": "20",
         "[ble] may_disconnect": "no",
+        "[ble] coded_phy": "no",
+        "[ble] usb_reset": "no",
         "[remote] enabled": "no",
         "[remote] share": "no",
         "[log] level": "notice",

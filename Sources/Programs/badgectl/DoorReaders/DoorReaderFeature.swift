@@ -4,7 +4,7 @@ import DoorReaders
 /// The commands for door readers.
 let doorReaderFeature = FeatureCommands(
     group: .doors,
-    commands: [ScanCommand.spec, ClosestCommand.spec, OpenCommand.spec, CaptureCommand.spec]
+    commands: [ScanCommand.spec, ClosestCommand.spec, OpenCommand.spec, CaptureCommand.spec, ReaderKeysCommand.spec]
 )
 
 extension OptionSpec {

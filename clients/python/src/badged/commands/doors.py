@@ -23,6 +23,7 @@ from ..messages import (
     Openings,
     OpenPairing,
     PairReader,
+    ReaderKeys,
     Remote,
     Reported,
     Scan,
@@ -108,6 +109,24 @@ class DoorCommands(Calls):
     async def set_auto_open(self, mode: str, *, opening_type: str | None = None, key: str | None = None) -> AutoOpen:
         """Opens readers that come into range: off, ask or on."""
         return await self._ask("SET_AUTO_OPEN", AutoOpen, {"mode": mode, "openingType": opening_type, "key": key})
+
+    @both
+    async def add_reader_key(self, name: str, *, secret: bytearray | None = None) -> ReaderKeys:
+        """Keeps the identity resolving key of a reader whose address changes; the reader has the name in its id.
+
+        The secret has 32 hexadecimal digits, in either order of the bytes; it is wiped. Needs the permission admin.
+        """
+        return await self._ask("ADD_READER_KEY", ReaderKeys, {"name": name}, secret)
+
+    @both
+    async def remove_reader_key(self, name: str) -> ReaderKeys:
+        """Deletes an identity resolving key."""
+        return await self._ask("REMOVE_READER_KEY", ReaderKeys, {"name": name})
+
+    @both
+    async def get_reader_keys(self) -> ReaderKeys:
+        """The names of the identity resolving keys, and the order of their bytes where it is known."""
+        return await self._ask("GET_READER_KEYS", ReaderKeys)
 
     async def _open(self, command: str, members: Mapping[str, Any]) -> Opening | OpeningResult:
         message = parse(await self._raw(command, members))

@@ -24,6 +24,8 @@ from .doors import (
     OpeningReport,
     OpeningResult,
     Openings,
+    ReaderKey,
+    ReaderKeys,
     Scan,
     Timeouts,
 )
@@ -193,6 +195,8 @@ __all__ = [
     "Pause",
     "PinValidated",
     "Reader",
+    "ReaderKey",
+    "ReaderKeys",
     "ReaderList",
     "RegisterDevice",
     "Remote",

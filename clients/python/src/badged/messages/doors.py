@@ -22,6 +22,8 @@ __all__ = [
     "OpeningReport",
     "OpeningResult",
     "Openings",
+    "ReaderKey",
+    "ReaderKeys",
     "Scan",
     "Timeouts",
 ]
@@ -184,3 +186,19 @@ class OpeningReport(Event, msg="OPENING_REPORT"):
     duration_ms: int | None = None
     key: str | None = None
     user: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderKey(Record):
+    """An identity resolving key of a door reader. `order` of its bytes is None until it has resolved an address."""
+
+    name: str
+    order: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderKeys(Message, msg="READER_KEYS"):
+    """The names of the identity resolving keys."""
+
+    keys: tuple[ReaderKey, ...] = ()
+    error: str | None = None
