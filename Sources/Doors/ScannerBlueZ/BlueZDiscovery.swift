@@ -24,7 +24,19 @@ import Scanners
         case refused
     }
 
+    /// Why the discovery does not start.
+    enum Failure {
+        case refused
+        case unanswered
+    }
+
     private(set) var state = State.off
+    /// How often in a row the start was refused.
+    private var refusals = 0
+    /// Why the discovery has not started, until it starts; nil also while bluetoothd refuses for a moment.
+    private(set) var failure: Failure?
+    /// The refusals of a bluetoothd that has just started, which are no fault.
+    private static let passingRefusals = 2
     /// The discovery ran, and was stopped to start again or for a planned pause. While it starts again, the adapter counts
     /// as listening.
     private var continues = false
@@ -59,20 +71,33 @@ import Scanners
         if answer?.kind == .return {
             state = .on
             continues = true
+            accepted()
             repeats.restarted()
             onOutcome(.started)
         } else if answer?.errorName == "org.bluez.Error.NotReady" {
             state = .off
             continues = false
+            accepted()
             onOutcome(.notReady)
         } else {
             // InProgress can mean that an earlier start of this process hangs. So the discovery is stopped before the
             // next attempt.
             state = answer == nil ? .unanswered : .refused
             continues = false
+            refusals += 1
+            if answer == nil {
+                failure = .unanswered
+            } else if refusals > Self.passingRefusals {
+                failure = .refused
+            }
             call("StopDiscovery")
             onOutcome(.refused)
         }
+    }
+
+    private func accepted() {
+        refusals = 0
+        failure = nil
     }
 
     func retry() {
@@ -95,7 +120,11 @@ import Scanners
     }
 
     /// Switching off the adapter has ended the discovery.
-    func adapterSwitchedOff() { (state, continues) = (.off, false) }
+    func adapterSwitchedOff() {
+        state = .off
+        continues = false
+        accepted()
+    }
 
     /// The adapter receives advertisements, or does so again in a moment.
     var isListening: Bool { state == .on || state == .starting && continues }

@@ -17,11 +17,15 @@ enum BlueZFault {
     static let serviceEnded = ScannerFault(.service, "bluetoothd has ended", advice: "systemctl start bluetooth")
     static let unknownFormat =
         ScannerFault(.scan, "bluetoothd answers in an unknown format", advice: "report this with its version")
-    static let refusesScan = ScannerFault(
-        .scan,
-        "bluetoothd refuses to scan",
-        advice: "systemctl restart bluetooth; journalctl -u bluetooth may have the reason"
-    )
+
+    /// bluetoothd does not let these adapters scan; without names: none of them.
+    static func refusesScan(_ adapters: [String] = []) -> ScannerFault {
+        ScannerFault(
+            .scan,
+            "bluetoothd refuses to scan" + (adapters.isEmpty ? "" : " with \(adapters.joined(separator: ", "))"),
+            advice: "systemctl restart bluetooth; journalctl -u bluetooth may have the reason"
+        )
+    }
 
     /// The controllers of these adapters drop repeated advertisements.
     static func dropsRepeats(_ adapters: [String]) -> ScannerFault {

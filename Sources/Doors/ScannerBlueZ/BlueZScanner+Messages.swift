@@ -74,6 +74,11 @@ extension BlueZScanner {
                 readProperties(of: path)
             }
         case BlueZName.adapter:
+            if var adapter = unused[path] {
+                try adapter.read(message)
+                unused[path] = adapter
+                return update()
+            }
             guard var adapter = adapters[path] else { return }
             let wasPowered = adapter.isPowered
             try adapter.read(message)

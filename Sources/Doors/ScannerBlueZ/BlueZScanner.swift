@@ -166,7 +166,12 @@ package import Scanners
     package func reserve(_ adapter: Int, _ isReserved: Bool) {
         if isReserved { reserved.insert(adapter) } else { reserved.remove(adapter) }
         for path in adapters.values.filter({ $0.number == adapter }).map(\.path) {
-            if isReserved { discoveries[path]?.end() } else { startDiscovery(path) }
+            if isReserved {
+                discoveries[path]?.end()
+            } else {
+                startDiscovery(path)
+                discoveries[path]?.retry()
+            }
         }
     }
 
@@ -215,7 +220,7 @@ package import Scanners
     /// Starts the refused discoveries again. During a pause they start at its end.
     func retryDiscoveries() {
         guard !dutyCycle.isPausing else { return }
-        for discovery in discoveries.values { discovery.retry() }
+        for (path, discovery) in discoveries where !isReserved(path) { discovery.retry() }
     }
 
     private func setDutyCycle() { if demand?.mode == .powerSaving { dutyCycle.begin() } else { dutyCycle.end() } }
@@ -263,21 +268,18 @@ package import Scanners
         observer?.scannerChanged(self)
     }
 
-    /// The refusals of a bluetoothd that has just started, which are no fault.
-    private static let refusalsAtStart = 2
-
     private var sortedUnused: [RadioAdapter] { unused.values.sorted { $0.path < $1.path }.map { $0.shown() } }
 
     private var adapterFault: ScannerFault? {
         if adapters.isEmpty { return unused.isEmpty ? .noAdapter : .notNamed(rules, sortedUnused) }
         let powered = adapters.values.filter(\.isPowered)
         if powered.isEmpty { return .adapterOff }
-        let states = Set(powered.map { discoveries[$0.path]?.state })
-        if states == [.unanswered] { return BlueZFault.noAnswer }
-        // While bluetoothd starts, it refuses for a moment.
-        if states.isSubset(of: [.refused, .unanswered]), failures > Self.refusalsAtStart {
-            return BlueZFault.refusesScan
+        let failed = powered.filter { discoveries[$0.path]?.failure != nil }
+        if failed.count == powered.count {
+            let isAnswered = failed.contains { discoveries[$0.path]?.failure == .refused }
+            return isAnswered ? BlueZFault.refusesScan() : BlueZFault.noAnswer
         }
+        if !failed.isEmpty { return BlueZFault.refusesScan(failed.map(\.name).sorted()) }
         let dropping = powered.filter { discoveries[$0.path]?.repeatResult == .drops }
         return dropping.isEmpty ? nil : BlueZFault.dropsRepeats(dropping.map(\.name).sorted())
     }

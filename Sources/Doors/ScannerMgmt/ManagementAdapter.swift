@@ -24,6 +24,12 @@ import Scanners
     private var isRenewing = false
     /// The kernel has not answered the command to add a monitor yet.
     private(set) var isAddingMonitor = false
+    /// How often in a row the kernel has refused a monitor.
+    private var refusals = 0
+    /// Why the kernel refuses monitors again and again; nil: it does not.
+    private(set) var refusal: UInt8?
+    /// The refusals that are no fault: while bluetoothd begins to use an adapter, the kernel is busy.
+    private static let passingRefusals = 2
     private(set) var discovery = DiscoveryState.off
     /// The adapter shall receive on the coded PHY, and does not.
     private(set) var lacksCodedPHY = false
@@ -55,7 +61,10 @@ import Scanners
         isPowered = settings.isPowered
         hasLowEnergy = settings.hasLowEnergy
         // Switching off ends a discovery, but not a monitor.
-        if !isOn { discovery = .off }
+        if !isOn {
+            discovery = .off
+            monitorsAccepted()
+        }
         return isOn && !wasOn
     }
 
@@ -90,11 +99,29 @@ import Scanners
         lostMonitor(patterns)
     }
 
-    /// The kernel has answered the command to add a monitor; nil: it has refused.
-    func monitorAdded(_ handle: UInt16?) {
+    /// The kernel has added a monitor.
+    func monitorAdded(_ handle: UInt16) {
+        // The answer to an earlier command has come late.
+        if let monitor, monitor != handle { _ = send(.removeMonitor(index, handle: monitor)) }
         isAddingMonitor = false
         isRenewing = false
-        monitor = handle ?? monitor
+        monitor = handle
+        monitorsAccepted()
+    }
+
+    /// The kernel has refused a monitor, which is a fault when this is repeated. Until then the adapter counts as listening
+    /// if it did so before.
+    func monitorRefused(_ status: UInt8) {
+        isAddingMonitor = false
+        refusals += 1
+        guard refusals > Self.passingRefusals else { return }
+        isRenewing = false
+        refusal = status
+    }
+
+    private func monitorsAccepted() {
+        refusals = 0
+        refusal = nil
     }
 
     /// The kernel has removed a monitor, or all monitors when the handle is 0. The monitor of this process is added

@@ -26,6 +26,8 @@ package struct ManagementCommand: Equatable, Sendable {
     package enum Status {
         package static let success: UInt8 = 0x00
         package static let unknownCommand: UInt8 = 0x01
+        package static let noResources: UInt8 = 0x07
+        package static let timeout: UInt8 = 0x08
         package static let busy: UInt8 = 0x0A
         package static let notSupported: UInt8 = 0x0C
         package static let invalidIndex: UInt8 = 0x11
@@ -38,6 +40,11 @@ package struct ManagementCommand: Equatable, Sendable {
     private static let noAdapter: UInt16 = 0xFFFF
     /// The kernel accepts at most this number of patterns in one monitor.
     private static let maximumPatterns = 16
+
+    /// Without its answer the scan does not go on.
+    var needsAnswer: Bool {
+        [Code.readIndexList, Code.readInfo, Code.startDiscovery, Code.addPatternsMonitor].contains(code)
+    }
 
     static let readIndexList = ManagementCommand(code: Code.readIndexList, adapter: noAdapter)
 

@@ -55,7 +55,9 @@ extension MgmtScanner {
 
     private func handle(_ event: ManagementEvent) {
         switch event {
-        case .answer(let command, let index, let status, let result): handleAnswer(command, index, status, result)
+        case .answer(let command, let index, let status, let result):
+            unanswered[Request(command: command, adapter: index)] = nil
+            handleAnswer(command, index, status, result)
         case .indexAdded(let index):
             adapters[index] = nil
             unused[index] = nil
@@ -64,6 +66,7 @@ extension MgmtScanner {
             unused[index] = nil
             if adapters.removeValue(forKey: index) != nil { observer?.adapterRemoved(Int(index)) }
         case .newSettings(let index, let mask):
+            unused[index]?.isPowered = ManagementSettings(mask: mask).isPowered
             if let adapter = adapters[index], adapter.settingsChanged(ManagementSettings(mask: mask)) {
                 switchedOn(adapter)
             }
@@ -138,13 +141,27 @@ extension MgmtScanner {
         openWindow([adapter], for: rhythm.window)
     }
 
-    private func monitorAdded(to adapter: ManagementAdapter, _ status: UInt8, _ result: [UInt8]) {
-        let handle = status == Status.success ? Self.handle(result) : nil
-        adapter.monitorAdded(handle)
-        if handle != nil {
-            fault = nil
-            return
+    /// The kernel has not answered in time; an answer is lost when the socket is full.
+    func answerLost(_ request: Request) {
+        let adapter = adapters[request.adapter]
+        switch request.command {
+        case Code.readIndexList: send(.readIndexList)
+        case Code.readInfo: if let adapter, adapter.address == nil { send(.readInfo(adapter.index)) }
+        case Code.startDiscovery: adapter?.discoveryStarted(false)
+        case Code.addPatternsMonitor:
+            adapter?.monitorRefused(Status.timeout)
+            retryAlarm?.set(after: timing.retry)
+        default: return
         }
+        update()
+    }
+
+    private func monitorAdded(to adapter: ManagementAdapter, _ status: UInt8, _ result: [UInt8]) {
+        if status == Status.success, let handle = Self.handle(result) {
+            fault = nil
+            return adapter.monitorAdded(handle)
+        }
+        adapter.monitorRefused(status)
         switch status {
         case Status.permissionDenied:
             let advice = "systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre="
@@ -157,14 +174,7 @@ extension MgmtScanner {
                 advice: advice,
                 isPermanent: true
             )
-        default:
-            let advice = "another program may use the adapter"
-            fault = ScannerFault(
-                .scan,
-                "the kernel refuses the advertisement monitor (status \(status))",
-                advice: advice
-            )
-            retryAlarm?.set(after: timing.retry)
+        default: retryAlarm?.set(after: timing.retry)
         }
     }
 }

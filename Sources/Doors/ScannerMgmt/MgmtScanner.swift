@@ -65,6 +65,15 @@ package import Scanners
     /// with which the monitor is removed.
     var unwantedMonitors: Set<UInt16> = []
     private var unwantedAlarm: Loop.Alarm?
+    /// A command of the scan that the kernel answers.
+    struct Request: Hashable {
+        let command: UInt16
+        let adapter: UInt16
+    }
+
+    /// The commands that were not answered yet, and until when an answer is awaited.
+    var unanswered: [Request: Milliseconds] = [:] { didSet { if unanswered != oldValue { setAnswerAlarm() } } }
+    private var answerAlarm: Loop.Alarm?
     let waiters = Waiters()
 
     /// Creates a scanner. Without a socket it has a permanent fault. Tests use shorter times.
@@ -109,6 +118,7 @@ package import Scanners
         }
         windowAlarm = Loop.Alarm { [weak self] in self?.windowAlarmDue() }
         retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
+        answerAlarm = Loop.Alarm { [weak self] in self?.findLostAnswers() }
         send(.readIndexList)
     }
 
@@ -126,6 +136,8 @@ package import Scanners
         }
         windowAlarm = nil
         retryAlarm = nil
+        answerAlarm = nil
+        unanswered = [:]
         demand = nil
         fault = nil
         hasList = false
@@ -244,9 +256,31 @@ package import Scanners
 
     /// Sends a command of the scan; a failure is repeated by `retry`.
     @discardableResult func send(_ command: ManagementCommand) -> Bool {
-        if socket?.send(command) == true { return true }
+        if socket?.send(command) == true {
+            if demand != nil, command.needsAnswer {
+                let request = Request(command: command.code, adapter: command.adapter)
+                unanswered[request] = Loop.now + timing.answer
+            }
+            return true
+        }
         if demand != nil { retryAlarm?.set(after: timing.retry) }
         return false
+    }
+
+    private func setAnswerAlarm() {
+        if let next = unanswered.values.min() {
+            answerAlarm?.set(after: max(next - Loop.now, 0))
+        } else {
+            answerAlarm?.cancel()
+        }
+    }
+
+    private func findLostAnswers() {
+        for (request, _) in unanswered.filter({ $0.value <= Loop.now }) {
+            unanswered[request] = nil
+            answerLost(request)
+        }
+        setAnswerAlarm()
     }
 
     private func retry() {
@@ -304,8 +338,28 @@ package import Scanners
 
     private var sortedUnused: [RadioAdapter] { unused.values.sorted { $0.number < $1.number } }
 
+    /// The kernel refuses monitors of these adapters again and again.
+    private static func refusesMonitor(_ adapters: [String], _ status: UInt8) -> ScannerFault {
+        let reason =
+            switch status {
+            case ManagementCommand.Status.busy: "another command for the adapter does not end"
+            case ManagementCommand.Status.noResources: "there are too many monitors"
+            case ManagementCommand.Status.timeout: "there is no answer"
+            default: "status \(status) of the kernel's management interface"
+            }
+        return ScannerFault(
+            .scan,
+            "the kernel adds no advertisement monitor to \(adapters.joined(separator: ", ")): \(reason)",
+            advice: "systemctl restart bluetooth; if this does not help, unplug the adapter, then plug it in"
+        )
+    }
+
     private var adapterFault: ScannerFault? {
         if adapters.isEmpty { return unused.isEmpty ? .noAdapter : .notNamed(rules, sortedUnused) }
+        let refusing = adapters.values.filter { $0.isReady && $0.refusal != nil }.sorted { $0.index < $1.index }
+        if let status = refusing.first?.refusal {
+            return Self.refusesMonitor(refusing.map { "hci\($0.index)" }, status)
+        }
         let isKnown = adapters.values.allSatisfy { $0.address != nil }
         return isKnown && !adapters.values.contains(where: \.isReady) ? .adapterOff : nil
     }

@@ -396,6 +396,28 @@ extension ScanDemand {
         )
     }
 
+    @Test(
+        "one of two adapters that bluetoothd does not let scan is named, while the other one scans, in each mode",
+        arguments: [ScanDemand.performance, .powerSaving]
+    )
+    func oneRefusedAdapter(_ demand: ScanDemand) async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.retry, timing.on, timing.off) = (1, 50, 1)
+        let second = "/org/bluez/hci1"
+        let fixture = try await BlueZFixture({ $0.adapters[second] = .init(number: 1) }, timing: timing)
+        fixture.service.refusing = [second]
+        await fixture.listen(demand)
+        await fixture.observer.wait { $0.status.fault?.text.hasSuffix("with hci1") == true }
+        let starts = fixture.service.calls.count { $0 == "StartDiscovery hci1" }
+        // Further attempts change nothing.
+        await fixture.service.wait(for: "StartDiscovery hci1", times: starts + 2)
+        #expect(fixture.observer.status.fault?.text.hasSuffix("with hci1") == true)
+        #expect(fixture.observer.status.isListening)
+        fixture.service.refusing = []
+        await fixture.observer.wait { $0.status.fault == nil && $0.status.adapters.allSatisfy(\.isListening) }
+        fixture.scanner.stop()
+    }
+
     @Test("a scan waits for bluetoothd")
     func late() async throws {
         let bus = try await PrivateBus.start()

@@ -24,6 +24,8 @@ import Text
     /// Calls of these methods are answered by `release`.
     var held: Set<String> = []
     private var answers: [() -> Void] = []
+    /// The objects of adapters whose discovery is refused.
+    var refusing: Set<String> = []
     /// The received calls, such as "StartDiscovery hci0".
     private(set) var calls: [String] = []
     /// The last filter of the discovery, with its values as text.
@@ -87,7 +89,13 @@ import Text
             filters.append(filter)
             bus.reply(to: call)
         case "StartDiscovery":
-            if refusals.isEmpty { bus.reply(to: call) } else { bus.refuse(call, refusals.removeFirst()) }
+            if refusing.contains(call.path) {
+                bus.refuse(call, "org.bluez.Error.InProgress")
+            } else if refusals.isEmpty {
+                bus.reply(to: call)
+            } else {
+                bus.refuse(call, refusals.removeFirst())
+            }
         case "RegisterMonitor":
             let root = (try? call.string("o")) ?? ""
             bus.reply(to: call)

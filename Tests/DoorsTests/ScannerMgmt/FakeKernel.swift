@@ -22,6 +22,10 @@ import TestSupport
     var adapters: [UInt16: Adapter] = [0: Adapter()]
     /// The status codes with which the next commands of a code are refused, in order.
     var refusals: [UInt16: [UInt8]] = [:]
+    /// Adapters with which monitors are refused, because they are busy.
+    var busy: Set<UInt16> = []
+    /// The answer to the next command with each of these codes is lost.
+    var lost: Set<UInt16> = []
     /// Commands are recorded and not answered.
     var isSilent = false
     /// Commands with these codes are executed at once and answered by `release`.
@@ -72,6 +76,8 @@ import TestSupport
         } else if let status = refusals[code]?.first {
             refusals[code]?.removeFirst()
             answer(code, index, status)
+        } else if code == ManagementCommand.Code.addPatternsMonitor, busy.contains(index) {
+            answer(code, index, ManagementCommand.Status.busy)
         } else {
             execute(code, index, parameters)
         }
@@ -120,6 +126,7 @@ import TestSupport
 
     private func answer(_ code: UInt16, _ index: UInt16, _ status: UInt8, _ result: [UInt8] = []) {
         let answer = packet(status == 0 ? 0x0001 : 0x0002, index, bytes(code) + [status] + result)
+        if lost.remove(code) != nil { return }
         if held.contains(code) { answers.append(answer) } else { send(answer) }
     }
 

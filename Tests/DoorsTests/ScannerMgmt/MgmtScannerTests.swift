@@ -36,6 +36,13 @@ extension MgmtScanner.Timing {
         (timing.inspection, timing.answer) = (600_000, 600_000)
         return timing
     }
+
+    /// What is refused is tried again at once.
+    static var quick: Self {
+        var timing = Self.long
+        timing.retry = 1
+        return timing
+    }
 }
 
 @Suite("MgmtScanner with an emulated kernel", .timeLimit(.minutes(5)))
@@ -155,24 +162,68 @@ extension MgmtScanner.Timing {
         #expect(scanner.status.fault?.isPermanent == true)
     }
 
-    @Test("a monitor that is refused is tried again, and a refused discovery is no fault")
-    func busy() async throws {
-        var timing = MgmtScanner.Timing.long
-        timing.retry = 1
+    @Test("a monitor that is refused three times is a fault until one is added, and a refused discovery is none")
+    func refused() async throws {
         let fixture = try MgmtFixture(
             { kernel in
-                kernel.refusals[0x52] = [0x0A, 0x03]
+                kernel.refusals[0x52] = [0x0A, 0x03, 0x0A]
                 kernel.refusals[0x23] = [0x0A]
             },
-            timing: timing
+            timing: .quick
         )
         fixture.scanner.scan(ScanDemand())
         await fixture.observer.wait { $0.status.fault?.kind == .scan }
+        #expect(fixture.observer.status.fault?.text.contains("monitor to hci0: another command") == true)
         await fixture.observer.wait { $0.status.isListening && $0.status.fault == nil }
-        #expect(fixture.kernel.count("52 hci0") == 3)
+        #expect(fixture.kernel.count("52 hci0") == 4)
         fixture.scanner.stop()
         await fixture.kernel.wait(for: "53 hci0")
         #expect(fixture.kernel.count("24 hci0") == 0)
+    }
+
+    @Test("while bluetoothd begins to use an adapter, two refusals are no fault, and the radio counts as listening")
+    func busy() async throws {
+        let fixture = try MgmtFixture(timing: .quick)
+        await fixture.listen()
+        fixture.kernel.refusals[0x52] = [0x0A, 0x0A]
+        fixture.kernel.removeMonitors(0)
+        for times in 2...4 {
+            // The refusals before this command have been read.
+            await fixture.kernel.wait(for: "52 hci0", times: times)
+            #expect(fixture.observer.status.fault == nil)
+        }
+        fixture.kernel.report(MgmtFixture.door, -60, [2, 1, 6])
+        await fixture.observer.wait { !$0.advertisements.isEmpty }
+        #expect(fixture.observer.status.fault == nil)
+        #expect(!fixture.observer.listening.drop { !$0 }.contains(false))
+    }
+
+    @Test("one of two adapters that the kernel refuses a monitor is named, while the other one listens")
+    func oneBusyAdapter() async throws {
+        let fixture = try MgmtFixture({ $0.adapters[1] = .init() }, timing: .quick)
+        fixture.kernel.busy = [1]
+        fixture.scanner.scan(ScanDemand())
+        await fixture.observer.wait { $0.status.fault?.text.contains("to hci1:") == true && $0.status.isListening }
+        #expect(fixture.observer.status.adapters.map(\.isListening) == [true, false])
+        fixture.kernel.busy = []
+        await fixture.observer.wait { $0.status.fault == nil && $0.status.adapters.allSatisfy(\.isListening) }
+    }
+
+    @Test(
+        "an answer of the kernel that is lost delays the scan and does not end it",
+        arguments: [
+            ManagementCommand.Code.readIndexList, ManagementCommand.Code.readInfo,
+            ManagementCommand.Code.addPatternsMonitor, ManagementCommand.Code.startDiscovery,
+        ]
+    )
+    func lostAnswers(_ code: UInt16) async throws {
+        var timing = MgmtScanner.Timing.quick
+        timing.powerSaving = (1, 1)
+        timing.answer = 50
+        let fixture = try MgmtFixture({ $0.lost = [code] }, timing: timing)
+        await fixture.listen()
+        await fixture.kernel.wait(for: "23 hci0", times: 2)
+        #expect(fixture.kernel.lost.isEmpty)
     }
 
     @Test("each recovery step is taken, without a new socket, and without a power cycle when there are connections")
