@@ -30,6 +30,8 @@ import Text
     private var isEstablished = false
     /// The last failure may not happen again.
     private var isTransient = false
+    /// What bluetoothd has said of the last connection that failed.
+    private var reason: String?
     /// The time of the last Connect or ConnectDevice that bluetoothd has not answered.
     private var connecting: Milliseconds?
     /// Why nothing more can be received.
@@ -176,8 +178,13 @@ import Text
         do throws(LinkFailure) {
             try await body()
         } catch {
-            throw error == .timedOut ? .late(late) : error
+            throw error == .timedOut ? tooLate(late) : error
         }
+    }
+
+    /// A step has taken too long, perhaps after failures that bluetoothd has explained.
+    private func tooLate(_ step: String) -> LinkFailure {
+        .late(step + (reason.map { "; before, bluetoothd has answered \($0)" } ?? ""))
     }
 
     /// Such as `the reader`.
@@ -223,7 +230,7 @@ import Text
             }
         } catch {
             guard case .failed = error, failure == nil, !Task.isCancelled else {
-                throw error == .timedOut ? .late("\(peer) was not connected in time") : error
+                throw error == .timedOut ? tooLate("\(peer) was not connected in time") : error
             }
             mayBeConnected = false
             return false
@@ -390,6 +397,9 @@ import Text
             return .inUse("another program has acquired the notifications of \(peer)")
         }
         // Connections fail in many ways that do not last. A device that bluetoothd has forgotten meanwhile is found again.
+        if member == "Connect" || member == "ConnectDevice", Self.transientErrors.contains(error ?? "") {
+            reason = "\(member) with \(Self.text(answer))"
+        }
         if member == "Connect" {
             isTransient = Self.transientErrors.contains(error ?? "")
             if error == Self.unknownObject { gatt.forgetDevice() }

@@ -56,12 +56,19 @@ extension BlueZConnector: ReaderConnections {
                 }
                 let method = BusMethod(device.path, BlueZName.device, "Disconnect")
                 _ = await bus.result(of: method, within: Self.disconnectTime) { _ in true }
+                if owner.readsDevices, !device.isTrusted { await forget(device, bus) }
             }
             readers.append(
                 ConnectedReader(address: device.address, adapter: "hci\(device.adapter)", isEnded: mayEnd)
             )
         }
         return readers
+    }
+
+    /// Lets bluetoothd forget a reader, of which it would list the services in place of the advertised ones.
+    private func forget(_ device: BlueZConnections.Device, _ bus: SystemBus) async {
+        let method = BusMethod("/org/bluez/hci\(device.adapter)", BlueZName.adapter, "RemoveDevice")
+        _ = await bus.result(of: method, within: answerTime, arguments: { $0.append(device.path, "o") }) { _ in true }
     }
 }
 
@@ -87,6 +94,7 @@ struct BlueZConnections: Sendable {
         /// A program has subscribed to notifications.
         var isListenedTo = false
         var isPaired = false
+        var isTrusted = false
         var isReader = false
 
         /// The number of the adapter in the path, such as 0 for `/org/bluez/hci0/dev_...`.
@@ -116,13 +124,16 @@ struct BlueZConnections: Sendable {
         switch name {
         case BlueZName.device:
             var device = devices[path] ?? Device(path: path)
-            let types = ["Address": "s", "AddressType": "s", "Connected": "b", "Paired": "b", "UUIDs": "as"]
+            let types = [
+                "Address": "s", "AddressType": "s", "Connected": "b", "Paired": "b", "Trusted": "b", "UUIDs": "as",
+            ]
             try message.properties(types) { key throws(Malformed) in
                 switch key {
                 case "Address": device.address = try message.string()
                 case "AddressType": device.isRandom = try message.string() == "random"
                 case "Connected": device.isConnected = try message.bool()
                 case "Paired": device.isPaired = try message.bool()
+                case "Trusted": device.isTrusted = try message.bool()
                 default:
                     try message.each("s") { () throws(Malformed) in
                         if PKOCService.services.contains(try message.string().lowercased()) { device.isReader = true }

@@ -121,6 +121,21 @@ import Testing
         #expect(result.reason?.contains(reason) == true)
     }
 
+    @Test("an opening that ends at its limit names what bluetoothd has answered before")
+    func lateAfterRefusal() async throws {
+        stage.service.refusedConnections = 1
+        stage.service.silentAfterRefusals = ["Connect"]
+        let site = try DoorSite(identifier: Array(repeating: 0x51, count: 16))
+        let credential = DoorCredential(id: "door", key: try ModelKey(), sites: [site], lastUpdate: 1)
+        var timeouts = OpeningTimeouts()
+        timeouts.connect = 2000
+        let result = await stage.opener.open(FakeGATT.address, adapter: 0, [credential], timeouts)
+        // A slow machine has no time for a second attempt.
+        guard stage.service.calls.count(where: { $0 == "Connect" }) == 2 else { return }
+        #expect(result.status == .timedOut)
+        #expect(result.reason?.contains("in time; before, bluetoothd has answered Connect with org.bluez.") == true)
+    }
+
     @Test("the result does not wait for the end of a connection that was not established")
     func lateEnd() async throws {
         stage.service.silent = ["Connect", "Disconnect"]
@@ -153,6 +168,14 @@ import Testing
         stage.service.listeners = 0
         #expect(await stage.connector.strangers(endsUnused: true) == reader(isEnded: true))
         #expect(stage.service.calls.last == "Disconnect")
+        // The scan shall see again what the reader advertises.
+        for (isTrusted, last) in [(true, "Disconnect"), (false, "RemoveDevice")] {
+            stage.scan.readsDevices = true
+            stage.service.isTrusted = isTrusted
+            stage.service.isConnectedBefore = true
+            #expect(await stage.connector.strangers(endsUnused: true) == reader(isEnded: true))
+            #expect(stage.service.calls.last == last)
+        }
         #expect(await stage.connector.strangers(endsUnused: true).isEmpty)
         await stage.service.end()
         #expect(await stage.connector.strangers(endsUnused: true).isEmpty)

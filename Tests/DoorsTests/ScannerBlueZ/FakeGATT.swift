@@ -25,6 +25,8 @@ import DoorTestSupport
     var refusals: [String: String] = [:]
     /// Methods that are never answered.
     var silent: Set<String> = []
+    /// Methods that are not answered after the refused connections.
+    var silentAfterRefusals: Set<String> = []
     /// This number of connections fails before the next one is established: Connect is refused, or the connection is lost
     /// before the services were read.
     var refusedConnections = 0
@@ -77,6 +79,7 @@ import DoorTestSupport
         calls.append(call.member)
         if let refusal = refusals[call.member] { return bus.refuse(call, refusal) }
         guard !silent.contains(call.member) else { return }
+        if refusedConnections == 0, silentAfterRefusals.contains(call.member) { return }
         switch call.member {
         case "GetManagedObjects": bus.reply(to: call, values: describe)
         case "StartDiscovery":
