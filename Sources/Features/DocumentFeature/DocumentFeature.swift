@@ -8,7 +8,7 @@ package import Host
 import ISO7816
 import Readers
 package import Server
-package import Text
+import Text
 
 /// Reads electronic documents. docs/protocol/documents.md.
 @Loop package final class DocumentFeature: CardFeature {
@@ -47,6 +47,7 @@ package import Text
                 DocumentMessage.name,
                 permission: [.cards, .documents],
                 isForIdle: true,
+                refusal: Self.refusal,
                 runReadDocument
             ),
             CommandSpec(answering: "SET_MRZ", permission: [.cards, .documents]),
@@ -55,11 +56,8 @@ package import Text
     }
 
     /// DOCUMENT after a failure.
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        guard spec.name == "RUN_READ_DOCUMENT" else {
-            return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
-        }
-        return Reply(DocumentMessage.name) { object in
+    private static func refusal(_ failure: Failure, _: Session) -> Reply {
+        Reply(DocumentMessage.name) { object in
             object.member("success", false)
             object.member("error", failure.code.rawValue)
             object.member("message", failure.message)

@@ -15,8 +15,27 @@ extension DoorFeature {
             CommandSpec("OPEN_READER", OpeningResultMessage.name, permission: permission, openReader),
             CommandSpec("TRIGGER", OpeningResultMessage.name, permission: permission, trigger),
             CommandSpec("ALLOW_OPEN", OpeningResultMessage.name, permission: permission, allowOpen),
-            CommandSpec("SET_TIMEOUTS", TimeoutsMessage.name, permission: permission, setTimeouts),
-            CommandSpec("SET_AUTO_OPEN", AutoOpenMessage.name, permission: permission, setAutoOpen),
+            // A command for settings that has failed is answered with the settings in force.
+            CommandSpec(
+                "SET_TIMEOUTS",
+                TimeoutsMessage.name,
+                permission: permission,
+                refusal: { [self] failure, session in
+                    Reply(TimeoutsMessage(timeouts: client(of: session).timeouts, error: failure.message))
+                },
+                setTimeouts
+            ),
+            CommandSpec(
+                "SET_AUTO_OPEN",
+                AutoOpenMessage.name,
+                permission: permission,
+                refusal: { [self] failure, session in
+                    var message = Self.message(client(of: session).autoOpen)
+                    message.error = failure.message
+                    return Reply(message)
+                },
+                setAutoOpen
+            ),
             CommandSpec("START_OPENINGS", OpeningsMessage.name, permission: .openings) { [self] call in
                 openingWatchers[ObjectIdentifier(call.session)] = call.session
                 return Reply(OpeningsMessage(isWatching: true))
@@ -26,17 +45,6 @@ extension DoorFeature {
                 return Reply(OpeningsMessage(isWatching: false))
             },
         ]
-    }
-
-    /// The answer to a command for settings that has failed: the settings in force.
-    func settingRefusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        let client = client(of: session)
-        if spec.name == "SET_TIMEOUTS" {
-            return Reply(TimeoutsMessage(timeouts: client.timeouts, error: failure.message))
-        }
-        var message = Self.message(client.autoOpen)
-        message.error = failure.message
-        return Reply(message)
     }
 
     private func client(of session: Session) -> OpeningClient {

@@ -6,7 +6,7 @@ package import Host
 package import Scanners
 package import Server
 package import Store
-package import Text
+import Text
 
 /// Scans for door readers that advertise over Bluetooth, and reports them. docs/protocol/door-readers.md.
 @Loop package final class DoorFeature: Feature {
@@ -46,7 +46,7 @@ package import Text
 
     package var commands: [CommandSpec] {
         [
-            CommandSpec("START_SCAN", ScanMessage.name, permission: .scan, startScan),
+            CommandSpec("START_SCAN", ScanMessage.name, permission: .scan, refusal: scanRefusal, startScan),
             CommandSpec("STOP_SCAN", ScanMessage.name, permission: .scan) { [self] call in
                 endScan(of: call.session)
                 return Reply(ScanMessage(scan: scanState(of: call.session)))
@@ -62,16 +62,11 @@ package import Text
     /// The keys of readers, for GET_HEALTH.
     package static var recordKinds: [RecordKind] { [ReaderKeys.recordKind] }
 
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        switch spec.name {
-        case "START_SCAN":
-            var state = scanState(of: session)
-            state.error = failure.message
-            state.errorAgo = nil
-            return Reply(ScanMessage(scan: state))
-        case "SET_TIMEOUTS", "SET_AUTO_OPEN": return settingRefusal(failure, of: spec, session)
-        default: return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
-        }
+    private func scanRefusal(_ failure: Failure, _ session: Session) -> Reply {
+        var state = scanState(of: session)
+        state.error = failure.message
+        state.errorAgo = nil
+        return Reply(ScanMessage(scan: state))
     }
 
     package func permissionsChanged(_ session: Session, from old: Permissions) {

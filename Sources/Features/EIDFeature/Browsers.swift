@@ -9,7 +9,15 @@ import Text
 extension EIDFeature {
     var browserCommands: [CommandSpec] {
         [
-            CommandSpec("SET_USER_INTERFACE", UserInterfaceMessage.name, permission: .agent, setUserInterface),
+            CommandSpec(
+                "SET_USER_INTERFACE",
+                UserInterfaceMessage.name,
+                permission: .agent,
+                refusal: { [self] failure, session in
+                    Reply(UserInterfaceMessage(active: isUserInterface(session), error: failure.message))
+                },
+                setUserInterface
+            ),
             CommandSpec("ACTIVATE", ActivationMessage.name, permission: .activate, isForIdle: true, activate),
         ]
     }

@@ -4,7 +4,7 @@ package import Concurrency
 import EService
 package import Host
 package import Server
-package import Text
+import Text
 
 /// Runs the dialogues of the German eID card: RUN_CHANGE_PIN, RUN_AUTH, and authentications for browsers.
 @Loop package final class EIDFeature: CardFeature {
@@ -44,6 +44,7 @@ package import Text
                 ChangePINEndedMessage.name,
                 permission: .cards,
                 isForIdle: true,
+                refusal: Self.changePINRefusal,
                 runChangePIN
             ),
             CommandSpec("RUN_AUTH", AuthEndedMessage.name, permission: .cards, isForIdle: true, runAuth),
@@ -51,17 +52,11 @@ package import Text
         ] + AccessRightsPrompt.commands + browserCommands
     }
 
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        switch spec.name {
-        case "RUN_CHANGE_PIN":
-            if let reason = FailureCode(rawValue: failure.code.rawValue) {
-                return Reply(ChangePINEndedMessage(reason: reason))
-            }
-        case "SET_USER_INTERFACE":
-            return Reply(UserInterfaceMessage(active: isUserInterface(session), error: failure.message))
-        default: break
+    private static func changePINRefusal(_ failure: Failure, _: Session) -> Reply {
+        if let reason = FailureCode(rawValue: failure.code.rawValue) {
+            return Reply(ChangePINEndedMessage(reason: reason))
         }
-        return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
+        return Reply(ChangePINEndedMessage.name) { $0.member("error", failure.message) }
     }
 
     package func health() async -> [HealthCheck] {

@@ -136,7 +136,8 @@ enum PassResult: String, Sendable {
     case alreadyProvisionedOnWatch
     case errorGeneratingProvisioningBlob
 
-    init(_ failure: Failure, of command: String) {
+    /// `other` is the result of a failure that says nothing about the step itself.
+    init(_ failure: Failure, else other: PassResult) {
         if let reason = failure["reason"]?.string.flatMap({ PassResult(rawValue: $0) }) {
             self = reason
             return
@@ -147,7 +148,7 @@ enum PassResult: String, Sendable {
         case .parameter, .notSupported: self = .configInvalid
         case .internalError, .busy, .deviceSetupFailed, .deviceSetupRetry, .communicationFailed, .communicationRetry,
             .invitationInvalid, .invitationForeign, .keyNotFound, .keyUnfit, .full:
-            self = command.hasSuffix("_PREPARE") ? .errorGeneratingProvisioningBlob : .provisioningError
+            self = other
         }
     }
 }

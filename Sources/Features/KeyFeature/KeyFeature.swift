@@ -4,7 +4,7 @@ import Crypto
 import Host
 package import Server
 import Store
-package import Text
+import Text
 package import Vault
 
 /// Keeps keys for doors and one-time codes, and enrols them with an issuer. docs/protocol/keys.md.
@@ -40,39 +40,54 @@ package import Vault
             command("GET_OTP_COUNTER", "OTP_COUNTER", counter),
             command("GET_DATA", "DATA", data),
             command("PUT_DATA", "DATA", putData),
-            command("WALLET_CHECK", "WALLET_ELIGIBLE", checkPasses),
-            command("WALLET_PREPARE", "WALLET_ERROR", preparePass),
-            command("WALLET_SAVE", "WALLET_ERROR", savePass),
-            // What they are about; a wallet is something else in badged.
-            command("PASS_CHECK", "WALLET_ELIGIBLE", checkPasses),
-            command("PASS_PREPARE", "WALLET_ERROR", preparePass),
-            command("PASS_SAVE", "WALLET_ERROR", savePass),
+            // They are about passes; a wallet is something else in badged.
+            command("PASS_CHECK", alias: "WALLET_CHECK", "WALLET_ELIGIBLE", checkPasses) { failure, storage, object in
+                Self.write(nil, unreadable: [], failure, storage, to: &object)
+            },
+            command("PASS_PREPARE", alias: "WALLET_PREPARE", "WALLET_ERROR", preparePass) {
+                Self.write($0, reason: PassResult($0, else: .errorGeneratingProvisioningBlob), $1, to: &$2)
+            },
+            command("PASS_SAVE", alias: "WALLET_SAVE", "WALLET_ERROR", savePass) {
+                Self.write($0, reason: PassResult($0, else: .provisioningError), $1, to: &$2)
+            },
         ]
     }
 
+    /// Writes a failure, and where the key of the store comes from.
+    private typealias Refusal = @Loop (Failure, StoreKeySource?, inout JSONWriter) -> Void
+
     private func command(
         _ name: String,
+        alias: String? = nil,
         _ answer: StaticString,
-        _ method: @escaping CommandSpec.AsyncMethod
+        _ method: @escaping CommandSpec.AsyncMethod,
+        refusal: @escaping Refusal = { KeyFeature.write($0, reason: nil, $1, to: &$2) }
     ) -> CommandSpec {
-        CommandSpec(name, answer, permission: .keys, method)
+        let refuse: CommandSpec.Refusal = { [self] failure, _ in
+            let isArgument = failure.code == .wrongArgument || failure.code == .missingArgument
+            // A command with a wrong argument does not open the store.
+            let storage = isArgument ? nil : storage
+            return Reply(answer) { refusal(failure, storage, &$0) }
+        }
+        return CommandSpec(
+            name,
+            aliases: alias.map { [$0] } ?? [],
+            answer,
+            permission: .keys,
+            refusal: refuse,
+            method
+        )
     }
 
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        let isArgument = failure.code == .wrongArgument || failure.code == .missingArgument
-        // A command with a wrong argument does not open the store.
-        let storage = isArgument ? nil : storage
-        return Reply(spec.answer ?? "INTERNAL_ERROR") { object in
-            switch spec.name {
-            case "WALLET_CHECK", "PASS_CHECK": Self.write(nil, unreadable: [], failure, storage, to: &object)
-            case "WALLET_PREPARE", "PASS_PREPARE", "WALLET_SAVE", "PASS_SAVE":
-                object.member("reason", PassResult(failure, of: spec.name).rawValue)
-                fallthrough
-            default:
-                failure.write(to: &object)
-                if let storage { object.member("storage", storage.rawValue) }
-            }
-        }
+    private static func write(
+        _ failure: Failure,
+        reason: PassResult?,
+        _ storage: StoreKeySource?,
+        to object: inout JSONWriter
+    ) {
+        if let reason { object.member("reason", reason.rawValue) }
+        failure.write(to: &object)
+        if let storage { object.member("storage", storage.rawValue) }
     }
 
     /// Writes the answer of a command, and where the key of the store comes from.

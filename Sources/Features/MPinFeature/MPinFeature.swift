@@ -6,7 +6,7 @@ import Host
 package import MPin
 package import Server
 package import Store
-package import Text
+import Text
 
 /// Logs users in at services with M-Pin: a PIN and a token, without a password at the server. docs/protocol/mpin.md.
 @Loop package final class MPinFeature: Feature {
@@ -34,10 +34,6 @@ package import Text
 
     package var commands: [CommandSpec] {
         localCommands + backendCommands + registrationCommands + loginCommands + sessionCommands + signingCommands
-    }
-
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        Reply(MPinResultMessage(spec.name, failure))
     }
 
     // MARK: Clients
@@ -80,11 +76,18 @@ package import Text
     typealias Content = MPinResultMessage.Content
 
     func command(_ name: String, _ method: @escaping CommandSpec.Method) -> CommandSpec {
-        CommandSpec(name, MPinResultMessage.name, permission: [.cards, .mpin], isForIdle: true, method)
+        CommandSpec(name, Self.answer, permission: Self.needed, isForIdle: true, refusal: Self.refusal(name), method)
     }
 
     func command(_ name: String, _ method: @escaping CommandSpec.AsyncMethod) -> CommandSpec {
-        CommandSpec(name, MPinResultMessage.name, permission: [.cards, .mpin], isForIdle: true, method)
+        CommandSpec(name, Self.answer, permission: Self.needed, isForIdle: true, refusal: Self.refusal(name), method)
+    }
+
+    private static let answer = MPinResultMessage.name
+    private static let needed: Permissions = [.cards, .mpin]
+
+    private static func refusal(_ name: String) -> CommandSpec.Refusal {
+        { failure, _ in Reply(MPinResultMessage(name, failure)) }
     }
 
     /// Starts a workflow, which may wait for servers.

@@ -5,7 +5,7 @@ import Document
 import Glibc
 package import Host
 package import Server
-package import Text
+import Text
 
 /// Says whom the site trusts for mobile documents. docs/protocol/mdoc.md.
 @Loop package final class MdocAnchorsFeature: Feature {
@@ -22,11 +22,6 @@ package import Text
 
     package var commands: [CommandSpec] {
         [CommandSpec("GET_MDOC_ANCHORS", "MDOC_ANCHORS", permission: .documents, anchors)]
-    }
-
-    /// MDOC_ANCHORS after a failure.
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
     }
 
     private func anchors(_ call: Call) async throws(Failure) -> Reply {

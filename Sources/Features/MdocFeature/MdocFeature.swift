@@ -5,7 +5,7 @@ import Document
 package import Host
 package import MobileDocument
 package import Server
-package import Text
+import Text
 
 /// Reads mobile documents from phones. docs/protocol/mdoc.md.
 @Loop package final class MdocFeature: Feature {
@@ -66,6 +66,7 @@ package import Text
                 MdocReport.name,
                 permission: [.cards, .documents],
                 isForIdle: true,
+                refusal: Self.refusal,
                 runReadMdoc
             ),
             CommandSpec("SET_ENGAGEMENT", "INSERT_CARD", permission: [.cards, .documents], setEngagement),
@@ -73,11 +74,8 @@ package import Text
     }
 
     /// MDOC after a failure.
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        guard spec.name == Self.run else {
-            return Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
-        }
-        return Reply(MdocReport.name) { object in
+    private static func refusal(_ failure: Failure, _: Session) -> Reply {
+        Reply(MdocReport.name) { object in
             object.member("success", false)
             object.member("error", failure.code.rawValue)
             object.member("message", failure.message)

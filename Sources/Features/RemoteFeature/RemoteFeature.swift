@@ -5,7 +5,7 @@ package import Host
 package import ReadersRemote
 package import Server
 import Store
-package import Text
+import Text
 
 /// Readers over the network: phones that lend their reader, and the readers of this host that others borrow.
 /// docs/protocol/remote.md.
@@ -52,6 +52,7 @@ package import Text
                 level: .two,
                 permission: pairing,
                 isForIdle: true,
+                refusal: { failure, _ in Reply(PairingMessage(success: false, error: failure.message)) },
                 pairReader
             ),
             CommandSpec(answering: "SET_PAIRING_CODE", permission: pairing),
@@ -61,21 +62,26 @@ package import Text
                 level: .two,
                 permission: pairing,
                 isForIdle: true,
+                refusal: { failure, _ in
+                    Reply(PairingMessage(msg: "OPEN_PAIRING", success: false, error: failure.message))
+                },
                 openPairing
             ),
-            CommandSpec("REMOVE_REMOTE", RemoteStateMessage.name, level: .two, permission: pairing, removeRemote),
+            CommandSpec(
+                "REMOVE_REMOTE",
+                RemoteStateMessage.name,
+                level: .two,
+                permission: pairing,
+                refusal: stateRefusal,
+                removeRemote
+            ),
         ]
     }
 
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        switch spec.name {
-        case "PAIR_READER": return Reply(PairingMessage(success: false, error: failure.message))
-        case "OPEN_PAIRING": return Reply(PairingMessage(msg: "OPEN_PAIRING", success: false, error: failure.message))
-        default:
-            var message = state
-            message.error = failure.message
-            return Reply(message)
-        }
+    private func stateRefusal(_ failure: Failure, _: Session) -> Reply {
+        var message = state
+        message.error = failure.message
+        return Reply(message)
     }
 
     package func sessionBegan(_ session: Session) {

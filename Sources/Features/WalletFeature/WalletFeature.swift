@@ -5,7 +5,7 @@ package import Host
 package import Keycard
 package import Server
 package import Store
-package import Text
+import Text
 
 /// Recognises wallet cards, and runs the workflows with them. docs/protocol/wallet.md.
 @Loop package final class WalletFeature: CardFeature {
@@ -54,28 +54,14 @@ package import Text
             FlowInterruptedMessage.name,
             permission: [.cards, .wallet],
             isForIdle: true,
+            refusal: { failure, _ in
+                let context = WorkflowContext(id: nil, type: failure["workflow"]?.string)
+                return Reply(FlowInterruptedMessage(context: context, failure: failure))
+            },
             runWallet
         )
         return [run] + KeycardPrompt.commands + WordsPrompt.commands + PassphrasePrompt.commands
             + RegisterDevicePrompt.commands + VerifyDataPrompt.commands + operationCommands
-    }
-
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        switch spec.name {
-        case "RUN_WALLET":
-            let context = WorkflowContext(id: nil, type: failure["workflow"]?.string)
-            return Reply(FlowInterruptedMessage(context: context, failure: failure))
-        case "WALLET_INIT": return Reply(WalletReadyMessage.name) { $0.member("error", failure.operationText) }
-        case "WALLET_UNBIND":
-            return Reply("WALLET_UNBOUND") { object in
-                object.member("error", failure.operationText)
-                object.member("account", String?.none)
-            }
-        default:
-            // The operations, whose names are those of their commands.
-            let kind = OperationRequest.Kind(rawValue: spec.name.dropFirst("WALLET_".count).lowercased())
-            return Reply(WalletResultMessage(kind ?? .simpleWallet, failure))
-        }
     }
 
     package func sessionEnded(_ session: Session) { dapps[ObjectIdentifier(session)] = nil }

@@ -8,6 +8,7 @@ package import Text
 package struct CommandSpec: Sendable {
     package typealias Method = @Loop (Call) throws(Failure) -> Reply
     package typealias AsyncMethod = @Loop (Call) async throws(Failure) -> Reply
+    package typealias Refusal = @Loop (Failure, Session) -> Reply
 
     enum Form: Sendable {
         case now(Method)
@@ -15,7 +16,9 @@ package struct CommandSpec: Sendable {
     }
 
     /// The name of the command, `cmd`.
-    package let name: String
+    package private(set) var name: String
+    /// Other names of the command, which mean the same.
+    let aliases: [String]
     /// The name of its answer; nil if it has none of its own, such as an answer to a prompt.
     package let answer: StaticString?
     /// The lowest API level that has the command.
@@ -25,43 +28,64 @@ package struct CommandSpec: Sendable {
     /// Whether the command is refused with BAD_STATE while the session runs a workflow.
     package let isForIdle: Bool
     let form: Form
+    private let ownRefusal: Refusal?
 
     private init(
         _ name: String,
+        _ aliases: [String],
         _ answer: StaticString?,
         _ level: APILevel,
         _ permission: Permissions,
         _ isForIdle: Bool,
+        _ refusal: Refusal?,
         _ form: Form
     ) {
         self.name = name
+        self.aliases = aliases
         self.answer = answer
         self.level = level
         self.permission = permission
         self.isForIdle = isForIdle
         self.form = form
+        ownRefusal = refusal
+    }
+
+    /// The command under another of its names.
+    func named(_ name: String) -> CommandSpec {
+        var spec = self
+        spec.name = name
+        return spec
+    }
+
+    /// The answer to the command when it has failed, or the final message of its workflow.
+    @Loop func refusal(_ failure: Failure, _ session: Session) -> Reply {
+        ownRefusal?(failure, session) ?? Reply(answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
     }
 
     package init(
         _ name: String,
+        aliases: [String] = [],
         _ answer: StaticString? = nil,
         level: APILevel = .one,
         permission: Permissions,
         isForIdle: Bool = false,
+        refusal: Refusal? = nil,
         _ method: @escaping Method
     ) {
-        self.init(name, answer, level, permission, isForIdle, .now(method))
+        self.init(name, aliases, answer, level, permission, isForIdle, refusal, .now(method))
     }
 
     package init(
         _ name: String,
+        aliases: [String] = [],
         _ answer: StaticString? = nil,
         level: APILevel = .one,
         permission: Permissions,
         isForIdle: Bool = false,
+        refusal: Refusal? = nil,
         _ method: @escaping AsyncMethod
     ) {
-        self.init(name, answer, level, permission, isForIdle, .later(method))
+        self.init(name, aliases, answer, level, permission, isForIdle, refusal, .later(method))
     }
 
     /// Makes a command that answers prompts. The open prompt accepts the value, or refuses the command with BAD_STATE.
@@ -146,7 +170,7 @@ package struct CommandSpec: Sendable {
     /// - Parameters:
     ///   - name: the name in STATUS.
     ///   - first: the first message.
-    ///   - refusal: makes the final message of a failure; nil: `Feature.refusal` does.
+    ///   - refusal: makes the final message of a failure; nil: that of the command does.
     ///   - body: the dialogue.
     /// - Returns: the reply that starts the workflow.
     package static func workflow(

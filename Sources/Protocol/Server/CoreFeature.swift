@@ -12,7 +12,7 @@ import Text
         CommandSpec("GET_API_LEVEL", APILevelMessage.name, permission: []) { call in
             Reply(APILevelMessage(current: call.session.level, listsAvailable: true))
         },
-        CommandSpec("SET_API_LEVEL", APILevelMessage.name, permission: [], setLevel),
+        CommandSpec("SET_API_LEVEL", APILevelMessage.name, permission: [], refusal: levelRefusal, setLevel),
         CommandSpec("GET_STATUS", StatusMessage.name, level: .two, permission: []) { call in
             let workflow = call.session.workflow
             return Reply(
@@ -32,7 +32,7 @@ import Text
         CommandSpec(answering: "ACCEPT"),
     ]
 
-    func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
+    private static func levelRefusal(_ failure: Failure, _ session: Session) -> Reply {
         Reply(APILevelMessage(current: session.level, error: failure.message))
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import Host
-package import Text
 
 /// The commands, messages and workflows of one subject, such as the eID card.
 ///
@@ -9,11 +8,6 @@ package import Text
 @Loop package protocol Feature: AnyObject {
     /// Every command of the feature.
     var commands: [CommandSpec] { get }
-
-    /// Returns the answer to a command that has failed, or the final message of its workflow.
-    ///
-    /// BAD_STATE is not asked for. Without this method the answer has the text in its member `error`.
-    func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply
 
     /// Called when a client has connected, to send the first messages.
     func sessionBegan(_ session: Session)
@@ -38,10 +32,6 @@ package import Text
 }
 
 extension Feature {
-    package func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        Reply(spec.answer ?? "INTERNAL_ERROR") { $0.member("error", failure.message) }
-    }
-
     package func sessionBegan(_ session: Session) {}
     package func levelChanged(_ session: Session) {}
     package func permissionsChanged(_ session: Session, from old: Permissions) {}

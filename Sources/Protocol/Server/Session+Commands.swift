@@ -27,11 +27,11 @@ extension Session {
         guard let name = command.name else {
             return answer(Refusal.Invalid(error: "Command cannot be undefined"), to: command)
         }
-        guard let (spec, feature) = server.commands[name], level >= spec.level else {
+        guard let spec = server.commands[name], level >= spec.level else {
             return answer(Refusal.UnknownCommand(error: name), to: command)
         }
         guard permissions.contains(spec.permission) else { return deny(spec, command) }
-        Requester.$uid.withValue(uid) { perform(Call(self, spec, command), feature) }
+        Requester.$uid.withValue(uid) { perform(Call(self, spec, command)) }
     }
 
     private func deny(_ spec: CommandSpec, _ command: Command) {
@@ -44,16 +44,16 @@ extension Session {
         answer(Refusal.AccessDenied(error: spec.name, missing: missing, granted: permissions.words), to: command)
     }
 
-    private func perform(_ call: Call, _ feature: any Feature) {
+    private func perform(_ call: Call) {
         guard workflow == nil || !call.spec.isForIdle else {
             return answer(Refusal.BadState(error: call.name), to: call)
         }
         switch call.spec.form {
         case .now(let method):
             do throws(Failure) {
-                send(try method(call), call, feature)
+                send(try method(call), call)
             } catch {
-                refuse(call, error, feature)
+                refuse(call, error)
             }
         case .later(let method):
             // The line stays in the buffer meanwhile.
@@ -61,16 +61,16 @@ extension Session {
                 do throws(Failure) {
                     let reply = try await method(call)
                     Loop.shared.preconditionIsolated()
-                    send(reply, call, feature)
+                    send(reply, call)
                 } catch {
                     Loop.shared.preconditionIsolated()
-                    refuse(call, error, feature)
+                    refuse(call, error)
                 }
             }
         }
     }
 
-    private func send(_ reply: Reply, _ call: Call, _ feature: any Feature) {
+    private func send(_ reply: Reply, _ call: Call) {
         switch reply.content {
         case .none: break
         case .message(let message):
@@ -78,7 +78,7 @@ extension Session {
             reply.then?()
         case .workflow(let name, let first, let refusal, let body):
             let spec = call.spec
-            let refused = refusal ?? { [self] failure in feature.refusal(failure, of: spec, self) }
+            let refused = refusal ?? { [self] failure in spec.refusal(failure, self) }
             // While an `async` method waited, the session may have ended, a browser may have started a workflow in it, or
             // its client may have lost the permission.
             guard connection != .closed, workflow == nil else {
@@ -86,7 +86,7 @@ extension Session {
             }
             guard permissions.contains(call.spec.permission) else { return deny(call.spec, call.command) }
             if let reason = workflowRefusal() {
-                return send(refused(Failure(.tooManyWorkflows, reason)), call, feature)
+                return send(refused(Failure(.tooManyWorkflows, reason)), call)
             }
             if let flag = call.arguments["status"]?.bool { wantsStatus = flag }
             start(name, needs: spec.permission, announcedBy: first) { [self] workflow in
@@ -107,10 +107,10 @@ extension Session {
         }
     }
 
-    private func refuse(_ call: Call, _ failure: Failure, _ feature: any Feature) {
+    private func refuse(_ call: Call, _ failure: Failure) {
         note(failure, call.spec)
         guard failure.code != .badState else { return answer(Refusal.BadState(error: call.name), to: call) }
-        if case .message(let message) = feature.refusal(failure, of: call.spec, self).content {
+        if case .message(let message) = call.spec.refusal(failure, self).content {
             answer(message, to: call)
         }
     }

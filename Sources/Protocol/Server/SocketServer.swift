@@ -10,7 +10,7 @@ import Text
     package typealias LogFunction = @Loop (Log.Level, String, Log.Fields) -> Void
 
     package let features: [any Feature]
-    let commands: [String: (spec: CommandSpec, feature: any Feature)]
+    let commands: [String: CommandSpec]
     let info: ServerInfo
     /// They may change at any time.
     package var limits: ServerLimits
@@ -51,7 +51,9 @@ import Text
     ) {
         self.features = [CoreFeature()] + features
         commands = self.features.reduce(into: [:]) { table, feature in
-            for spec in feature.commands { table[spec.name] = (spec, feature) }
+            for spec in feature.commands {
+                for name in [spec.name] + spec.aliases { table[name] = spec.named(name) }
+            }
         }
         self.info = info
         self.limits = limits
@@ -66,7 +68,7 @@ import Text
 
     package var sessions: some Sequence<Session> { sessionsByID.values }
 
-    package var specs: [CommandSpec] { commands.values.map(\.spec) }
+    package var specs: [CommandSpec] { Array(commands.values) }
 
     /// What the server itself counts, for GET_METRICS.
     var metrics: [Metric] {

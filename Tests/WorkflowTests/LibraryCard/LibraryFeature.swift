@@ -77,13 +77,16 @@ struct LendMessage: Message {
 
     var commands: [CommandSpec] {
         [
-            CommandSpec("RUN_LEND", LendMessage.name, permission: .cards, isForIdle: true, runLend),
+            CommandSpec(
+                "RUN_LEND",
+                LendMessage.name,
+                permission: .cards,
+                isForIdle: true,
+                refusal: { failure, _ in Reply(LendMessage(outcome: failure.message)) },
+                runLend
+            ),
             CommandSpec(answering: "SET_LIBRARY_PIN"),
         ]
-    }
-
-    func refusal(_ failure: Failure, of spec: CommandSpec, _ session: Session) -> Reply {
-        Reply(LendMessage(outcome: failure.message))
     }
 
     private func runLend(_ call: Call) -> Reply {

@@ -9,22 +9,32 @@ import Text
 extension WalletFeature {
     var operationCommands: [CommandSpec] {
         [
-            command("WALLET_INIT", WalletReadyMessage.name, initialize),
-            command("WALLET_UNBIND", "WALLET_UNBOUND", unbind),
-            operation("WALLET_AUTHORIZE", OperationRequest.authorize),
-            operation("WALLET_SIGN", OperationRequest.sign),
-            operation("WALLET_TRANSFER", OperationRequest.transfer),
-            operation("WALLET_CONTRACT", OperationRequest.contract),
-            command("WALLET_SIMPLEWALLET", WalletResultMessage.name, simpleWallet),
+            command("WALLET_INIT", WalletReadyMessage.name, initialize) { failure, _ in
+                Reply(WalletReadyMessage.name) { $0.member("error", failure.operationText) }
+            },
+            command("WALLET_UNBIND", "WALLET_UNBOUND", unbind) { failure, _ in
+                Reply("WALLET_UNBOUND") { object in
+                    object.member("error", failure.operationText)
+                    object.member("account", String?.none)
+                }
+            },
+            operation("WALLET_AUTHORIZE", .authorize, OperationRequest.authorize),
+            operation("WALLET_SIGN", .sign, OperationRequest.sign),
+            operation("WALLET_TRANSFER", .transfer, OperationRequest.transfer),
+            operation("WALLET_CONTRACT", .contract, OperationRequest.contract),
+            command("WALLET_SIMPLEWALLET", WalletResultMessage.name, simpleWallet) { failure, _ in
+                Reply(WalletResultMessage(.simpleWallet, failure))
+            },
         ]
     }
 
     private func command(
         _ name: String,
         _ answer: StaticString,
-        _ method: @escaping CommandSpec.AsyncMethod
+        _ method: @escaping CommandSpec.AsyncMethod,
+        refusal: @escaping CommandSpec.Refusal
     ) -> CommandSpec {
-        CommandSpec(name, answer, permission: [.cards, .wallet], isForIdle: true, method)
+        CommandSpec(name, answer, permission: [.cards, .wallet], isForIdle: true, refusal: refusal, method)
     }
 
     private var callbacks: CallbackRules { CallbackRules(allowsLoopbackHTTP: antelope.allowsHTTPCallbacks) }
@@ -62,15 +72,17 @@ extension WalletFeature {
 
     private func operation(
         _ name: String,
+        _ kind: OperationRequest.Kind,
         _ read: @escaping @Sendable (OperationRequest.Source) throws(Failure) -> OperationRequest
     ) -> CommandSpec {
-        command(name, WalletResultMessage.name) { [self] call throws(Failure) in
+        let run: CommandSpec.AsyncMethod = { [self] call throws(Failure) in
             guard let dapp = dapps[ObjectIdentifier(call.session)] else {
                 throw Failure(operation: .notReady, "Send WALLET_INIT first in this connection")
             }
             let request = try read(.init(dapp: dapp, members: call.arguments, callbacks: callbacks))
             return try await workflow(call, request, try bindingKey(dapp, call.session))
         }
+        return command(name, WalletResultMessage.name, run) { failure, _ in Reply(WalletResultMessage(kind, failure)) }
     }
 
     private func simpleWallet(_ call: Call) async throws(Failure) -> Reply {
