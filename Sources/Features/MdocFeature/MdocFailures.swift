@@ -77,6 +77,7 @@ extension Failure {
         case .tooLarge: self = .tooLarge
         case .malformed(let words): self = .malformed(words)
         case .sessionError(let words): self = .sessionError(words)
+        case .ended: self = .declined
         case .cancelled: self = .cancelled
         }
     }

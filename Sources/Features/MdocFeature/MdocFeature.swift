@@ -86,6 +86,8 @@ import Text
         }
     }
 
+    package func health() async -> [HealthCheck] { await bluetooth?.checks() ?? [] }
+
     package func metrics() -> [Metric] { [readings.metric] }
 
     // MARK: Commands

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
+package import Host
 
 /// The way on which messages go to a phone and back, in the words of MDOC `transport`.
 package enum MdocWay: String, CaseIterable, Sendable {
@@ -25,6 +26,8 @@ package enum MdocTransportError: Error, Sendable, Equatable {
     case malformed(String)
     /// The fragments of a message break their form, so that the session cannot go on.
     case sessionError(String)
+    /// The phone has ended the session without an answer.
+    case ended
     /// CANCEL, or the end of the time for the phone.
     case cancelled
 }
@@ -41,6 +44,9 @@ package enum MdocMessage {
 /// frees the adapter or reader within 0.5 s.
 @Loop package protocol MdocTransport: AnyObject, Sendable {
     var way: MdocWay { get }
+
+    /// What may have spoilt a message that cannot be read, for people; nil: nothing that is known.
+    var caution: String? { get }
 
     /// Sends a message of the reader. Over NFC its last part is sent by `receive`.
     func send(_ message: [UInt8]) async throws(MdocTransportError)
@@ -63,6 +69,8 @@ package struct MdocBluetoothOffer: Sendable, Equatable {
     package var address: [UInt8]?
     /// What the characteristic Ident returns: 16 bytes.
     package var ident: [UInt8]
+    /// Somebody who was not the phone has connected first, so only central client mode is tried, for a short time.
+    package var isAgain = false
 
     package init(central: [UInt8]?, peripheral: [UInt8]?, address: [UInt8]? = nil, ident: [UInt8]) {
         self.central = central
@@ -74,10 +82,13 @@ package struct MdocBluetoothOffer: Sendable, Equatable {
 
 /// The Bluetooth adapter, as a reading of a phone needs it.
 @Loop package protocol MdocBluetooth: AnyObject, Sendable {
-    /// The modes that work on this host now; none without an adapter that is free. It is asked before each handover, so
+    /// The modes that work on this host now; none without an adapter that is switched on. It is asked before each handover, so
     /// it answers fast.
     func ways() async -> Set<MdocWay>
 
     /// Connects in one of the modes that the phone offers, whichever is better here. It has its own time limits.
     func open(_ offer: MdocBluetoothOffer) async throws(MdocTransportError) -> any MdocTransport
+
+    /// The check `mdoc` of GET_HEALTH; none without an adapter.
+    func checks() async -> [HealthCheck]
 }

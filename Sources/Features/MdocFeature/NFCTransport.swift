@@ -9,6 +9,7 @@ import Text
     typealias Limits = (command: Int, response: Int)
 
     let way = MdocWay.nfc
+    let caution: String? = nil
 
     private static let application: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x48, 0x04, 0x00]
     private static let envelope: UInt8 = 0xC3

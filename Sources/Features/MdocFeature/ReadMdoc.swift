@@ -56,6 +56,8 @@ import Text
     private var refusals = 0
     /// The engagement of a QR code whose phone goes on over NFC.
     private var code: PhoneEngagement?
+    /// A device is connected over Bluetooth that may be another one than the phone: nothing that it has sent proves its key.
+    private var mayBeStranger = false
     /// Filled with the engagement of a QR code, or with the failure at the end of the time, while the workflow waits.
     private var interruption: OneShot<Result<Found, Failure>>?
     private lazy var alarm = Loop.Alarm { [weak self] in self?.timeIsOver() }
@@ -287,19 +289,41 @@ import Text
         guard let bluetooth, let offer = try bluetoothOffer(of: phone, await availableWays()) else {
             throw .unsupported("Bluetooth is no longer available")
         }
-        begin(.connection)
-        progress.report(.connecting)
         let found = try await interruptible { [self] () async throws(Failure) in
-            let transport: any MdocTransport
-            do throws(MdocTransportError) {
-                transport = try await bluetooth.open(offer)
+            do throws(Failure) {
+                return .answered(try await talk(to: phone, bluetooth, offer, reader))
             } catch {
-                throw Failure(error)
+                // Anybody may answer an advertisement first, and can make the session fail: it is advertised again, once.
+                guard mayBeStranger, error.code != Failure.declined.code, !Task.isCancelled else { throw error }
+                var rest = offer
+                rest.isAgain = true
+                do throws(Failure) {
+                    return .answered(try await talk(to: phone, bluetooth, rest, reader))
+                } catch let second {
+                    throw mayBeStranger && second.code != Failure.declined.code ? error : second
+                }
             }
-            return .answered(try await exchange(with: phone, transport, reader, isVirtual: false))
         }
         guard case .answered(let outcome) = found else { throw .badState }
         return outcome
+    }
+
+    private func talk(
+        to phone: PhoneEngagement,
+        _ bluetooth: any MdocBluetooth,
+        _ offer: MdocBluetoothOffer,
+        _ reader: String?
+    ) async throws(Failure) -> Outcome {
+        begin(.connection)
+        progress.report(.connecting)
+        let transport: any MdocTransport
+        do throws(MdocTransportError) {
+            transport = try await bluetooth.open(offer)
+        } catch {
+            throw Failure(error)
+        }
+        mayBeStranger = transport.way == .bleCentral
+        return try await exchange(with: phone, transport, reader, isVirtual: false)
     }
 
     // MARK: The session
@@ -376,8 +400,12 @@ import Text
             answer = try session.read(received)
         } catch {
             if case .session(_, let status) = error { last = MdocSession.status(status) }
+            if case .session(let words, _) = error, let caution = transport.caution {
+                throw .sessionError("\(words); \(caution)")
+            }
             throw Failure(session: error)
         }
+        if answer.data != nil { mayBeStranger = false }
         switch answer.status {
         // The end of the field ends a session over NFC.
         case .none: last = transport.way == .nfc ? nil : MdocSession.status(20)

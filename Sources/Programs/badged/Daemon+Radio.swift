@@ -3,6 +3,7 @@ import Bluetooth
 import Concurrency
 import DoorOpening
 import Host
+import MdocFeature
 import ScannerBlueZ
 import ScannerMgmt
 import Scanners
@@ -24,6 +25,12 @@ extension Daemon {
         let connector = BlueZConnector(owner: owner)
         radio?.connections = connector
         return DoorOpener(connector, owner: owner)
+    }
+
+    /// Creates the way to phones over Bluetooth; nil when badged leaves the radio alone.
+    func makePhones(_ configuration: RadioConfiguration, _ owner: RadioOwner) -> BluetoothPhones? {
+        guard configuration.isEnabled, configuration.backend != .replay else { return nil }
+        return BluetoothPhones(owner: owner) { HostAdapters.anyExists() }
     }
 
     /// The scanners in order of preference. A new scanner is one line here and one target.

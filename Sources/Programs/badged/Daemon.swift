@@ -65,6 +65,7 @@ import WalletFeature
     /// nil unless readers of this host are shared.
     private var sharing: RemoteSharing?
     private var opener: DoorOpener?
+    private var phones: BluetoothPhones?
     private var watched: [Loop.Registration] = []
     private var watchdogAlarm: Loop.Alarm?
 
@@ -160,6 +161,7 @@ import WalletFeature
         let owner = RadioOwner()
         if configuration.radio.isEnabled { radio = makeRadio(configuration.radio, owner) }
         opener = makeOpener(configuration.radio, radio, owner)
+        phones = makePhones(configuration.radio, owner)
         registry.log = { level, text, reader in Log.write(level, Log.Fields(reader: reader)) { "\(text)" } }
 
         let wallet = WalletFeature(registry, store, trust: configuration.keycardTrust, antelope: parts.antelope)
@@ -183,6 +185,7 @@ import WalletFeature
                 registry,
                 authorities: { [mdocAnchors] time in await mdocAnchors.authorities(at: time) },
                 identities: parts.mdocIdentities,
+                bluetooth: phones,
                 virtualAuthority: { [virtualPhones] in try? virtualPhones.issuer().certificate }
             ),
             DoorFeature(radio, opener: opener, credentials: VaultCredentials(vault), store: store),
@@ -375,6 +378,7 @@ import WalletFeature
         }
         deadline.set(after: 10_000)
         await opener?.waitUntilIdle()
+        await phones?.waitUntilIdle()
         await radio?.restorePower()
         // _exit, not exit: the exit handlers destroy what threads that still wait in C code use.
         _exit(0)

@@ -139,18 +139,20 @@ package struct VirtualMdocDescription: VirtualCardDescription {
     }
 
     package func makeCard() throws(Malformed) -> VirtualCard {
-        let wallet: VirtualWallet
+        try VirtualCard(VirtualPhone(try makeWallet()), options)
+    }
+
+    func makeWallet() throws(Malformed) -> VirtualWallet {
         do throws(CryptoError) {
             let issuer = quirks.contains(.unknownIssuer) ? try VirtualMdocIssuer() : issuer
             let isExpired = quirks.contains(.expired)
             let issued = try documents.map { document throws(CryptoError) in
                 try issuer.issue(document.docType, document.namespaces, isExpired: isExpired)
             }
-            wallet = try VirtualWallet(self, issued)
+            return try VirtualWallet(self, issued)
         } catch {
             throw Malformed("card: the keys of the phone cannot be made")
         }
-        return try VirtualCard(VirtualPhone(wallet), options)
     }
 }
 

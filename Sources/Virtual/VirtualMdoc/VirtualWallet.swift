@@ -69,7 +69,8 @@ final class VirtualWallet {
     /// Ends the session: the phone has left the field, or was reset.
     func leave() {
         session = nil
-        handover = .qr
+        // A phone that goes on over Bluetooth does so with this handover.
+        if description.ways == [.nfc] { handover = .qr }
     }
 
     /// What the wallet does with a message.

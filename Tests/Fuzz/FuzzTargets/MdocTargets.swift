@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Crypto
 import Document
+import MdocFeature
 import MobileDocument
 import Text
 
@@ -68,6 +69,21 @@ private let phone: (engagement: DeviceEngagement, binding: MdocBinding)? = {
     let check = MdocCheck(MobileDocument.request(ageOver: 18), phone.binding, MdocAuthorities(), at: 1_795_888_069)
     for result in check.results(of: response) {
         require(result.verdict != .genuine, "a response of nobody is genuine")
+    }
+}
+
+/// The parts of a message over Bluetooth: each one is preceded by its length.
+@Sendable func mdocParts(_ input: UnsafeRawBufferPointer) {
+    var rest = Array(input)[...]
+    var parts = BluetoothParts()
+    while let length = rest.popFirst() {
+        let part = Array(rest.prefix(Int(length)))
+        rest = rest.dropFirst(Int(length))
+        guard let message = try? parts.add(part) else { continue }
+        require(message.count <= input.count, "a message that is longer than its parts")
+        var again = BluetoothParts()
+        let whole = BluetoothParts.divide(message, capacity: max(Int(length), 20)).compactMap { try? again.add($0) }
+        require(whole == [message], "a message is another one after it was divided")
     }
 }
 

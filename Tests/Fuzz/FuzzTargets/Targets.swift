@@ -56,6 +56,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "mdoc-message": mdocMessage,
     "mdoc-response": mdocResponse,
     "mdoc-list": mdocList,
+    "mdoc-parts": mdocParts,
     "card-list": cardList,
     "tag-dialogue": tagDialogue,
     "virtual-tag": virtualTag,

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import Document
+import DoorReaders
+import DoorTestSupport
+import Host
+import MobileDocument
+import ReadersVirtual
+import Server
+import TestSupport
+import Testing
+import Text
+
+@testable import Bluetooth
+@testable import MdocFeature
+@testable import VirtualMdoc
+
+/// RUN_READ_MDOC over a socket, with an emulated bluetoothd on a real bus.
+@Suite("Reading a phone over Bluetooth", .timeLimit(.minutes(5)))
+@Loop struct BluetoothPhoneTests {
+    /// Makes the card of one phone, which bluetoothd reaches, too.
+    private struct SharedKind: VirtualCardKind, VirtualCardDescription {
+        let name = "shared"
+        let options = VirtualCardOptions()
+        /// First the card uses it, and then bluetoothd.
+        nonisolated(unsafe) let wallet: VirtualWallet
+
+        func describe(simulator: JSON?, card: JSON?) -> any VirtualCardDescription { self }
+
+        func makeCard() throws(Malformed) -> VirtualCard { try VirtualCard(VirtualPhone(wallet), options) }
+    }
+
+    @Loop final class Stage {
+        let bus: PrivateBus
+        let phone: PlayedPhone
+        let owner = RadioOwner()
+        let phones: BluetoothPhones
+        let server: TestServer
+        let client: TestClient
+
+        /// `card`: the entries of the virtual phone; `settings`: main.conf of bluetoothd.
+        init(
+            _ card: String = "",
+            settings: String = "",
+            change: (inout BluetoothPhones.Limits) -> Void = { _ in }
+        ) async throws {
+            let kind = VirtualMdocKind()
+            let entries = #"{"kind":"mdoc","transports":["bleCentral","blePeripheral"]\#(card)}"#
+            let wallet = try VirtualMdocDescription(try kind.issuer(), card: try JSON(entries.utf8)).makeWallet()
+            bus = try await PrivateBus.start()
+            phone = try await PlayedPhone(bus.address, wallet)
+            // Only a phone that does not come ends a wait: the machine may be busy.
+            var limits = BluetoothPhones.Limits()
+            limits.answer = 120_000
+            limits.line = 120_000
+            limits.central = 120_000
+            limits.centralFirst = 120_000
+            limits.centralAgain = 120_000
+            limits.peripheral = 120_000
+            limits.part = 120_000
+            change(&limits)
+            folder = try TemporaryFolder()
+            let file = try folder.write("main.conf", settings.utf8)
+            let phones = BluetoothPhones(address: bus.address, owner: owner, limits: limits, settingsFile: file)
+            self.phones = phones
+            server = try await TestServer(
+                permissions: .all,
+                moreCards: [SharedKind(wallet: wallet)],
+                moreFeatures: {
+                    [
+                        MdocFeature(
+                            $0,
+                            authorities: { _ in
+                                var authorities = MdocAuthorities()
+                                if let own = try? kind.issuer().certificate,
+                                    let certificate = try? DocumentCertificate(own)
+                                {
+                                    try? authorities.anchors.trust(certificate)
+                                }
+                                return authorities
+                            },
+                            bluetooth: phones
+                        )
+                    ]
+                }
+            )
+            client = try server.connect()
+            _ = await client.exchange()
+        }
+
+        private let folder: TemporaryFolder
+
+        func begin(_ members: String = "") async {
+            let engagement = #""engagement":"\#(phone.wallet.code)""#
+            await client.send(#"{"cmd":"RUN_READ_MDOC","ageOver":18,\#(engagement)\#(members)}"#)
+            _ = await client.next("MDOC")
+        }
+
+        /// Reads the phone whose QR code was scanned, and returns the final message.
+        func read(_ members: String = "") async -> JSON? {
+            await begin(members)
+            return await client.next("MDOC")
+        }
+    }
+
+    private static func only(_ way: String) -> String { #","transports":["\#(way)"]"# }
+
+    // MARK: Both modes
+
+    @Test(
+        "a phone proves an age in either mode, with each MTU, and nothing of it stays",
+        arguments: ["bleCentral", "blePeripheral"],
+        [23, 185, 517] as [UInt16]
+    )
+    func reads(way: String, mtu: UInt16) async throws {
+        let stage = try await Stage()
+        stage.phone.mtu = mtu
+        let end = try #require(await stage.read(Self.only(way)))
+        #expect(end["verdict"] == .string("genuine") && end["age"]?["answer"] == .string("yes"), "\(end)")
+        #expect(end["transport"] == .string(way) && end["engagement"] == .string("qr") && end["reader"] == nil)
+        #expect(!stage.owner.isInUse(nil))
+        await stage.phones.waitUntilIdle()
+        #expect(stage.phone.kept.isEmpty && stage.phone.advertised.isEmpty)
+        #expect(stage.phone.states.last == [2])
+        let isCentral = way == "bleCentral"
+        #expect(stage.phone.calls.contains("RegisterAdvertisement") == isCentral)
+        #expect(stage.phone.calls.contains("StartDiscovery") == !isCentral)
+        guard isCentral else { return #expect(stage.phone.states.first == [1]) }
+        #expect(stage.phone.properties["Type"] == "peripheral")
+        let code = try DeviceEngagement(qr: stage.phone.wallet.code)
+        #expect(stage.phone.identOfReader == (try MdocSession.ident(code)))
+    }
+
+    @Test("a phone that was found before the search is read")
+    func known() async throws {
+        let stage = try await Stage()
+        stage.phone.isKnown = true
+        #expect(await stage.read(Self.only("blePeripheral"))?["verdict"] == .string("genuine"))
+        #expect(!stage.phone.calls.contains("StartDiscovery"))
+    }
+
+    @Test(
+        "badged advertises if the phone offers both modes, unless bluetoothd loses long values",
+        arguments: [
+            (true, "", "bleCentral"), (false, "", "blePeripheral"),
+            (false, "[GATT]\nExchangeMTU = 517\n", "blePeripheral"),
+            (false, "[GATT]\nExchangeMTU = 513\n", "bleCentral"),
+        ]
+    )
+    func preference(reportsVersion: Bool, settings: String, way: String) async throws {
+        let stage = try await Stage(settings: settings)
+        stage.phone.reportsVersion = reportsVersion
+        #expect(await stage.read()?["transport"] == .string(way))
+    }
+
+    @Test("a phone that does not connect is searched for, and the other way round")
+    func otherMode() async throws {
+        let stage = try await Stage { $0.centralFirst = 300 }
+        stage.phone.isClient = false
+        #expect(await stage.read()?["transport"] == .string("blePeripheral"))
+        #expect(stage.phone.advertised.isEmpty)
+        let other = try await Stage { $0.peripheral = 300 }
+        other.phone.reportsVersion = false
+        other.phone.isServer = false
+        #expect(await other.read()?["transport"] == .string("bleCentral"))
+    }
+
+    @Test("the handover on a reader goes on over Bluetooth", arguments: ["static", "negotiated"])
+    func handover(kind: String) async throws {
+        let stage = try await Stage(#","handover":"\#(kind)""#)
+        _ = await stage.client.ask(#"{"cmd":"RUN_READ_MDOC","ageOver":18}"#, "INSERT_CARD")
+        await stage.client.send(#"{"cmd":"SET_CARD","name":"Simulator","card":{"kind":"shared"}}"#)
+        let end = await stage.client.next("MDOC")
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+        #expect(end?["engagement"] == .string(kind == "static" ? "nfcStatic" : "nfcNegotiated"))
+        #expect(end?["transport"] == .string("bleCentral") && end?["reader"] == .string("Simulator"))
+        // The phone stays on the reader, and starts nothing new.
+        let counters = await stage.server.readers?.card(in: "Simulator")?.counters ?? []
+        #expect(counters.first { $0.key == "selects" }?.value == .number("1"))
+    }
+
+    // MARK: Strangers
+
+    @Test(
+        "who connects first and is not the phone makes badged advertise again, once",
+        arguments: [[[0, 0xA0]], [[2]], [[0, 0xBF]]] as [[[UInt8]]]
+    )
+    func stranger(values: [[UInt8]]) async throws {
+        let stage = try await Stage()
+        stage.phone.strangers = [values]
+        let end = await stage.read(Self.only("bleCentral"))
+        #expect(end?["verdict"] == .string("genuine"), "\(String(describing: end))")
+        await stage.phones.waitUntilIdle()
+        #expect(stage.phone.kept.isEmpty)
+        let twice = try await Stage()
+        twice.phone.strangers = [values, values]
+        #expect(await twice.read(Self.only("bleCentral"))?["error"] == .string("SessionError"))
+        #expect(twice.phone.calls.filter { $0 == "RegisterAdvertisement" }.count == 2)
+    }
+
+    @Test("while the phone is connected, nobody else counts")
+    func intruder() async throws {
+        let stage = try await Stage()
+        stage.phone.intruder = [0, 0xA0]
+        #expect(await stage.read(Self.only("bleCentral"))?["verdict"] == .string("genuine"))
+        #expect(stage.phone.refusals == ["org.bluez.Error.NotPermitted"])
+    }
+
+    @Test(
+        "a phone that is paired with this computer stays connected and known",
+        arguments: ["bleCentral", "blePeripheral"]
+    )
+    func paired(way: String) async throws {
+        let stage = try await Stage()
+        stage.phone.isPaired = true
+        #expect(await stage.read(Self.only(way))?["verdict"] == .string("genuine"))
+        await stage.phones.waitUntilIdle()
+        #expect(!stage.phone.calls.contains("RemoveDevice") && !stage.phone.calls.contains("Disconnect"))
+    }
+
+    // MARK: Faults
+
+    @Test(
+        "what a phone does wrong has its word, in either mode",
+        arguments: [
+            ("end", "Declined"), ("cut", "ConnectionLost"), ("leave", "ConnectionLost"), ("firstByte", "SessionError"),
+            ("empty", "SessionError"),
+        ],
+        ["bleCentral", "blePeripheral"]
+    )
+    func faults(fault: (String, String), way: String) async throws {
+        let stage = try await Stage { $0.centralAgain = 1 }
+        switch fault.0 {
+        case "end": stage.phone.spoil = { _ in [[]] }
+        case "cut": stage.phone.spoil = { $0.map { [1] + $0.dropFirst() } + [[]] }
+        case "firstByte": stage.phone.spoil = { $0.map { [2] + $0.dropFirst() } }
+        case "empty": stage.phone.spoil = { [[1]] + $0 }
+        default: stage.phone.leaves = true
+        }
+        let end = await stage.read(Self.only(way))
+        #expect(end?["error"] == .string(fault.1), "\(String(describing: end))")
+        #expect(!stage.owner.isInUse(nil))
+    }
+
+    @Test("short parts and an empty last part are no fault", arguments: ["bleCentral", "blePeripheral"])
+    func parts(way: String) async throws {
+        let stage = try await Stage()
+        stage.phone.spoil = { parts in
+            let short = parts.flatMap { [[1] + $0.dropFirst().prefix(1), [1] + $0.dropFirst(2)] }
+            return short.filter { $0.count > 1 } + [[0]]
+        }
+        #expect(await stage.read(Self.only(way))?["verdict"] == .string("genuine"))
+    }
+
+    @Test(
+        "parts that never end are waited for, until the next one is late",
+        arguments: ["bleCentral", "blePeripheral"]
+    )
+    func neverEnds(way: String) async throws {
+        let stage = try await Stage { ($0.part, $0.centralAgain) = (300, 1) }
+        stage.phone.spoil = { $0.map { [1] + $0.dropFirst() } }
+        #expect(await stage.read(Self.only(way))?["error"] == .string("ConnectionLost"))
+        #expect(!stage.owner.isInUse(nil))
+    }
+
+    @Test("on a bluetoothd that loses long values, a message that cannot be read names the cause")
+    func lostValues() async throws {
+        let stage = try await Stage { $0.centralAgain = 1 }
+        stage.phone.reportsVersion = false
+        stage.phone.spoil = { $0.suffix(1) }
+        let end = await stage.read(Self.only("bleCentral"))
+        #expect(end?["error"] == .string("SessionError"))
+        #expect(end?["message"]?.string?.contains("ExchangeMTU = 513") == true, "\(String(describing: end))")
+    }
+
+    @Test("a phone that does not come, and an adapter that is off, are named")
+    func nobody() async throws {
+        let stage = try await Stage { ($0.central, $0.centralAgain, $0.peripheral) = (200, 1, 200) }
+        (stage.phone.isClient, stage.phone.isServer) = (false, false)
+        for way in ["bleCentral", "blePeripheral"] {
+            #expect(await stage.read(Self.only(way))?["error"] == .string("ConnectionFailed"))
+        }
+        #expect(stage.phone.advertised.isEmpty && !stage.owner.isInUse(nil))
+        stage.phone.isPowered = false
+        #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
+        stage.phone.end()
+        #expect(await stage.read()?["error"] == .string("EngagementUnsupported"))
+    }
+
+    @Test("the first value of a phone begins the session, or it is not the phone")
+    func noStart() async throws {
+        let stage = try await Stage { $0.centralAgain = 1 }
+        stage.phone.start = [3]
+        #expect(await stage.read(Self.only("bleCentral"))?["error"] == .string("ConnectionFailed"))
+    }
+
+    // MARK: The adapter
+
+    @Test("CANCEL frees the adapter, and the phone is forgotten", arguments: ["bleCentral", "blePeripheral"])
+    func cancel(way: String) async throws {
+        let stage = try await Stage(#","consent":"never""#)
+        await stage.begin(Self.only(way))
+        while let status = await stage.client.next("STATUS"), status["step"] != .string("waitingForHolder") {}
+        #expect(stage.owner.isInUse(0))
+        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")?["error"] == .string("User_Cancelled"))
+        #expect(!stage.owner.isInUse(nil))
+        await stage.phones.waitUntilIdle()
+        #expect(stage.phone.kept.isEmpty && stage.phone.states.last == [2])
+    }
+
+    @Test("CANCEL ends the search and the advertisement", arguments: ["bleCentral", "blePeripheral"])
+    func cancelConnecting(way: String) async throws {
+        let stage = try await Stage()
+        (stage.phone.isClient, stage.phone.isServer) = (false, false)
+        await stage.begin(Self.only(way))
+        let phone = stage.phone
+        await phone.wait { phone.calls.contains("StartDiscovery") || !phone.advertised.isEmpty }
+        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")?["error"] == .string("User_Cancelled"))
+        #expect(!stage.owner.isInUse(nil))
+        await phone.wait { phone.calls.contains("StopDiscovery") || phone.calls.contains("UnregisterAdvertisement") }
+    }
+
+    @Test("a reading waits in line while the adapter opens a door")
+    func line() async throws {
+        let stage = try await Stage()
+        #expect(stage.owner.begin(.opening, on: 0) == nil)
+        await stage.begin()
+        while let status = await stage.client.next("STATUS"), status["step"] != .string("connecting") {}
+        #expect(stage.phone.advertised.isEmpty)
+        stage.owner.end(on: 0)
+        #expect(await stage.client.next("MDOC")?["verdict"] == .string("genuine"))
+        let busy = try await Stage { $0.line = 100 }
+        #expect(busy.owner.begin(.opening, on: 0) == nil)
+        #expect(await busy.read()?["error"] == .string("ConnectionFailed"))
+    }
+
+    // MARK: GET_HEALTH
+
+    @Test(
+        "GET_HEALTH says which lines bluetoothd needs",
+        arguments: [
+            (true, "[GATT]\nCache = yes\n", [] as [String]), (true, "", ["Cache = yes"]),
+            (true, "[GATT]\nCache = always\n", ["Cache = yes"]),
+            (
+                false, "",
+                [
+                    "MinAdvertisementInterval = 32", "MaxAdvertisementInterval = 48", "ExchangeMTU = 513",
+                    "Cache = yes",
+                ]
+            ),
+            (
+                false,
+                "[LE]\nMinAdvertisementInterval=32\nMaxAdvertisementInterval=48\n[GATT]\n#\nExchangeMTU=512\nCache=no\n",
+                []
+            ),
+        ]
+    )
+    func health(reportsVersion: Bool, settings: String, lines: [String]) async throws {
+        let stage = try await Stage(settings: settings)
+        stage.phone.reportsVersion = reportsVersion
+        let checks = await stage.client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array
+        let check = try #require(checks?.first { $0["name"] == .string("mdoc") })
+        #expect(check["ok"] == .bool(lines.isEmpty))
+        let advice = check["advice"]?.string ?? ""
+        for line in lines { #expect(advice.contains(line), "\(advice)") }
+        #expect(lines.count == advice.split(separator: " = ").count - (lines.isEmpty ? 0 : 1))
+    }
+}
+
+@Suite("Parts of a message over Bluetooth")
+struct BluetoothPartsTests {
+    @Test(
+        "a message is divided and put together again",
+        arguments: [0, 1, 18, 19, 20, 511, 512, 5000],
+        [1, 20, 182, 514]
+    )
+    func roundTrip(length: Int, capacity: Int) throws {
+        let message = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
+        let values = BluetoothParts.divide(message, capacity: capacity)
+        #expect(values.allSatisfy { $0.count <= max(min(capacity, 512), 2) })
+        var parts = BluetoothParts()
+        for value in values.dropLast() { #expect(try parts.add(value) == nil) }
+        #expect(try parts.add(try #require(values.last)) == message)
+        #expect(!parts.isInside && parts.count == 0)
+    }
+
+    @Test("parts that break their form, or are too many, are refused")
+    func bounds() throws {
+        for part in [[], [2, 1], [0xFF], [1]] as [[UInt8]] {
+            var parts = BluetoothParts()
+            #expect(throws: MdocTransportError.self) { try parts.add(part) }
+        }
+        var parts = BluetoothParts()
+        let part = [1] + [UInt8](repeating: 7, count: 511)
+        for _ in 0..<MdocMessage.maximumBytes / 511 { #expect(try parts.add(part) == nil) }
+        #expect(throws: MdocTransportError.tooLarge) { try parts.add(part) }
+    }
+}
