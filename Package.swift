@@ -321,7 +321,7 @@ let package = Package(
             "MdocFeature",
             [
                 "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "MobileDocument",
-                "Document", "CountryAuthorities",
+                "Document", "CountryAuthorities", "Bluetooth", "DoorReaders",
             ]
         ),
         features.target(
@@ -427,7 +427,7 @@ let package = Package(
                 "Text", "Server", "ISO7816", "NFCDevices", "CNFC", "Drivers", "Readers", "Crypto", "ChipAccess",
                 "Document", "VirtualDocument", "EID", "CountryAuthorities", "HTTP", "Transfers", "Antelope", "EService",
                 "MPin", "MPinFeature", "Vault", "ReadersRemote", "RemoteDevices", "ReadersPCSC", "ReadersVirtual",
-                "VirtualEID", "Keycard", "MobileDocument",
+                "VirtualEID", "Keycard", "MobileDocument", "MdocFeature",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
                 "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP",
@@ -437,7 +437,10 @@ let package = Package(
         // A PKOC reader in software with the connection to it, and walks past doors
         testLibrary(
             "DoorTestSupport",
-            ["Text", "Bluetooth", "DoorOpening", "DoorReaders", "Concurrency", "Vault", "Crypto", "Host"]
+            [
+                "Text", "Bluetooth", "DoorOpening", "DoorReaders", "Concurrency", "Vault", "Crypto", "Host", "CLinux",
+                "TestSupport",
+            ]
         ),
         // An eService with its eID-Server
         testLibrary(
@@ -551,7 +554,7 @@ let package = Package(
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
                 "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP", "MdocFeature", "MobileDocument",
-                "VirtualMdoc",
+                "VirtualMdoc", "Bluetooth", "Document", "DoorReaders", "DoorTestSupport",
             ]
         ),
         tests(

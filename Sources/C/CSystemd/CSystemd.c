@@ -77,7 +77,7 @@ int csystemd_new_signal(sd_bus *bus, sd_bus_message **m, const char *path, const
     return library.sd_bus_message_new_signal(bus, m, path, interface, member);
 }
 int csystemd_new_method_error(sd_bus_message *call, sd_bus_message **m, const char *name) {
-    const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(name, "set by the test");
+    const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(name, "refused");
     return library.sd_bus_message_new_method_error(call, m, &error);
 }
 void csystemd_message_unref(sd_bus_message *m) { library.sd_bus_message_unref(m); }

@@ -157,10 +157,30 @@ package final class BusMessage {
         container("a", "y") { for byte in bytes { append(byte, "y") } }
     }
 
+    package func append(_ texts: [String]) {
+        container("a", "s") { for text in texts { append(text) } }
+    }
+
     package func container(_ type: Character, _ contents: String, _ body: () -> Void) {
         _ = csystemd_message_open_container(raw, code(type), contents)
         body()
         _ = csystemd_message_close_container(raw)
+    }
+
+    /// Writes an object of the answer to GetManagedObjects; `body` writes its interfaces.
+    package func object(_ path: String, _ body: () -> Void) {
+        container("e", "oa{sa{sv}}") {
+            append(path, "o")
+            container("a", "{sa{sv}}", body)
+        }
+    }
+
+    /// Writes an interface of an object; `body` writes its properties.
+    package func interfaceEntry(_ name: String, _ body: () -> Void) {
+        container("e", "sa{sv}") {
+            append(name)
+            container("a", "{sv}", body)
+        }
     }
 
     /// Writes one entry of an `a{sv}`.

@@ -5,8 +5,8 @@ import Text
 
 /// A connection to one device, and its characteristics of a profile: org.bluez.Device1 and
 /// org.bluez.GattCharacteristic1.
-@Loop package final class GATTClient {
-    private let bus: SystemBus
+@Loop package final class GATTClient: GATTPeer {
+    private let calls: BlueZCalls
     private let address: DeviceAddress
     private let adapter: Int
     private let adapterPath: String
@@ -16,8 +16,6 @@ import Text
     private let owner: RadioOwner
     /// Called when nothing is connected any more.
     private let onEnd: @Loop (_ devicePath: String) -> Void
-    /// The unique bus name of bluetoothd. Only its signals count.
-    private var service = ""
     private var gatt: GATTObjects
     private var isReserved = false
     /// Whether `disconnect` must ask bluetoothd to disconnect.
@@ -30,20 +28,11 @@ import Text
     private var isEstablished = false
     /// The last failure may not happen again.
     private var isTransient = false
-    /// What bluetoothd has said of the last connection that failed.
-    private var reason: String?
     /// The time of the last Connect or ConnectDevice that bluetoothd has not answered.
     private var connecting: Milliseconds?
-    /// Why nothing more can be received.
-    private var failure: LinkFailure?
-    private var notifications: [[UInt8]] = []
     /// The last notification since the last write.
     private var last: [UInt8]?
-    /// Fulfilled at the next change of the values above.
-    private var change: OneShot<Void>?
 
-    /// The connection fails if more notifications than this are waiting to be read.
-    private static let mostNotifications = 64
     /// How long the end of a connection may take, in milliseconds.
     private static let disconnectLimit: Milliseconds = 5000
     /// How often a connection is tried, and the pause between two tries in milliseconds. At the edge of the range many
@@ -62,19 +51,27 @@ import Text
         adapter: Int,
         _ profile: GATTProfile,
         owner: RadioOwner,
-        onEnd: @escaping @Loop (String) -> Void
+        onEnd: @escaping @Loop (String) -> Void = { _ in }
     ) {
-        self.bus = bus
+        calls = BlueZCalls(bus, mostWaiting: profile.mostWaiting)
         self.address = address
         self.adapter = adapter
         self.profile = profile
         self.owner = owner
         self.onEnd = onEnd
         gatt = GATTObjects(profile)
-        adapterPath = "/org/bluez/hci\(adapter)"
+        adapterPath = BlueZAdapter.path(adapter)
         devicePath = adapterPath + "/dev_" + address.description.map { $0 == ":" ? "_" : String($0) }.joined()
-        bus.onMessage = { [weak self] message in self?.handle(message) }
-        bus.onEnd = { [weak self] in self?.fail("the connection to the D-Bus has ended") }
+        calls.onMessage = { [weak self] message throws(Malformed) in try self?.handle(message) }
+        calls.onAnswer = { [weak self] member in 
+            if member == "Connect" || member == "ConnectDevice" { self?.connecting = nil }
+        }
+        calls.onRefusal = { [weak self] member, error in self?.failure(member, error) }
+        calls.onServiceEnd = { [weak self] in self?.mayBeConnected = false }
+        calls.obstacle = { [weak self] in
+            guard let self, isLost, !isEstablished else { return nil }
+            return lost()
+        }
     }
 
     /// The bytes that one write carries, which is three less than the MTU.
@@ -95,7 +92,8 @@ import Text
             do throws(LinkFailure) {
                 return try await connect(within: limit)
             } catch {
-                guard isTransient, failure == nil, !Task.isCancelled, tries < Self.mostTries, Loop.now < end else {
+                guard isTransient, calls.failure == nil, !Task.isCancelled, tries < Self.mostTries, Loop.now < end
+                else {
                     throw error
                 }
             }
@@ -114,19 +112,9 @@ import Text
     }
 
     private func findService(until deadline: Milliseconds) async throws(LinkFailure) {
-        service = try await ask(
-            .nameOwner,
-            arguments: { $0.append(BlueZName.service) },
-            until: deadline,
-            refusal: "bluetoothd is not running"
-        ) { answer throws(Malformed) in try answer.string() }
-        for rule in [
-            "type='signal',sender='\(BlueZName.service)',path_namespace='\(devicePath)'",
-            "type='signal',sender='\(BlueZName.service)',interface='\(BlueZName.objects)'",
-            "type='signal',sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'",
-        ] {
-            bus.call(.addMatch, arguments: { $0.append(rule) })
-        }
+        try await calls.findService(until: deadline)
+        calls.watch("path_namespace='\(devicePath)'")
+        calls.watch("interface='\(BlueZName.objects)'")
         try await readObjects(until: deadline)
         guard gatt.hasAdapter else { throw .failed("bluetoothd does not know \(adapterName)") }
         guard gatt.isPowered else { throw .failed("\(adapterName) is switched off") }
@@ -148,43 +136,26 @@ import Text
         if !isConnected {
             mayBeConnected = true
             connecting = Loop.now
-            try await step("bluetoothd has not connected to \(peer) in time") { () async throws(LinkFailure) in
-                try await call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
+            try await calls.step("bluetoothd has not connected to \(peer) in time") { () async throws(LinkFailure) in
+                try await calls.call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
             }
             isConnected = true
         }
-        try await step("the services of \(peer) were not read in time") { () async throws(LinkFailure) in
+        try await calls.step("the services of \(peer) were not read in time") { () async throws(LinkFailure) in
             let deadline = Loop.now + limit
             // Earlier signals may belong to an earlier connection.
             try await readObjects(until: deadline)
             guard gatt.isConnected else { throw lost() }
             if gatt.isResolved { isResolved = true }
-            try await wait(until: deadline) { self.isResolved }
+            try await calls.wait(until: deadline) { self.isResolved }
             try await readObjects(until: deadline)
-            guard let notify = gatt.notifyPath, gatt.writePath != nil else {
-                throw .failed("\(peer) does not offer \(profile.name)")
-            }
+            guard gatt.isComplete else { throw .failed("\(peer) does not offer \(profile.name)") }
             // From here on the device may have begun the dialogue.
             isEstablished = true
-            try await call(notify, BlueZName.characteristic, "StartNotify", until: deadline)
+            for notify in gatt.notifyPaths {
+                try await calls.call(notify.path, BlueZName.characteristic, "StartNotify", until: deadline)
+            }
         }
-    }
-
-    /// Names the step that has taken too long.
-    private func step(
-        _ late: String,
-        _ body: () async throws(LinkFailure) -> Void
-    ) async throws(LinkFailure) {
-        do throws(LinkFailure) {
-            try await body()
-        } catch {
-            throw error == .timedOut ? tooLate(late) : error
-        }
-    }
-
-    /// A step has taken too long, perhaps after failures that bluetoothd has explained.
-    private func tooLate(_ step: String) -> LinkFailure {
-        .late(step + (reason.map { "; before, bluetoothd has answered \($0)" } ?? ""))
     }
 
     /// Such as `the reader`.
@@ -197,21 +168,23 @@ import Text
     private func find(within limit: Milliseconds) async throws(LinkFailure) {
         if try await connectDirectly(within: limit) { return }
         if owner.searches(adapter) {
-            return try await step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
-                try await wait(until: Loop.now + limit) { self.gatt.hasDevice }
+            return try await calls.step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
+                try await calls.wait(until: Loop.now + limit) { self.gatt.hasDevice }
             }
         }
         reserveRadio()
         if await owner.beginConnection(to: address, adapter: adapter) {
             mayBeConnected = true
             defer { owner.endConnection(to: address, adapter: adapter) }
-            try await step("\(peer) was not connected in time") { () async throws(LinkFailure) in
-                try await wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
+            try await calls.step("\(peer) was not connected in time") { () async throws(LinkFailure) in
+                try await calls.wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
             }
             isConnected = true
             return
         }
-        try await discover(until: Loop.now + limit)
+        try await calls.step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
+            try await calls.discover(on: adapterPath, until: Loop.now + limit) { self.gatt.hasDevice }
+        }
     }
 
     /// Lets bluetoothd connect to a device that it does not know. Only with option -E has it this method, which waits for
@@ -222,16 +195,17 @@ import Text
         connecting = Loop.now
         let type = address.isRandom ? "random" : "public"
         do throws(LinkFailure) {
-            try await call(adapterPath, BlueZName.adapter, "ConnectDevice", until: Loop.now + 2 * limit) { message in
-                message.container("a", "{sv}") {
-                    message.property("Address", "s") { message.append(address.description) }
-                    message.property("AddressType", "s") { message.append(type) }
+            try await calls.step("\(peer) was not connected in time") { () async throws(LinkFailure) in
+                let deadline = Loop.now + 2 * limit
+                try await calls.call(adapterPath, BlueZName.adapter, "ConnectDevice", until: deadline) { message in
+                    message.container("a", "{sv}") {
+                        message.property("Address", "s") { message.append(address.description) }
+                        message.property("AddressType", "s") { message.append(type) }
+                    }
                 }
             }
         } catch {
-            guard case .failed = error, failure == nil, !Task.isCancelled else {
-                throw error == .timedOut ? tooLate("\(peer) was not connected in time") : error
-            }
+            guard case .failed = error, calls.failure == nil, !Task.isCancelled else { throw error }
             mayBeConnected = false
             return false
         }
@@ -239,32 +213,9 @@ import Text
         return true
     }
 
-    private func discover(until deadline: Milliseconds) async throws(LinkFailure) {
-        try await call(adapterPath, BlueZName.adapter, "SetDiscoveryFilter", until: deadline) { message in
-            message.container("a", "{sv}") {
-                message.property("Transport", "s") { message.append("le") }
-            }
-        }
-        // The device that is announced is enough: the answer may come late, when other programs discover.
-        var refusal: String?
-        bus.call(
-            BusMethod(adapterPath, BlueZName.adapter, "StartDiscovery"),
-            answer: { [weak self] answer in
-                if let answer, answer.kind == .error { refusal = Self.text(answer) }
-                self?.change?.fill(())
-            }
-        )
-        try await step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
-            try await wait(until: deadline) { self.gatt.hasDevice || refusal != nil }
-        }
-        // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
-        bus.call(BusMethod(adapterPath, BlueZName.adapter, "StopDiscovery"))
-        if let refusal, !gatt.hasDevice { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
-    }
-
     private func readObjects(until deadline: Milliseconds) async throws(LinkFailure) {
         let (adapterPath, devicePath, profile) = (adapterPath, devicePath, profile)
-        gatt = try await ask(
+        gatt = try await calls.ask(
             .managedObjects,
             until: deadline,
             refusal: "bluetoothd does not list its objects"
@@ -279,28 +230,26 @@ import Text
 
     // MARK: Data
 
-    /// Returns the next notification. Notifications are queued until they are read.
-    package func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8] {
-        // Notifications that were received before the end of the connection are still returned.
-        if notifications.isEmpty { try await wait(until: Loop.now + limit) { !self.notifications.isEmpty } }
-        guard !notifications.isEmpty else { throw .timedOut }
-        return notifications.removeFirst()
+    package func value(within limit: Milliseconds?) async throws(LinkFailure) -> GATTValue {
+        try await calls.value(within: limit)
     }
 
-    /// Writes at most `capacity` bytes, and returns when the device or bluetoothd has accepted them.
-    package func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(LinkFailure) {
-        guard let path = gatt.writePath, bytes.count <= capacity else {
+    package func send(
+        _ bytes: [UInt8],
+        on characteristic: String,
+        within limit: Milliseconds
+    ) async throws(LinkFailure) {
+        guard let target = gatt.written(characteristic), bytes.count <= capacity else {
             throw .failed("the write does not fit the MTU")
         }
-        let type = gatt.writesWithResponse ? "request" : "command"
         let write: (BusMessage) -> Void = { message in
             message.append(bytes)
             message.container("a", "{sv}") {
-                message.property("type", "s") { message.append(type) }
+                message.property("type", "s") { message.append(target.isConfirmed ? "request" : "command") }
             }
         }
-        try await ask(
-            BusMethod(path, BlueZName.characteristic, "WriteValue"),
+        try await calls.ask(
+            BusMethod(target.path, BlueZName.characteristic, "WriteValue"),
             arguments: write,
             until: Loop.now + limit
         ) { [weak self] _ throws(Malformed) in
@@ -315,90 +264,37 @@ import Text
         await Task { @Loop in
             releaseRadio()
             if mayBeConnected { await endConnection() }
-            bus.close()
+            calls.bus.close()
             onEnd(devicePath)
         }.value
     }
 
     private func endConnection() async {
         mayBeConnected = false
-        // Signals do not matter any more: a device that goes on sending must not end the call.
-        service = ""
-        failure = nil
+        calls.ignoreMessages()
         isEstablished = true
         if let connecting {
             let deadline = connecting + Self.connectTime
-            try? await wait(until: deadline) { self.connecting == nil }
+            try? await calls.wait(until: deadline) { self.connecting == nil }
         }
         // Without bluetoothd there is no connection.
         let deadline = Loop.now + Self.disconnectLimit
-        try? await call(devicePath, BlueZName.device, "Disconnect", until: deadline)
+        if profile.isPassing { return await calls.forget(devicePath, of: adapterPath, until: deadline) }
         // Otherwise the scan would not see any more what the device advertises.
-        guard owner.readsDevices, !gatt.isKept else { return }
-        try? await call(adapterPath, BlueZName.adapter, "RemoveDevice", until: deadline) { message in
-            message.append(devicePath, "o")
-        }
+        let isRemoved = owner.readsDevices && !gatt.isKept
+        if isRemoved { return await calls.remove(devicePath, of: adapterPath, until: deadline) }
+        try? await calls.call(devicePath, BlueZName.device, "Disconnect", until: deadline)
     }
 
-    // MARK: Calls
-
-    private func call(
-        _ path: String,
-        _ interface: String,
-        _ member: String,
-        until deadline: Milliseconds,
-        _ arguments: (BusMessage) -> Void = { _ in }
-    ) async throws(LinkFailure) {
-        try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
-            _ throws(Malformed) in
-        }
-    }
-
-    /// Calls a method and returns what `read` makes of the answer.
-    private func ask<Result: Sendable>(
-        _ method: BusMethod,
-        arguments: (BusMessage) -> Void = { _ in },
-        until deadline: Milliseconds,
-        refusal: String? = nil,
-        read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
-    ) async throws(LinkFailure) -> Result {
-        if let failure { throw failure }
-        let answered = OneShot<Swift.Result<Result, LinkFailure>>()
-        let isSent = bus.call(method, arguments: arguments) { [weak self] answer in
-            if method.member == "Connect" || method.member == "ConnectDevice" {
-                self?.connecting = nil
-                self?.change?.fill(())
-            }
-            guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
-            guard answer.kind == .return else {
-                let failure = self?.failure(method.member, answer, refusal) ?? .timedOut
-                answered.fill(.failure(failure))
-                return
-            }
-            do throws(Malformed) {
-                answered.fill(.success(try read(answer)))
-            } catch {
-                answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
-            }
-        }
-        guard isSent else { throw .failed("the D-Bus cannot be reached") }
-        pending = { answered.fill(.failure($0)) }
-        let alarm = Loop.Alarm { answered.fill(.failure(.timedOut)) }
-        alarm.set(after: deadline - Loop.now)
-        let result = await answered.value(whenCancelled: .failure(.failed("the opening was cancelled")))
-        alarm.cancel()
-        pending = nil
-        return try result.get()
-    }
-
-    private func failure(_ member: String, _ answer: BusMessage, _ refusal: String?) -> LinkFailure {
+    /// nil: the words of bluetoothd say why.
+    private func failure(_ member: String, _ answer: BusMessage) -> LinkFailure? {
         let error = answer.errorName
         if member == "StartNotify", error == "org.bluez.Error.NotPermitted" {
             return .inUse("another program has acquired the notifications of \(peer)")
         }
         // Connections fail in many ways that do not last. A device that bluetoothd has forgotten meanwhile is found again.
         if member == "Connect" || member == "ConnectDevice", Self.transientErrors.contains(error ?? "") {
-            reason = "\(member) with \(Self.text(answer))"
+            calls.reason = "\(member) with \(BlueZCalls.text(answer))"
         }
         if member == "Connect" {
             isTransient = Self.transientErrors.contains(error ?? "")
@@ -406,7 +302,7 @@ import Text
         } else if isLost {
             return lost()
         }
-        return .failed(refusal ?? "bluetoothd answers \(member) with \(Self.text(answer))")
+        return nil
     }
 
     private static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
@@ -414,73 +310,33 @@ import Text
         "org.bluez.Error.Failed", "org.bluez.Error.InProgress", "org.bluez.Error.NotReady", unknownObject,
     ]
 
-    private static func text(_ error: BusMessage) -> String {
-        let text = error.errorText.map { $0.isEmpty ? "" : ": \($0)" } ?? ""
-        return (error.errorName ?? "an error") + text
-    }
-
     /// The connection was lost before the services were read.
     private func lost() -> LinkFailure {
         isTransient = true
         return .failed("\(peer) has ended the connection")
     }
 
-    /// Ends the call in progress.
-    private var pending: ((LinkFailure) -> Void)?
-
-    /// Returns when the condition holds.
-    private func wait(until deadline: Milliseconds, for condition: () -> Bool) async throws(LinkFailure) {
-        let alarm = Loop.Alarm { [weak self] in self?.change?.fill(()) }
-        alarm.set(after: deadline - Loop.now)
-        defer { alarm.cancel() }
-        while !condition() {
-            if let failure { throw failure }
-            if isLost, !isEstablished { throw lost() }
-            if Task.isCancelled { throw .failed("the opening was cancelled") }
-            guard Loop.now < deadline else { throw .timedOut }
-            let change = OneShot<Void>()
-            self.change = change
-            await change.value(whenCancelled: ())
-        }
-    }
-
     private func pauseBeforeNextTry() async throws(LinkFailure) {
         isLost = false
         do throws(LinkFailure) {
-            try await wait(until: Loop.now + Self.pause) { false }
+            try await calls.wait(until: Loop.now + Self.pause) { false }
         } catch {
             guard error == .timedOut else { throw error }
         }
     }
 
-    private func fail(_ reason: String) {
-        failure = failure ?? .failed(reason)
-        pending?(.failed(reason))
-        change?.fill(())
-    }
-
     // MARK: Signals
 
-    private func handle(_ message: BusMessage) {
+    private func handle(_ message: BusMessage) throws(Malformed) {
         guard message.kind == .signal else { return }
-        if message.sender == BlueZName.bus {
-            guard message.member == "NameOwnerChanged" else { return }
-            // A call would start bluetoothd again.
-            mayBeConnected = false
-            return fail("bluetoothd has ended")
+        switch message.member {
+        case "InterfacesAdded": try handleAdded(message)
+        case "PropertiesChanged" where message.path == devicePath: try handleDevice(message)
+        case "PropertiesChanged":
+            guard let notify = gatt.notifyPaths.first(where: { $0.path == message.path }) else { return }
+            try handleValue(message, of: notify.uuid)
+        default: break
         }
-        guard message.sender == service else { return }
-        do throws(Malformed) {
-            switch message.member {
-            case "InterfacesAdded": try handleAdded(message)
-            case "PropertiesChanged" where message.path == devicePath: try handleDevice(message)
-            case "PropertiesChanged" where message.path == gatt.notifyPath: try handleValue(message)
-            default: return
-            }
-        } catch {
-            fail("bluetoothd has sent a signal in an unknown form")
-        }
-        change?.fill(())
     }
 
     private func handleAdded(_ message: BusMessage) throws(Malformed) {
@@ -500,7 +356,7 @@ import Text
             } else if value {
                 gatt.connected()
             } else if isEstablished {
-                fail("\(peer) has ended the connection")
+                calls.fail("\(peer) has ended the connection")
             } else if isConnected {
                 loseConnection()
             }
@@ -510,20 +366,17 @@ import Text
     /// The connection was lost before the services were read: what waits for it ends, and it is tried again.
     private func loseConnection() {
         isLost = true
-        pending?(lost())
+        calls.interrupt(lost())
     }
 
-    private func handleValue(_ message: BusMessage) throws(Malformed) {
+    private func handleValue(_ message: BusMessage, of characteristic: String) throws(Malformed) {
         guard try message.string() == BlueZName.characteristic else { return }
         try message.properties(["Value": "ay"]) { _ throws(Malformed) in
             let value = try message.bytes()
             // bluetoothd signals a notification once for each program that listens.
-            if value == last { return }
+            if value == last, !profile.isPassing { return }
             last = value
-            guard notifications.count < Self.mostNotifications else {
-                return fail("\(peer) sends too much data")
-            }
-            notifications.append(value)
+            calls.received(value, of: characteristic, from: peer)
         }
     }
 }

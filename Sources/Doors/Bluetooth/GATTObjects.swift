@@ -8,17 +8,31 @@ package struct GATTProfile: Sendable {
     let name: String
     let device: String
     let services: Set<String>
-    /// The characteristic that the client writes.
-    let written: String
-    /// The characteristic whose notifications the client receives.
-    let notified: String
+    /// The characteristics that the client writes; the first one has the MTU.
+    let written: [String]
+    /// The characteristics whose notifications the client receives, in the order in which it switches them on.
+    let notified: [String]
+    /// The connection fails if more notifications than this are waiting to be read.
+    let mostWaiting: Int
+    /// The device is met once: no other program listens to it, and bluetoothd forgets it at the end.
+    let isPassing: Bool
 
-    package init(_ name: String, of device: String, services: Set<String>, written: String, notified: String) {
+    package init(
+        _ name: String,
+        of device: String,
+        services: Set<String>,
+        written: [String],
+        notified: [String],
+        mostWaiting: Int = 64,
+        isPassing: Bool = false
+    ) {
         self.name = name
         self.device = device
         self.services = services
         self.written = written
         self.notified = notified
+        self.mostWaiting = mostWaiting
+        self.isPassing = isPassing
     }
 }
 
@@ -116,7 +130,9 @@ struct GATTObjects: Sendable {
             }
         }
         guard characteristics.count < Self.mostCharacteristics else { return }
-        if found.uuid == profile.written || found.uuid == profile.notified { characteristics.append(found) }
+        if profile.written.contains(found.uuid) || profile.notified.contains(found.uuid) {
+            characteristics.append(found)
+        }
     }
 
     /// The first characteristic of a service of the profile with this UUID and one of these flags.
@@ -125,22 +141,29 @@ struct GATTObjects: Sendable {
             .min { $0.path < $1.path }
     }
 
-    private var writeCharacteristic: Characteristic? {
-        characteristic(profile.written, ["write", "write-without-response"])
+    /// Where the client writes this characteristic, and whether the device confirms writes.
+    func written(_ uuid: String) -> (path: String, isConfirmed: Bool)? {
+        characteristic(uuid, ["write", "write-without-response"]).map { ($0.path, $0.flags.contains("write")) }
     }
 
-    var writePath: String? { writeCharacteristic?.path }
-    private var notifyCharacteristic: Characteristic? {
-        characteristic(profile.notified, ["notify", "indicate"])
+    private var notified: [Characteristic] {
+        profile.notified.compactMap { characteristic($0, ["notify", "indicate"]) }
     }
 
-    var notifyPath: String? { notifyCharacteristic?.path }
+    var notifyPaths: [(uuid: String, path: String)] { notified.map { ($0.uuid, $0.path) } }
+
+    /// Whether the device has all characteristics of the profile.
+    var isComplete: Bool {
+        notified.count == profile.notified.count && profile.written.allSatisfy { written($0) != nil }
+    }
+
     /// Whether a program has subscribed to the notifications. bluetoothd enables them for the program in each
     /// connection.
-    var isListenedTo: Bool { notifyCharacteristic?.isListenedTo ?? false }
-    /// Whether the device confirms writes.
-    var writesWithResponse: Bool { writeCharacteristic?.flags.contains("write") ?? false }
+    var isListenedTo: Bool { notified.contains(where: \.isListenedTo) }
 
     /// The MTU of the connection, 23 to 517: 23 unless bluetoothd reports another one.
-    var mtu: Int { min(max(Int(writeCharacteristic?.mtu ?? 0), 23), 517) }
+    var mtu: Int {
+        let first = profile.written.first.flatMap { characteristic($0, ["write", "write-without-response"]) }
+        return min(max(Int(first?.mtu ?? 0), 23), 517)
+    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Concurrency
 package import DoorReaders
+import Text
 
 /// The owner of the radio, which knows of the scan, of openings and of sessions with phones. An adapter serves one opening
 /// or session at a time. While it connects, the scan leaves the radio to it; as long as it lasts, recovery does not switch
@@ -23,6 +24,8 @@ package import DoorReaders
     /// The scan that shares the adapters; nil: there is none.
     package weak var scan: (any RadioScan)?
     private var uses: [Int: Use] = [:]
+    /// Fulfilled when a use ends, for those who wait for an adapter.
+    private var line: [OneShot<Void>] = []
     /// The connections that are being established, by adapter.
     private var reservations: [Int: Int] = [:]
 
@@ -38,7 +41,27 @@ package import DoorReaders
         return nil
     }
 
-    package func end(on adapter: Int) { uses[adapter] = nil }
+    /// Begins a use of the first of these adapters that is free, as soon as one is, in the order of the callers.
+    /// - Returns: the adapter; nil: none was free in time, or the task was cancelled.
+    package func wait(for use: Use, onOneOf adapters: [Int], within limit: Milliseconds) async -> Int? {
+        let deadline = Loop.now + limit
+        while true {
+            if let free = adapters.first(where: { begin(use, on: $0) == nil }) { return free }
+            guard !Task.isCancelled, Loop.now < deadline else { return nil }
+            let end = OneShot<Void>()
+            line.append(end)
+            let alarm = Loop.Alarm { end.fill(()) }
+            alarm.set(after: deadline - Loop.now)
+            await end.value(whenCancelled: ())
+            alarm.cancel()
+            line.removeAll { $0 === end }
+        }
+    }
+
+    package func end(on adapter: Int) {
+        uses[adapter] = nil
+        for waiting in line { waiting.fill(()) }
+    }
 
     /// Whether an adapter serves an opening or a session; nil: any adapter.
     package func isInUse(_ adapter: Int?) -> Bool {

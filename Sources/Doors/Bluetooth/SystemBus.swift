@@ -150,8 +150,17 @@ import Text
         arm()
     }
 
-    /// Sends a signal; for tests that play bluetoothd.
-    func signal(_ path: String, _ interface: String, _ member: String, _ arguments: (BusMessage) -> Void) {
+    /// Reports properties of an object.
+    package func changed(_ path: String, of interface: String, _ properties: (BusMessage) -> Void) {
+        signal(path, BlueZName.properties, "PropertiesChanged") { message in
+            message.append(interface)
+            message.container("a", "{sv}") { properties(message) }
+            message.container("a", "s") {}
+        }
+    }
+
+    /// Sends a signal.
+    package func signal(_ path: String, _ interface: String, _ member: String, _ arguments: (BusMessage) -> Void) {
         var raw: OpaquePointer?
         guard !isEnded, csystemd_new_signal(bus, &raw, path, interface, member) >= 0, let raw else { return }
         let message = BusMessage(raw)

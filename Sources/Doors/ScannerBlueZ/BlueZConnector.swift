@@ -77,12 +77,20 @@ extension GATTProfile {
         "PKOC",
         of: "reader",
         services: Set(PKOCService.services),
-        written: PKOCService.write,
-        notified: PKOCService.notify
+        written: [PKOCService.write],
+        notified: [PKOCService.notify]
     )
 }
 
-extension GATTClient: DoorLink {}
+extension GATTClient: DoorLink {
+    package func notification(within limit: Milliseconds) async throws(LinkFailure) -> [UInt8] {
+        try await value(within: limit).bytes
+    }
+
+    package func write(_ bytes: [UInt8], within limit: Milliseconds) async throws(LinkFailure) {
+        try await send(bytes, on: PKOCService.write, within: limit)
+    }
+}
 
 /// The readers among the devices to which bluetoothd has a connection.
 struct BlueZConnections: Sendable {

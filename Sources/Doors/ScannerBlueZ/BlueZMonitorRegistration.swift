@@ -103,27 +103,21 @@ struct BlueZMonitors {
     func describe(_ message: BusMessage) {
         message.container("a", "{oa{sa{sv}}}") {
             for (index, group) in groups.enumerated() {
-                message.container("e", "oa{sa{sv}}") {
-                    message.append(Self.path(index), "o")
-                    message.container("a", "{sa{sv}}") { Self.describe(group, message) }
-                }
+                message.object(Self.path(index)) { Self.describe(group, message) }
             }
         }
     }
 
     private static func describe(_ patterns: [AdvertisementPattern], _ message: BusMessage) {
-        message.container("e", "sa{sv}") {
-            message.append(monitor)
-            message.container("a", "{sv}") {
-                message.property("Type", "s") { message.append("or_patterns") }
-                message.property("Patterns", "a(yyay)") {
-                    message.container("a", "(yyay)") {
-                        for pattern in patterns {
-                            message.container("r", "yyay") {
-                                message.append(pattern.start, "y")
-                                message.append(pattern.type, "y")
-                                message.append(pattern.content)
-                            }
+        message.interfaceEntry(monitor) {
+            message.property("Type", "s") { message.append("or_patterns") }
+            message.property("Patterns", "a(yyay)") {
+                message.container("a", "(yyay)") {
+                    for pattern in patterns {
+                        message.container("r", "yyay") {
+                            message.append(pattern.start, "y")
+                            message.append(pattern.type, "y")
+                            message.append(pattern.content)
                         }
                     }
                 }

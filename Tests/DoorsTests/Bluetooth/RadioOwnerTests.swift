@@ -37,6 +37,23 @@ import Testing
         #expect(owner.begin(second, on: 0) == nil)
     }
 
+    @Test("who waits for an adapter gets the first that is free, in line, and can leave the line")
+    func line() async {
+        #expect(await owner.wait(for: .session, onOneOf: [0, 1], within: 120_000) == 0)
+        #expect(await owner.wait(for: .session, onOneOf: [0, 1], within: 120_000) == 1)
+        #expect(await owner.wait(for: .session, onOneOf: [0, 1], within: 0) == nil)
+        let waiting = [[1], [0, 1]].map { adapters in
+            Task.immediate { @Loop in await owner.wait(for: .session, onOneOf: adapters, within: 120_000) }
+        }
+        let leaver = Task.immediate { @Loop in await owner.wait(for: .session, onOneOf: [0], within: 120_000) }
+        leaver.cancel()
+        #expect(await leaver.value == nil)
+        owner.end(on: 1)
+        #expect(await waiting[0].value == 1)
+        owner.end(on: 0)
+        #expect(await waiting[1].value == 0)
+    }
+
     @Test("the scan leaves an adapter to connections that are being established, and takes it back after the last one")
     func reservations() {
         #expect(owner.searches(0))

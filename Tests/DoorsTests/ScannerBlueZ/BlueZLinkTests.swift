@@ -117,7 +117,7 @@ import Testing
         #expect(stage.service.calls.filter { $0 == "Connect" }.count == min(refused + lost + 1, 9))
         guard !opens else { return }
         // The reason that bluetoothd gives, in its words.
-        let reason = lost > 0 ? "the reader has ended the connection" : "org.bluez.Error.Failed: set by the test"
+        let reason = lost > 0 ? "the reader has ended the connection" : "org.bluez.Error.Failed: refused"
         #expect(result.reason?.contains(reason) == true)
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
+import DoorTestSupport
 import Scanners
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import DoorTestSupport
 import Glibc
 import TestSupport
 import Text
@@ -265,49 +266,5 @@ import Text
 
     static func strength(_ rssi: Int16) -> (BusMessage) -> Void {
         { message in message.property("RSSI", "n") { message.append(rssi, "n") } }
-    }
-}
-
-/// What both emulated services send.
-extension SystemBus {
-    /// Takes the name of bluetoothd, and then calls.
-    func serve(_ take: @escaping @Loop (BusMessage) -> Void) async {
-        onMessage = take
-        await withCheckedContinuation { continuation in
-            call(
-                BusMethod(BlueZName.busPath, BlueZName.bus, "RequestName", of: BlueZName.bus),
-                arguments: { message in
-                    message.append(BlueZName.service)
-                    message.append(UInt32(0), "u")
-                },
-                answer: { _ in continuation.resume() }
-            )
-        }
-    }
-
-    /// Reports properties of an object.
-    func changed(_ path: String, of interface: String, _ fill: (BusMessage) -> Void) {
-        signal(path, BlueZName.properties, "PropertiesChanged") { message in
-            message.append(interface)
-            message.container("a", "{sv}") { fill(message) }
-            message.container("a", "s") {}
-        }
-    }
-}
-
-extension BusMessage {
-    /// An object in the answer to GetManagedObjects.
-    func object(_ path: String, _ body: () -> Void) {
-        container("e", "oa{sa{sv}}") {
-            append(path, "o")
-            container("a", "{sa{sv}}", body)
-        }
-    }
-
-    func interfaceEntry(_ name: String, _ body: () -> Void) {
-        container("e", "sa{sv}") {
-            append(name)
-            container("a", "{sv}", body)
-        }
     }
 }

@@ -29,6 +29,9 @@ int csystemd_bus_send(struct sd_bus *bus, struct sd_bus_message *message, uint64
 int csystemd_new_method_call(struct sd_bus *bus, struct sd_bus_message **message, const char *destination,
                              const char *path, const char *interface, const char *member);
 int csystemd_new_method_return(struct sd_bus_message *call, struct sd_bus_message **message);
+int csystemd_new_method_error(struct sd_bus_message *call, struct sd_bus_message **message, const char *name);
+int csystemd_new_signal(struct sd_bus *bus, struct sd_bus_message **message, const char *path, const char *interface,
+                        const char *member);
 void csystemd_message_unref(struct sd_bus_message *message);
 
 enum csystemd_kind { CSYSTEMD_CALL = 1, CSYSTEMD_RETURN = 2, CSYSTEMD_ERROR = 3, CSYSTEMD_SIGNAL = 4 };
@@ -53,8 +56,3 @@ int csystemd_message_peek_type(struct sd_bus_message *message, char *type, const
 int csystemd_message_read_basic(struct sd_bus_message *message, char type, void *value);
 int csystemd_message_read_array(struct sd_bus_message *message, char type, const void **bytes, size_t *size);
 int csystemd_message_skip(struct sd_bus_message *message, const char *types);
-
-/* For tests that replace bluetoothd. */
-int csystemd_new_signal(struct sd_bus *bus, struct sd_bus_message **message, const char *path, const char *interface,
-                        const char *member);
-int csystemd_new_method_error(struct sd_bus_message *call, struct sd_bus_message **message, const char *name);

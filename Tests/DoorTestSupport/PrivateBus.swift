@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Bluetooth
 import CLinux
+import Concurrency
 import Dispatch
 import FoundationEssentials
 import Glibc
 import TestSupport
 
 /// A dbus-daemon for one test, with a socket in its own folder.
-final class PrivateBus {
+package final class PrivateBus {
     private struct Process: Sendable {
         let folder: String
         let pid: pid_t
@@ -16,12 +18,12 @@ final class PrivateBus {
     struct StartError: Error {}
 
     private let process: Process
-    var address: String { process.address }
+    package var address: String { process.address }
 
     private init(_ process: Process) { self.process = process }
 
     /// Starts the bus and returns when it listens. Waits on another thread, because the loop serves other tests meanwhile.
-    static func start() async throws -> PrivateBus {
+    package static func start() async throws -> PrivateBus {
         let process = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "bus").async { continuation.resume(with: Result { try launch() }) }
         }
@@ -61,12 +63,30 @@ final class PrivateBus {
 
     private var isStopped = false
 
-    func stop() {
+    package func stop() {
         guard !isStopped else { return }
         isStopped = true
         kill(process.pid, SIGKILL)
         var status: Int32 = 0
         waitpid(process.pid, &status, 0)
         try? FileManager.default.removeItem(atPath: process.folder)
+    }
+}
+
+/// What the services send that emulate bluetoothd.
+extension SystemBus {
+    /// Takes the name of bluetoothd, and then calls.
+    package func serve(_ take: @escaping @Loop (BusMessage) -> Void) async {
+        onMessage = take
+        await withCheckedContinuation { continuation in
+            call(
+                BusMethod(BlueZName.busPath, BlueZName.bus, "RequestName", of: BlueZName.bus),
+                arguments: { message in
+                    message.append(BlueZName.service)
+                    message.append(UInt32(0), "u")
+                },
+                answer: { _ in continuation.resume() }
+            )
+        }
     }
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
+import DoorReaders
+import Text
+
+/// What one connection asks of bluetoothd, over a bus of its own: calls with time limits, and waiting for a change. Both
+/// end with bluetoothd, with the bus, and with the task.
+@Loop final class BlueZCalls {
+    let bus: SystemBus
+    /// The unique bus name of bluetoothd. Only its messages count.
+    private var service = ""
+    /// Why nothing more can be received.
+    private(set) var failure: LinkFailure?
+    /// Called with each signal and call of bluetoothd.
+    var onMessage: (@Loop (BusMessage) throws(Malformed) -> Void)?
+    /// Called with the name of each method that bluetoothd has answered.
+    var onAnswer: (@Loop (_ member: String) -> Void)?
+    /// Returns another failure than that in the words of bluetoothd, for the method and the error.
+    var onRefusal: (@Loop (_ member: String, _ error: BusMessage) -> LinkFailure?)?
+    /// Why waiting ends before its condition holds; nil: it goes on.
+    var obstacle: (@Loop () -> LinkFailure?)?
+    /// What bluetoothd has said of the last connection that failed.
+    var reason: String?
+    /// Called when bluetoothd has ended. A call would start it again.
+    var onServiceEnd: (@Loop () -> Void)?
+    /// What the device has sent, and nobody has read.
+    private var inbox: GATTInbox
+    /// Fulfilled at the next change.
+    private var change: OneShot<Void>?
+    /// Ends the call in progress.
+    private var pending: ((LinkFailure) -> Void)?
+
+    private static let cancelled = LinkFailure.failed("it was cancelled")
+
+    /// Takes over the bus. The connection fails if more values than `mostWaiting` are waiting to be read.
+    init(_ bus: SystemBus, mostWaiting: Int = 0) {
+        self.bus = bus
+        inbox = GATTInbox(capacity: mostWaiting)
+        bus.onMessage = { [weak self] message in self?.take(message) }
+        bus.onEnd = { [weak self] in self?.fail("the connection to the D-Bus has ended") }
+    }
+
+    // MARK: Calls
+
+    /// Finds bluetoothd without starting it.
+    func findService(until deadline: Milliseconds) async throws(LinkFailure) {
+        service = try await ask(
+            .nameOwner,
+            arguments: { $0.append(BlueZName.service) },
+            until: deadline,
+            refusal: "bluetoothd is not running"
+        ) { answer throws(Malformed) in try answer.string() }
+        match("sender='\(BlueZName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.service)'")
+    }
+
+    /// Receives the signals of bluetoothd that match a rule, such as `interface='...'`.
+    func watch(_ rule: String) { match("sender='\(BlueZName.service)',\(rule)") }
+
+    private func match(_ rule: String) { bus.call(.addMatch, arguments: { $0.append("type='signal',\(rule)") }) }
+
+    func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        until deadline: Milliseconds,
+        _ arguments: (BusMessage) -> Void = { _ in }
+    ) async throws(LinkFailure) {
+        try await ask(BusMethod(path, interface, member), arguments: arguments, until: deadline) {
+            _ throws(Malformed) in
+        }
+    }
+
+    /// Calls a method and returns what `read` makes of the answer.
+    func ask<Result: Sendable>(
+        _ method: BusMethod,
+        arguments: (BusMessage) -> Void = { _ in },
+        until deadline: Milliseconds,
+        refusal: String? = nil,
+        read: @escaping @Loop (BusMessage) throws(Malformed) -> Result
+    ) async throws(LinkFailure) -> Result {
+        if let failure { throw failure }
+        let answered = OneShot<Swift.Result<Result, LinkFailure>>()
+        let isSent = bus.call(method, arguments: arguments) { [weak self] answer in
+            self?.onAnswer?(method.member)
+            self?.changed()
+            guard let answer else { return _ = answered.fill(.failure(.timedOut)) }
+            guard answer.kind == .return else {
+                let reason = refusal ?? "bluetoothd answers \(method.member) with \(Self.text(answer))"
+                answered.fill(.failure(self?.onRefusal?(method.member, answer) ?? .failed(reason)))
+                return
+            }
+            do throws(Malformed) {
+                answered.fill(.success(try read(answer)))
+            } catch {
+                answered.fill(.failure(.failed("bluetoothd answers \(method.member) in an unknown form")))
+            }
+        }
+        guard isSent else { throw .failed("the D-Bus cannot be reached") }
+        pending = { answered.fill(.failure($0)) }
+        let alarm = Loop.Alarm { answered.fill(.failure(.timedOut)) }
+        alarm.set(after: deadline - Loop.now)
+        let result = await answered.value(whenCancelled: .failure(Self.cancelled))
+        alarm.cancel()
+        pending = nil
+        return try result.get()
+    }
+
+    /// The error of an answer, in the words of bluetoothd.
+    static func text(_ error: BusMessage) -> String {
+        let text = error.errorText.map { $0.isEmpty ? "" : ": \($0)" } ?? ""
+        return (error.errorName ?? "an error") + text
+    }
+
+    /// Names the step that has taken too long, perhaps after failures that bluetoothd has explained.
+    func step(_ late: String, _ body: () async throws(LinkFailure) -> Void) async throws(LinkFailure) {
+        do throws(LinkFailure) {
+            try await body()
+        } catch {
+            guard error == .timedOut else { throw error }
+            throw .late(late + (reason.map { "; before, bluetoothd has answered \($0)" } ?? ""))
+        }
+    }
+
+    // MARK: Values
+
+    /// Queues a value of the device, whose name is for people, such as `the phone`.
+    func received(_ bytes: [UInt8], of characteristic: String, from peer: String) {
+        if !inbox.append(bytes, of: characteristic) { fail("\(peer) sends too much data") }
+    }
+
+    /// Returns the next value. `limit`: nil waits until the connection ends.
+    func value(within limit: Milliseconds?) async throws(LinkFailure) -> GATTValue {
+        // What was received before the end of the connection is still returned.
+        if inbox.isEmpty { try await wait(until: limit.map { Loop.now + $0 }) { !self.inbox.isEmpty } }
+        guard let value = inbox.next() else { throw .timedOut }
+        return value
+    }
+
+    // MARK: Changes
+
+    /// Returns when the condition holds. `deadline`: nil waits without a limit.
+    func wait(until deadline: Milliseconds?, for condition: () -> Bool) async throws(LinkFailure) {
+        let alarm = Loop.Alarm { [weak self] in self?.changed() }
+        if let deadline { alarm.set(after: deadline - Loop.now) }
+        defer { alarm.cancel() }
+        while !condition() {
+            if let failure { throw failure }
+            if let obstacle = obstacle?() { throw obstacle }
+            if Task.isCancelled { throw Self.cancelled }
+            if let deadline, Loop.now >= deadline { throw .timedOut }
+            let change = OneShot<Void>()
+            self.change = change
+            await change.value(whenCancelled: ())
+        }
+    }
+
+    /// Lets the conditions of `wait` be checked.
+    func changed() { change?.fill(()) }
+
+    /// Ends the call in progress. Others can follow.
+    func interrupt(_ reason: LinkFailure) { pending?(reason) }
+
+    /// Ends what runs, and what is called later.
+    func fail(_ reason: String) {
+        failure = failure ?? .failed(reason)
+        interrupt(.failed(reason))
+        changed()
+    }
+
+    /// Begins the end of the connection: messages do not matter any more, so that a device that goes on sending does not
+    /// end the last calls.
+    func ignoreMessages() {
+        service = ""
+        failure = nil
+        obstacle = nil
+    }
+
+    private func take(_ message: BusMessage) {
+        if message.sender == BlueZName.bus, message.kind == .signal {
+            guard message.member == "NameOwnerChanged" else { return }
+            onServiceEnd?()
+            return fail("bluetoothd has ended")
+        }
+        guard message.sender == service else {
+            if message.kind == .call { bus.refuse(message, "org.freedesktop.DBus.Error.AccessDenied") }
+            return
+        }
+        do throws(Malformed) {
+            try onMessage?(message)
+        } catch {
+            fail("bluetoothd has sent a message in an unknown form")
+        }
+        changed()
+    }
+
+    // MARK: Devices
+
+    /// Lets bluetoothd search devices, of these services if there are some, until the condition holds. It knows them from
+    /// then on.
+    func discover(
+        on adapter: String,
+        services: [String] = [],
+        until deadline: Milliseconds,
+        for condition: () -> Bool
+    ) async throws(LinkFailure) {
+        try await call(adapter, BlueZName.adapter, "SetDiscoveryFilter", until: deadline) { message in
+            message.container("a", "{sv}") {
+                message.property("Transport", "s") { message.append("le") }
+                if !services.isEmpty { message.property("UUIDs", "as") { message.append(services) } }
+            }
+        }
+        // The device that is announced is enough: the answer may come late, when other programs discover.
+        var refusal: String?
+        bus.call(
+            BusMethod(adapter, BlueZName.adapter, "StartDiscovery"),
+            answer: { [weak self] answer in
+                if let answer, answer.kind == .error { refusal = Self.text(answer) }
+                self?.changed()
+            }
+        )
+        // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
+        defer { bus.call(BusMethod(adapter, BlueZName.adapter, "StopDiscovery")) }
+        try await wait(until: deadline) { condition() || refusal != nil }
+        if let refusal, !condition() { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
+    }
+
+    /// A property of a device that is true or false.
+    func flag(_ name: String, of device: String, until deadline: Milliseconds) async throws(LinkFailure) -> Bool {
+        try await ask(
+            BusMethod(device, BlueZName.properties, "Get"),
+            arguments: { message in
+                message.append(BlueZName.device)
+                message.append(name)
+            },
+            until: deadline
+        ) { answer throws(Malformed) in
+            var value = false
+            try answer.enter("v", "b") { () throws(Malformed) in value = try answer.bool() }
+            return value
+        }
+    }
+
+    /// Disconnects a device and lets bluetoothd forget it, with what it has written to the disk. A device that is paired
+    /// stays, because it belongs to the user of this computer.
+    func forget(_ device: String, of adapter: String, until deadline: Milliseconds) async {
+        guard (try? await flag("Paired", of: device, until: deadline)) == false else { return }
+        await remove(device, of: adapter, until: deadline)
+    }
+
+    func remove(_ device: String, of adapter: String, until deadline: Milliseconds) async {
+        try? await call(device, BlueZName.device, "Disconnect", until: deadline)
+        try? await call(adapter, BlueZName.adapter, "RemoveDevice", until: deadline) { $0.append(device, "o") }
+    }
+}
