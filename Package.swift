@@ -283,7 +283,7 @@ let package = Package(
         // `Network` in them, so their users depend on HTTP as well.
         features.target(
             "Cards",
-            ["Text", "Concurrency", "Server", "Host", "Readers", "ISO7816"]
+            ["Text", "Concurrency", "Server", "Host", "Readers", "ISO7816", "Crypto"]
         ),
         features.target(
             "EIDFeature",
@@ -368,7 +368,7 @@ let package = Package(
             "badgectl",
             [
                 "Text", "BadgedClient", "BadgedMPin", "Host", "DoorReaders", "EID", "CountryAuthorities", "Document",
-                "Crypto", "HTTP", "OSDP", "CQREncode", "MobileDocument", "Taps",
+                "Crypto", "HTTP", "OSDP", "CQREncode", "MobileDocument", "Taps", "ISO7816",
             ]
         ),
         programs.program("badged-nfc", ["Drivers", "NFCDevices", "Readers", "Host", "Text"]),
@@ -401,7 +401,7 @@ let package = Package(
         programs.program(
             "badged-virtual-card",
             [
-                "Host", "Text", "Readers", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualTaps",
+                "Host", "Text", "Readers", "ISO7816", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualTaps",
                 "VirtualDocument", "VirtualMdoc", "CLinux",
             ]
         ),

@@ -124,7 +124,7 @@ package struct BERReader: Sendable {
     }
 
     /// Reads a tag and a length; nil if there are none.
-    mutating func header() -> (tag: UInt32, length: Int, count: Int)? {
+    package mutating func header() -> (tag: UInt32, length: Int, count: Int)? {
         let start = position
         guard let tag = try? readTag(), let length = try? readLength() else { return nil }
         return (tag, length, position - start)

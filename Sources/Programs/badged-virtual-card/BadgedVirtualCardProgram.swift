@@ -2,6 +2,7 @@
 import CLinux
 import Glibc
 import Host
+import ISO7816
 import Readers
 import ReadersVirtual
 import Text
@@ -23,16 +24,16 @@ import VirtualTaps
             switch try ProgramOptions(CommandLine.arguments.dropFirst()) {
             case .help: Output.line(ProgramOptions.usage)
             case .version: Output.line("badged-virtual-card \(Version.current)")
-            case .run(let host, let port, let file, let trustPoint, let authorityFile):
+            case .run(let host, let port, let source, let trustPoint, let authorityFile):
                 let phones = VirtualMdocKind()
                 // A new kind of virtual card is one entry here and one target.
                 let kinds = VirtualCardKinds([
                     try eidCards(trustPoint), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                     VirtualDocumentKind(), phones,
-                    VirtualTagKind(),
+                    VirtualTagKind(), RecordedCardKind(),
                 ])
                 if let authorityFile { try write(phones, to: authorityFile) }
-                let card = try card(from: file, kinds)
+                let card = try card(from: source, kinds)
                 try VPCDSlot(card: card, host: host, port: port, signals: signals).serve()
             }
         } catch {
@@ -64,15 +65,21 @@ import VirtualTaps
         }
     }
 
-    /// The card of the card file; without a file the default card.
-    private static func card(from path: String?, _ kinds: VirtualCardKinds) throws(StartError) -> VirtualCard {
+    /// The card of a file; without a file the default card.
+    private static func card(
+        from source: ProgramOptions.Card,
+        _ kinds: VirtualCardKinds
+    ) throws(StartError) -> VirtualCard {
         do throws(Malformed) {
-            return try kinds.describe(try path.map(document(in:)) ?? .object([])).makeCard()
+            switch source {
+            case .usual: return try kinds.describe(.object([])).makeCard()
+            case .described(let path): return try kinds.describe(document(in: path)).makeCard()
+            case .recorded(let path):
+                guard let content = content(of: path) else { throw Malformed("\(path) cannot be read") }
+                return try RecordedCardDescription(CardRecording(content)).makeCard()
+            }
         } catch {
-            throw StartError(
-                "the card file is wrong: \(error.text)",
-                hint: "see docs/protocol/readers.md, Virtual reader"
-            )
+            throw source.wrong(error.text)
         }
     }
 

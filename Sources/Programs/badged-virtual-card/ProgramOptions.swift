@@ -4,13 +4,32 @@ import Text
 
 /// The command line of badged-virtual-card.
 enum ProgramOptions: Equatable {
-    case run(host: String, port: String, cardFile: String?, trustPointFile: String?, authorityFile: String?)
+    /// Where the card comes from.
+    enum Card: Equatable {
+        case usual
+        /// A file with the objects of SET_CARD.
+        case described(String)
+        /// A file with a recording.
+        case recorded(String)
+
+        /// The error for a file that is wrong.
+        func wrong(_ reason: String) -> StartError {
+            switch self {
+            case .usual, .described:
+                StartError("the card file is wrong: \(reason)", hint: "see docs/protocol/readers.md, Virtual reader")
+            case .recorded(let path):
+                StartError("the recording \(path) is wrong: \(reason)", hint: "see docs/recordings.md, The lines")
+            }
+        }
+    }
+
+    case run(host: String, port: String, card: Card, trustPointFile: String?, authorityFile: String?)
     case help
     case version
 
     static let usage = """
-        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE] [--cvca FILE] [--iaca FILE] [--help]
-                                   [--version]
+        usage: badged-virtual-card --vpcd HOST:PORT [--card FILE | --replay FILE] [--cvca FILE]
+                                   [--iaca FILE] [--help] [--version]
 
         Puts a card in software into a reader of vsmartcard's vpcd, which pcscd shows to any
         program. The reader listens on HOST:PORT, its first slot on 35963.
@@ -19,6 +38,7 @@ enum ProgramOptions: Equatable {
           --card FILE       JSON {"simulator": {...}, "card": {...}}, as SET_CARD takes them;
                             without it a German eID card, PIN 123456, CAN 500540,
                             PUK 9876543210
+          --replay FILE     answer as in this recording, which badgectl report has made
           --cvca FILE       the authority that an eID card trusts: a self-signed CV
                             certificate, DER; without it the test authority of badged
           --iaca FILE       write the authority of the documents of a phone to this file, DER;
@@ -33,7 +53,8 @@ enum ProgramOptions: Equatable {
           SIGUSR1           takes the card out, puts it back in
           SIGUSR2           prints {"apdus":N,"retryCounter":N,"pukCounter":N,"transport":false,
                             "busyMicroseconds":N}: the commands since the insertion, the
-                            counters of the card, the time for all its answers
+                            counters of the card, the time for all its answers; for a
+                            recording the number of commands that are not in it
           SIGTERM, SIGINT   prints the same and ends
         """
 
@@ -41,7 +62,7 @@ enum ProgramOptions: Equatable {
     init(_ arguments: some Sequence<String>) throws(StartError) {
         var rest = ArraySlice(Array(arguments))
         var address: (String, String)?
-        var cardFile: String?
+        var card = Card.usual
         var trustPointFile: String?
         var authorityFile: String?
         while let argument = rest.popFirst() {
@@ -56,7 +77,10 @@ enum ProgramOptions: Equatable {
                 self = .version
                 return
             case "--vpcd": address = try Self.address(try Self.value(name, attached, &rest))
-            case "--card": cardFile = try Self.value(name, attached, &rest)
+            case "--card", "--replay":
+                let file = try Self.value(name, attached, &rest)
+                guard card == .usual else { throw Self.wrong("give one of --card and --replay, once") }
+                card = name == "--card" ? .described(file) : .recorded(file)
             case "--cvca": trustPointFile = try Self.value(name, attached, &rest)
             case "--iaca": authorityFile = try Self.value(name, attached, &rest)
             default: throw Self.wrong("unknown argument '\(argument)'")
@@ -66,7 +90,7 @@ enum ProgramOptions: Equatable {
         self = .run(
             host: address.0,
             port: address.1,
-            cardFile: cardFile,
+            card: card,
             trustPointFile: trustPointFile,
             authorityFile: authorityFile
         )

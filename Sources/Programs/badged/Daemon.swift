@@ -137,7 +137,7 @@ import WalletFeature
                 let kinds: [any VirtualCardKind] = [
                     try eidCards(), VirtualKeycardKind(), VirtualPKOCKind(), VirtualAliroKind(),
                     VirtualDocumentKind(), virtualPhones,
-                    VirtualTagKind(),
+                    VirtualTagKind(), RecordedCardKind(),
                 ]
                 registry.add(VirtualReaders(count: virtualReaders, kinds: kinds))
             } catch {

@@ -9,6 +9,9 @@ package protocol VirtualCardSoftware: AnyObject {
     /// The historical bytes of the card, at most 15. ISO 7816-4 8.1.1.
     var historicalBytes: [UInt8] { get }
 
+    /// What the reader says when the card comes.
+    var answerToReset: [UInt8] { get }
+
     /// Runs one command APDU. No input makes it trap, and the answer has at least a status word.
     func process(_ command: [UInt8]) -> [UInt8]
 
@@ -24,6 +27,9 @@ package protocol VirtualCardSoftware: AnyObject {
 
 extension VirtualCardSoftware {
     package var delay: Int { 0 }
+
+    /// The answer to reset that a reader makes for a contactless card. PC/SC part 3 3.1.3.2.3.
+    package var answerToReset: [UInt8] { VirtualCard.answerToReset(historicalBytes) }
 }
 
 /// A card in software: bytes in, bytes out, as strict as a real one. Its state lasts as long as the object: a changed
@@ -40,6 +46,7 @@ package actor VirtualCard {
     package typealias Keypad = @Sendable (any CardConnection, VirtualCard) -> any KeypadConnection
 
     package nonisolated let historicalBytes: [UInt8]
+    package nonisolated let answerToReset: [UInt8]
     /// nil: the reader that holds this card has no keypad.
     nonisolated let keypad: Keypad?
     package let software: any VirtualCardSoftware
@@ -68,6 +75,7 @@ package actor VirtualCard {
     ) throws(Malformed) {
         try options.check()
         historicalBytes = software.historicalBytes
+        answerToReset = software.answerToReset
         self.software = software
         self.random = random
         self.keypad = keypad
@@ -76,9 +84,6 @@ package actor VirtualCard {
     }
 
     package nonisolated var hasKeypad: Bool { keypad != nil }
-
-    /// The answer to reset that a reader makes for this card, which is contactless. PC/SC part 3 3.1.3.2.3.
-    package nonisolated var answerToReset: [UInt8] { Self.answerToReset(historicalBytes) }
 
     package static func answerToReset(_ historicalBytes: [UInt8]) -> [UInt8] {
         let body = [0x80 | UInt8(historicalBytes.count & 0x0F), 0x80, 0x01] + historicalBytes

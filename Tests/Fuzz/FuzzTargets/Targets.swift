@@ -15,6 +15,7 @@ package let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = 
     "line-buffer": lineBuffer,
     "assuan-reply": assuanReply,
     "card-file": cardFile,
+    "card-recording": cardRecording,
     "apdu": apdu,
     "iso-dep": isoDEP,
     "nfc-target": nfcTarget,
@@ -181,6 +182,17 @@ package func require(_ condition: Bool, _ text: StaticString) {
 @Sendable private func cardFile(_ input: UnsafeRawBufferPointer) {
     guard let tree = try? JSON(Array(input)) else { return }
     _ = try? VirtualCardKinds([VirtualEIDKind()]).describe(tree)
+}
+
+/// A recording: its lines, and the card that plays it, which is asked every command in it.
+@Sendable private func cardRecording(_ input: UnsafeRawBufferPointer) {
+    guard let recording = try? CardRecording(Array(input)) else { return }
+    require(recording.exchanges.count <= CardRecording.maximumExchanges, "too many commands")
+    require((try? CardRecording(recording.text.utf8)) == recording, "a recording changes when it is written and read")
+    let card = RecordedCard(recording)
+    for exchange in recording.exchanges {
+        require(card.process(exchange.command).count >= 2, "an answer without a status word")
+    }
 }
 
 @Sendable private func apdu(_ input: UnsafeRawBufferPointer) {
