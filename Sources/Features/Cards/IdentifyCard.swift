@@ -19,42 +19,64 @@ extension ReaderFeature {
     ]
 
     func identify(_ call: Call) async throws(Failure) -> Reply {
-        let name = try call.arguments.text("name", 1...1024)
-        guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
-        guard reader.insertion != nil, reader.showsCard else {
-            throw Failure(.wrongArgument, "there is no card in this reader")
-        }
-        var kind: String?
-        if case .known(let profile) = reader.card { kind = profile.kind }
-        var identity = CardIdentityMessage(reader: name, answerToReset: reader.answerToReset)
+        let (name, reader) = try cardReader(call)
+        let unasked = CardIdentityMessage(reader: name, answerToReset: reader.answerToReset)
         // A card that a feature knows is not asked for more.
-        guard kind == nil || kind == "tag" else { return Reply(identity) }
+        guard reader.knownKind == nil || reader.knownKind == "tag" else { return Reply(unasked) }
+        let hasNumber = call.session.permissions.contains(.credentials)
         do throws(CardError) {
-            // As in `setCard`: in a task without a preferred executor.
-            let lending = Task { @Loop in
-                await Result { () async throws(CardError) in
-                    try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
-                }
-            }
-            let lease = try await lending.cancellableValue.get()
-            do throws(CardError) {
+            let identity = try await withCard(of: name, for: call) {
+                (lease) async throws(CardError) -> CardIdentityMessage in
+                var identity = unasked
                 let channel = CompletingChannel(lease.connection)
-                if call.session.permissions.contains(.credentials) { identity.uid = try await Self.uid(on: channel) }
+                if hasNumber { identity.uid = try await Self.uid(on: channel) }
                 for application in Self.applications {
                     guard let aid = Hex.decode(application.aid) else { continue }
                     let answer = try await channel.transmit(CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: aid, le: 256))
                     // 62XX: the application is there, and switched off.
                     if answer.status == .ok || answer.status.sw1 == 0x62 { identity.applications.append(application) }
                 }
-            } catch {
-                await lease.release(removingVirtualCard: false)
-                throw error
+                return identity
             }
-            await lease.release(removingVirtualCard: false)
+            return Reply(identity)
         } catch {
+            var identity = unasked
             identity.fault = CardVerdict(error).text(name)
+            return Reply(identity)
         }
-        return Reply(identity)
+    }
+
+    /// The reader that `name` names, which has a card.
+    func cardReader(_ call: Call) throws(Failure) -> (name: String, reader: Reader) {
+        let name = try call.arguments.text("name", 1...1024)
+        guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
+        guard reader.insertion != nil, reader.showsCard else {
+            throw Failure(.wrongArgument, "there is no card in this reader")
+        }
+        return (name, reader)
+    }
+
+    /// Lends the card in a reader to a body, and resets the card at the end.
+    func withCard<Value>(
+        of name: String,
+        for call: Call,
+        _ body: @Loop (CardLease) async throws(CardError) -> Value
+    ) async throws(CardError) -> Value {
+        // As in `setCard`: in a task without a preferred executor.
+        let lending = Task { @Loop in
+            await Result { () async throws(CardError) in
+                try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
+            }
+        }
+        let lease = try await lending.cancellableValue.get()
+        do throws(CardError) {
+            let value = try await body(lease)
+            await lease.release(removingVirtualCard: false)
+            return value
+        } catch {
+            await lease.release(removingVirtualCard: false)
+            throw error
+        }
     }
 
     private static func uid(on channel: CompletingChannel) async throws(CardError) -> [UInt8]? {
@@ -65,7 +87,7 @@ extension ReaderFeature {
 
 extension CardVerdict {
     /// Why the card could not be asked.
-    fileprivate func text(_ reader: String) -> String {
+    func text(_ reader: String) -> String {
         switch self {
         case .cardFailed(let failure): failure.obstacle.text(reader)
         case .hindered(let obstacle): obstacle.text(reader)

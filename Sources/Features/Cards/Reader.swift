@@ -84,6 +84,11 @@ package import Readers
         }
     }
 
+    /// The kind of card that a feature has recognised; nil: none, or no card.
+    var knownKind: String? {
+        if case .known(let profile) = card { profile.kind } else { nil }
+    }
+
     /// The kind of card for GET_METRICS; nil: there is none.
     var countedKind: String? {
         switch card {

@@ -28,6 +28,7 @@ import Text
                 Reply(ReaderListMessage(readers: registry.readers.map { registry.state($0.name, for: call.session) }))
             },
             CommandSpec("IDENTIFY_CARD", CardIdentityMessage.name, permission: .cards, identify),
+            CommandSpec("RECORD_CARD", CardRecordingMessage.name, permission: .cards, record),
             CommandSpec("SET_CARD", InsertCardMessage.name, level: .two, permission: .cards, setCard),
             CommandSpec(answering: "CONTINUE"),
             // Several kinds of cards ask for these values.

@@ -30,6 +30,7 @@ let allCommands = [
     "GET_STATUS",
     "IDENTIFY_CARD",
     "OPEN_READER",
+    "RECORD_CARD",
     "RUN_AUTH",
     "RUN_CHANGE_PIN",
     "SET_ACCESS_RIGHTS",

@@ -41,6 +41,7 @@ import Text
             Sample(command: "SET_API_LEVEL", required: #"{"level":3}"#),
             Sample(command: "GET_READER", required: #"{"name":"x"}"#),
             Sample(command: "IDENTIFY_CARD", required: #"{"name":"x"}"#),
+            Sample(command: "RECORD_CARD", required: #"{"name":"x"}"#),
             Sample(command: "RUN_AUTH", required: #"{"tcTokenURL":"https://service.example/"}"#),
             Sample(command: "SET_USER_INTERFACE", required: #"{"active":true}"#),
             Sample(

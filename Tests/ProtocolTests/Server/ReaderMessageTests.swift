@@ -150,7 +150,7 @@ struct PermissionTests {
     private static let cards: Set<String> = [
         "RUN_AUTH", "GET_ACCESS_RIGHTS", "SET_ACCESS_RIGHTS", "GET_CERTIFICATE", "ACCEPT", "RUN_CHANGE_PIN", "SET_PIN",
         "SET_NEW_PIN",
-        "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "IDENTIFY_CARD",
+        "SET_CAN", "SET_PUK", "SET_CARD", "CANCEL", "CONTINUE", "IDENTIFY_CARD", "RECORD_CARD",
     ]
     private static let agent: Set<String> = ["SET_USER_INTERFACE"]
     /// Commands that only connections of the browser port may send.

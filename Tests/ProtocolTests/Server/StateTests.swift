@@ -11,7 +11,7 @@ struct StateTests {
     /// The commands that are allowed at any time.
     private static let always: Set<String> = [
         "GET_INFO", "GET_API_LEVEL", "SET_API_LEVEL", "GET_STATUS", "GET_READER", "GET_READER_LIST", "GET_HEALTH",
-        "GET_METRICS", "START_OPENINGS", "STOP_OPENINGS", "IDENTIFY_CARD",
+        "GET_METRICS", "START_OPENINGS", "STOP_OPENINGS", "IDENTIFY_CARD", "RECORD_CARD",
         "SET_USER_INTERFACE",
         "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
         "OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN",

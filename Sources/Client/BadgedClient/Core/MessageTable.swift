@@ -27,7 +27,7 @@ enum MessageTable {
     private static let coreMessages: [any NamedMessage.Type] = [
         DaemonInfo.self, APILevels.self, HealthReport.self, Reader.self, ReaderList.self, WorkflowStatus.self,
         InsertCard.self, Pause.self, SecretQuestion.self, Refusal.self, MetricsReport.self,
-        CardIdentity.self,
+        CardIdentity.self, RecordingOfCard.self,
     ]
 
     /// The type of the messages with this name; nil for an unknown name.

@@ -10,7 +10,7 @@ from .._both import both
 from .._calls import Calls, failed
 from .._core import Raw
 from .._workflow import Dialogue, starts
-from ..messages import CardIdentity, Mdoc, MdocAnchors
+from ..messages import CardIdentity, CardRecording, Mdoc, MdocAnchors
 
 
 def finish_read_mdoc(raw: Raw) -> Mdoc | None:
@@ -60,6 +60,16 @@ class MdocCommands(Calls):
         """The trusted authorities of mobile documents."""
         return await self._ask("GET_MDOC_ANCHORS", MdocAnchors)
 
+    @both
     async def identify_card(self, name: str) -> CardIdentity:
         """Asks the card in the reader `name` who it is."""
         return await self._ask("IDENTIFY_CARD", CardIdentity, {"name": name})
+
+    @both
+    async def record_card(self, name: str, *, unchanged: bool = False) -> CardRecording:
+        """Records what the card in the reader `name` says before any secret.
+
+        `unchanged` keeps numbers and the data of the holder: only for a card with made-up data.
+        """
+        members = {"name": name, "unchanged": True} if unchanged else {"name": name}
+        return await self._ask("RECORD_CARD", CardRecording, members)

@@ -51,7 +51,7 @@ from .keys import (
     WalletPending,
     WalletSaved,
 )
-from .mdocs import CardIdentity, Mdoc, MdocAge, MdocAnchors, MdocDocument
+from .mdocs import CardIdentity, CardRecording, Mdoc, MdocAge, MdocAnchors, MdocDocument
 from .mpin import MPinResult, MPinStarted, MPinUser
 from .others import (
     Activation,
@@ -119,6 +119,7 @@ __all__ = [
     "Bucket",
     "Card",
     "CardIdentity",
+    "CardRecording",
     "Certificate",
     "CertificateDescription",
     "ChangePin",

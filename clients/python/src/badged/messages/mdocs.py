@@ -69,6 +69,15 @@ class CardIdentity(Message, msg="CARD_IDENTITY"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CardRecording(Message, msg="CARD_RECORDING"):
+    """What a card says before any secret, as lines. `fault`: why they end early."""
+
+    name: str
+    recording: str
+    fault: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class MdocAnchors(Message, msg="MDOC_ANCHORS"):
     """The trusted authorities of mobile documents. `doc_types` are those with authorities of their own."""
 
