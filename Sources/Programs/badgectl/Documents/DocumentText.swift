@@ -11,43 +11,40 @@ enum DocumentText {
             guard !rows.isEmpty else { return }
             lines += [title + ":"] + Help.columns(rows, indentation: "  ").split(separator: "\n").map(String.init)
         }
-        add("Document", rows(result.document.filter { $0.name != "mrz" }))
-        add("Holder", rows(result.person))
-        add("Issue", rows(result.issuance))
-        add("Groups", result.groups.map { ("DG\($0.number)", text($0)) })
+        add(tr("Document"), rows(result.document.filter { $0.name != "mrz" }))
+        add(tr("Holder"), rows(result.person))
+        add(tr("Issue"), rows(result.issuance))
+        add(tr("Groups"), result.groups.map { ("DG\($0.number)", text($0)) })
         add(tr("Opened with"), rows(result.access))
-        add("Checks", result.checks.map { ($0.name, text($0)) })
-        return lines + ["Verdict: \(text(result.verdict))"]
+        add(tr("Checks"), result.checks.map { (ResultWords.text($0.name), text($0)) })
+        return lines + [tr("Verdict: \(text(result.verdict))")]
     }
 
     private static func rows(_ fields: [DocumentResult.Field]) -> [(String, String)] {
-        fields.map { (words($0.name), $0.value) }
-    }
-
-    /// `birthDate` as `birth date`.
-    private static func words(_ name: String) -> String {
-        name.map { $0.isUppercase ? " " + $0.lowercased() : String($0) }.joined()
+        fields.map { (ResultWords.text($0.name), $0.value) }
     }
 
     private static func text(_ group: DocumentResult.DataGroup) -> String {
-        group.length.map { "\(group.state), \($0) bytes" } ?? words(group.state)
+        group.length.map { tr("\(ResultWords.text(group.state)), \($0) bytes") } ?? ResultWords.text(group.state)
     }
 
     private static func text(_ check: DocumentResult.Check) -> String {
-        var parts = [words(check.result) + (check.reason.map { ": \($0)" } ?? "")]
+        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \($0)" } ?? "")]
         for name in ["groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "findings"] {
-            if let value = check.details[name] { parts.append(name == "crl" ? tr("crl \(words(value))") : value) }
+            if let value = check.details[name] {
+                parts.append(name == "crl" ? tr("crl \(ResultWords.text(value))") : value)
+            }
         }
         return parts.joined(separator: "; ")
     }
 
     private static func text(_ verdict: DocumentResult.Verdict?) -> String {
         switch verdict {
-        case .genuine: "genuine"
+        case .genuine: tr("genuine")
         case .genuineCopyable: tr("genuine data, but nothing proves the chip: a copy would look the same")
         case .unverified: tr("unverified: nothing has failed, but not everything was checked")
         case .suspect: tr("suspect: a check has failed")
-        case nil: "unknown"
+        case nil: tr("unknown")
         }
     }
 }

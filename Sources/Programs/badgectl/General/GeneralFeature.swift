@@ -6,7 +6,10 @@ import Text
 /// The commands about badged itself and its readers.
 let generalFeature = FeatureCommands(
     group: .administration,
-    commands: [StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, MetricsCommand.spec, HelpCommand.spec]
+    commands: [
+        StatusCommand.spec, HealthCommand.spec, ReadersCommand.spec, MetricsCommand.spec, ReportCommand.spec,
+        HelpCommand.spec,
+    ]
 )
 
 extension OptionSpec {
@@ -23,7 +26,7 @@ extension Reader {
         } else {
             parts.append(isInsertable ? tr("virtual card, not inserted") : tr("no card"))
         }
-        if hasKeypad { parts.append("keypad") }
+        if hasKeypad { parts.append(tr("keypad")) }
         if isRemote { parts.append(tr("over the network")) }
         if isBusy { parts.append(tr("in use by another program")) }
         return parts.joined(separator: ", ")
@@ -57,15 +60,15 @@ enum StatusCommand {
         if invocation.wantsJSON { return }
         let version = info.protocolVersion.map { tr(" (protocol \($0))") } ?? ""
         Output.line("\(info.name) \(info.version)\(version)".printable)
-        var rows = [("drivers", info.drivers.isEmpty ? "none" : info.drivers.joined(separator: ", "))]
-        for reader in readers { rows.append(("reader", "\(reader.name): \(reader.summary)")) }
-        if readers.isEmpty { rows.append(("reader", "none")) }
+        var rows = [(tr("drivers"), info.drivers.isEmpty ? tr("none") : info.drivers.joined(separator: ", "))]
+        for reader in readers { rows.append((tr("reader"), "\(reader.name): \(reader.summary)")) }
+        if readers.isEmpty { rows.append((tr("reader"), tr("none"))) }
         if let permissions = info.permissions {
-            rows.append((tr("you may"), permissions.isEmpty ? "nothing" : permissions.joined(separator: ", ")))
+            rows.append((tr("you may"), permissions.isEmpty ? tr("nothing") : permissions.joined(separator: ", ")))
         }
         let failed = checks.count { !$0.isOK && !$0.isUnknown && !$0.isOptional }
         let count = failed == 1 ? tr("1 check failed") : tr("\(failed) checks failed")
-        rows.append(("health", failed == 0 ? "good" : tr("\(count), see badgectl health")))
+        rows.append((tr("health"), failed == 0 ? tr("good") : tr("\(count), see badgectl health")))
         Output.line(Help.columns(rows))
     }
 }

@@ -63,8 +63,8 @@ enum HealthCommand {
     /// The time in the largest unit of which there are at least two. So 90 minutes do not become 1 h.
     private static func describe(_ time: Duration) -> String {
         let seconds = max(time.components.seconds, 1)
-        let units: [(length: Int64, name: String)] = [(86_400, "days"), (3600, "h"), (60, "min")]
-        let unit = units.first { seconds >= 2 * $0.length } ?? (1, "s")
+        let units: [(length: Int64, name: String)] = [(86_400, tr("days")), (3600, tr("h")), (60, tr("min"))]
+        let unit = units.first { seconds >= 2 * $0.length } ?? (1, tr("s"))
         return "\(seconds / unit.length) \(unit.name)"
     }
 }

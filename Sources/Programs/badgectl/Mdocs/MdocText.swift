@@ -18,23 +18,23 @@ enum MdocText {
                     + document.withheld.map { ($0.replacing("_", with: " "), tr("(not given)")) }
             )
             var facts: [(String, String)] = []
-            if let issuer = document.issuer { facts.append(("issuer", issuer)) }
+            if let issuer = document.issuer { facts.append((tr("issuer"), issuer)) }
             if let end = document.validUntil { facts.append((tr("valid until"), end)) }
             if !document.unasked.isEmpty {
                 facts.append((tr("not asked for"), document.unasked.joined(separator: ", ")))
             }
-            add("Issue", facts)
-            add("Checks", document.checks.map { ($0.name, text($0)) })
+            add(tr("Issue"), facts)
+            add(tr("Checks"), document.checks.map { (ResultWords.text($0.name), text($0)) })
         }
-        lines.append("Verdict: \(text(result.verdict))")
-        if let age = result.age { lines.append(tr("Over \(age.over): \(age.answer.rawValue)")) }
+        lines.append(tr("Verdict: \(text(result.verdict))"))
+        if let age = result.age { lines.append(tr("Over \(age.over): \(ResultWords.text(age.answer.rawValue))")) }
         return lines
     }
 
     private static func text(_ value: JSON) -> String {
         switch value {
         case .null: return ""
-        case .bool(let bool): return bool ? "yes" : "no"
+        case .bool(let bool): return bool ? tr("yes") : tr("no")
         case .number(let number): return number
         case .string(let text): return text
         case .array(let items): return items.map(text).joined(separator: "; ")
@@ -45,8 +45,7 @@ enum MdocText {
     }
 
     private static func text(_ check: DocumentResult.Check) -> String {
-        let result = check.result == "notDone" ? tr("not done") : check.result
-        var parts = [result + (check.reason.map { ": \($0)" } ?? "")]
+        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \($0)" } ?? "")]
         for name in ["algorithm", "method", "signer", "authority", "until", "findings"] {
             if let value = check.details[name] { parts.append(value) }
         }
@@ -56,10 +55,10 @@ enum MdocText {
 
     private static func text(_ verdict: MdocResult.Verdict?) -> String {
         switch verdict {
-        case .genuine: "genuine"
+        case .genuine: tr("genuine")
         case .unverified: tr("unverified: nothing has failed, but not everything was proven")
         case .suspect: tr("suspect: a check has failed")
-        case nil: "unknown"
+        case nil: tr("unknown")
         }
     }
 }
