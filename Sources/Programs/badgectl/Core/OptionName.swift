@@ -7,12 +7,12 @@ enum OptionName: String, CustomStringConvertible, Sendable {
     // Of several commands.
     case reader, timeout, pinentry, pinStdin, yes, watch, names, type, key, format, qr, label, number, portrait, folder
     // General.
-    case identify, http, openmetrics, output, mqtt, hosts
+    case identify, http, openmetrics, output, mqtt, hosts, testCard
     // ID cards and their authorities.
     case ownCard = "self"
     case developerMode, follow, open, automatic, rights, pinFile, known, fingerprint
     // Documents.
-    case files, groups, bac, signer, root, docType, over, doc, item, identity
+    case files, record, groups, bac, signer, root, docType, over, doc, item, identity
     // Wallets and M-Pin.
     case words, ownPuk, duressPin, passphrase, keyUid, account, permission, contract, decimals, others
     case backend, clientId, accessNumber, accessCode, code, secondFactor, card, token, time, authorization

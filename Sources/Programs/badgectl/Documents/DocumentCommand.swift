@@ -2,6 +2,7 @@
 import BadgedClient
 import Glibc
 import Host
+import ISO7816
 import Synchronization
 import Text
 
@@ -29,6 +30,7 @@ enum DocumentCommand {
             OptionSpec(.groups, ValueSpec("LIST"), "read these data groups, such as 1,2,11; 1, 2, 11 and 12"),
             OptionSpec(.portrait, ValueSpec("FILE", .files), "write the picture to this file"),
             OptionSpec(.files, ValueSpec("FOLDER", .files), "write the files of the chip to this folder"),
+            OptionSpec(.record, ValueSpec("FILE", .files), "write a recording of the files; only of made-up data"),
             OptionSpec(
                 .bac,
                 ValueSpec("WHEN", .words(["never", "always"])),
@@ -45,6 +47,10 @@ enum DocumentCommand {
             Ends with 0 for a genuine document, with 6 for one of which a check has failed, and with 7 if nothing has
             failed but not everything is proven: badged trusts no authority of its country, or nothing proves the chip.
             With 1 no document was read. Which laws allow to read and to keep the data, you must know.
+            """,
+            """
+            --record writes what badged-virtual-card --replay plays as a document without access control: a document
+            with made-up data becomes a test. It has all data, and none of the keys that prove the chip.
             """,
         ],
         examples: [
@@ -71,7 +77,7 @@ enum DocumentCommand {
             let result = try await workflow.connection.readDocument(
                 reader: invocation.value(of: .reader),
                 groups: groups,
-                raw: invocation.has(.files),
+                raw: invocation.has(.files) || invocation.has(.record),
                 allowBAC: invocation.value(of: .bac),
                 user: workflow.user
             )
@@ -130,6 +136,9 @@ enum DocumentCommand {
             }
             try FileContent.write(portrait.data, to: path, flags: O_NOFOLLOW)
         }
+        if let path = invocation.value(of: .record) {
+            try FileContent.write(Array(result.recording.text.utf8), to: path, flags: O_NOFOLLOW)
+        }
         guard let folder = invocation.value(of: .files) else { return }
         for group in result.groups {
             guard let content = group.content else { continue }
@@ -146,6 +155,33 @@ enum DocumentCommand {
         guard access(path, W_OK | X_OK) == 0 else {
             throw CommandFailure(tr("cannot write to \(path): \(errorText())"), hint: tr("name a folder that is there"))
         }
+    }
+}
+
+extension DocumentResult {
+    /// The files of the document as a card without access control says them. Keys of the chip cannot be recorded.
+    var recording: CardRecording {
+        var recording = CardRecording(answerToReset: [0x3B, 0x80, 0x80, 0x01, 0x01], kind: "document")
+        let application: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01]
+        let select = CommandAPDU(0x00, 0xA4, 0x04, 0x0C, data: application)
+        recording.exchanges.append(.init(select.bytes, ResponseAPDU(.ok).bytes))
+        let common = [("EF.COM", UInt8(0x1E)), ("EF.SOD", 0x1D)].compactMap { name, shortID in
+            files.first { $0.name == name }.map { (name, shortID, $0.content) }
+        }
+        let data = groups.compactMap { group in
+            group.content.map { ("DG\(group.number)", UInt8(truncatingIfNeeded: group.number), $0) }
+        }
+        for (name, shortID, content) in common + data {
+            var note: String? = name
+            // READ BINARY reaches no further.
+            for offset in stride(from: 0, to: min(content.count, 0x8000), by: 256) {
+                let (high, low) = (UInt8(offset >> 8), UInt8(offset & 0xFF))
+                let read = CommandAPDU(0x00, 0xB0, offset == 0 ? 0x80 | shortID : high, low, le: 256)
+                let answer = ResponseAPDU(data: Array(content[offset...].prefix(256)), .ok)
+                recording.exchanges.append(.init(read.bytes, answer.bytes, note: note.take()))
+            }
+        }
+        return recording
     }
 }
 

@@ -12,8 +12,8 @@ enum ReportCommand {
         operand: ValueSpec("FILE", .files, isOptional: true),
         options: [
             .reader,
-            OptionSpec("--card", "add what the card in the reader says before any secret"),
-            OptionSpec("--test-card", "as --card, with all numbers and data: only for a card with made-up data"),
+            OptionSpec(.card, "add what the card in the reader says before any secret"),
+            OptionSpec(.testCard, "as --card, with all numbers and data: only for a card with made-up data"),
         ],
         details: [
             """
@@ -37,7 +37,7 @@ enum ReportCommand {
 
     @Sendable private static func run(_ invocation: Invocation) async throws {
         let path = invocation.operand.isEmpty ? standardFile : invocation.operand
-        let wantsCard = invocation.has("--card") || invocation.has("--test-card")
+        let wantsCard = invocation.has(.card) || invocation.has(.testCard)
         var recording: RecordingOfCard?
         var report = Report()
         do {
@@ -55,7 +55,7 @@ enum ReportCommand {
         if invocation.wantsJSON { return }
         Output.line(tr("Written: \(path)"))
         let warning =
-            invocation.has("--test-card")
+            invocation.has(.testCard)
             ? tr("It has all data that the card shows to everybody. Give it away only if they are made up.")
             : tr("Read it, and delete what nobody shall see, before you give it away.")
         Output.note(warning)
@@ -66,10 +66,10 @@ enum ReportCommand {
         _ invocation: Invocation,
         _ connection: DaemonConnection
     ) async throws -> RecordingOfCard {
-        let isTest = invocation.has("--test-card")
+        let isTest = invocation.has(.testCard)
         try await connection.require("readers", "cards")
         if isTest { try await connection.require("documents", "credentials") }
-        let wanted = invocation.value(of: "--reader")
+        let wanted = invocation.value(of: .reader)
         let reader = try await connection.readers().first { reader in
             reader.card != nil && wanted.map { $0 == reader.name } ?? true
         }
