@@ -40,7 +40,9 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
     func sections() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/report.txt"
-        let program = try badgectl(Self.peer(), "report", path)
+        let peer = try Self.peer()
+        defer { withExtendedLifetime(peer) {} }
+        let program = try badgectl(peer, "report", path)
         await program.ends(0, printing: "Written: \(path)\n")
         #expect(program.text(.error).contains("Read it, and delete what nobody shall see"))
         let text = try Self.text(path)
@@ -88,7 +90,8 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
         let program = try badgectl(peer, "report", "--card", path)
         await program.ends(1, saying: "badgectl: error: no reader has a card\nhint: put the card on the reader")
         #expect(access(path, F_OK) != 0)
-        let denied = try badgectl(peer, "report", "--test-card", path)
+        let other = try ScriptedPeer { $0.answer("GET_INFO", info) }
+        let denied = try badgectl(other, "report", "--test-card", path)
         await denied.ends(4, saying: "badgectl: error: this user lacks the permissions documents and credentials\n")
     }
 
