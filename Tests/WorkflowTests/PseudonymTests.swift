@@ -28,8 +28,8 @@ struct PseudonymTests {
             // A Keycard: its identifier and its public key.
             (
                 "00A4040008A000000804000101",
-                "A4588F10000102030405060708090A0B0C0D0E0F8041" + "04" + String(repeating: "A7B9", count: 32)
-                    + "0202" + "9000", "a4588f10", "9000"
+                "A4578F10000102030405060708090A0B0C0D0E0F8041" + "04" + String(repeating: "A7B9", count: 32)
+                    + "0200" + "9000", "a4578f10", "9000"
             ),
         ]
     )
