@@ -134,13 +134,20 @@ package struct OSDPFrameReader: Sendable {
 
     /// Returns the frames that are complete with these bytes, each with its bytes. `now` is in milliseconds.
     package mutating func read(_ bytes: some Collection<UInt8>, at now: Int64) -> [(frame: OSDPFrame, bytes: [UInt8])] {
-        var position = 0
+        var found: [(OSDPFrame, [UInt8])] = []
         if !buffer.isEmpty, now - lastByte > gap {
             faults += 1
-            position = 1
+            found = frames(isOver: true)
+            buffer = []
         }
         lastByte = now
         buffer += bytes
+        return found + frames(isOver: false)
+    }
+
+    /// Takes the frames out of the buffer. `isOver`: no bytes follow, so an unfinished frame is none.
+    private mutating func frames(isOver: Bool) -> [(frame: OSDPFrame, bytes: [UInt8])] {
+        var position = 0
         var found: [(OSDPFrame, [UInt8])] = []
         while let start = buffer[position...].firstIndex(of: OSDPFrame.start) {
             position = start
@@ -150,7 +157,11 @@ package struct OSDPFrameReader: Sendable {
                 position += 1
                 continue
             }
-            guard buffer.count - start >= count else { break }
+            guard buffer.count - start >= count else {
+                guard isOver else { break }
+                position += 1
+                continue
+            }
             let whole = Array(buffer[start..<start + count])
             if let frame = OSDPFrame(whole) {
                 found.append((frame, whole))

@@ -97,4 +97,14 @@ struct OSDPFrameTests {
         #expect(found == Self.foreign.prefix(2).map(Self.bytes))
         #expect(reader.faults == 1)
     }
+
+    @Test("whatever came before a silence, the first frame after it is found", arguments: [1, 2, 5, 200, 255])
+    func afterSilence(_ count: Int) {
+        var reader = OSDPFrameReader(gap: 20)
+        // Each piece promises 1023 bytes.
+        let noise = Array(repeating: [0x53, 0x00, 0xFF, 0x03] as [UInt8], count: count).flatMap(\.self)
+        #expect(reader.read(noise, at: 0).isEmpty)
+        #expect(reader.read(Self.bytes(Self.foreign[0]), at: 21).map(\.bytes) == [Self.bytes(Self.foreign[0])])
+        #expect(reader.waiting == 0)
+    }
 }
