@@ -71,6 +71,7 @@ import Text
             case .send(let bytes): port?.send(bytes)
             case .read(let index, let bits, let bytes, let isWiegand):
                 link.reportTap("osdp \(members[index].name)", bits, bytes, isWiegand ? "wiegand" : "unspecified")
+            case .ignored(let index, let reason): Log.warning("\(members[index].name): \(reason)")
             case .link(let index, let new, let fault):
                 links[index] = new
                 let name = members[index].name

@@ -34,6 +34,7 @@ enum OSDPReply {
     static let readerStatus: UInt8 = 0x4B
     static let raw: UInt8 = 0x50
     static let formatted: UInt8 = 0x51
+    static let keypad: UInt8 = 0x53
     static let communication: UInt8 = 0x54
     static let clientCryptogram: UInt8 = 0x76
     static let initialMAC: UInt8 = 0x78

@@ -28,6 +28,8 @@ package final class OSDPControlPanel {
         case read(member: Int, bits: Int, bytes: [UInt8], isWiegand: Bool)
         /// `fault` says why a reader is silent.
         case link(member: Int, Link, fault: String?)
+        /// An answer of a reader was not passed on, for this reason.
+        case ignored(member: Int, String)
     }
 
     private enum Phase { case away, identifying, capable, challenging, proving, online }
@@ -63,6 +65,11 @@ package final class OSDPControlPanel {
     private static let activePause: Int64 = 50
     private static let activeTime: Int64 = 5000
     private static let mostAttempts = 4
+    /// What people do at a reader, and badged does not pass on.
+    private static let unsupported = [
+        OSDPReply.formatted: "a card was dropped: characters (FMT) are not supported, set the reader to raw data",
+        OSDPReply.keypad: "keys of its keypad are not passed on",
+    ]
     package static let mostBits = 1024
 
     private var peers: [Peer]
@@ -70,7 +77,7 @@ package final class OSDPControlPanel {
     private var pending: Pending?
     private let baud: Int
     private var effects: [Effect] = []
-    /// Answers that nobody waits for, or that break their form.
+    /// Answers that nobody waits for.
     package private(set) var strangers = 0
 
     package init(_ members: [Member], baud: Int, gap: Int64 = 20, at now: Int64) {
@@ -272,9 +279,10 @@ package final class OSDPControlPanel {
             if (1...Self.mostBits).contains(bits), data.count == 4 + (bits + 7) / 8 {
                 effects.append(.read(member: index, bits: bits, bytes: Array(data[4...]), isWiegand: data[1] == 1))
             } else {
-                strangers += 1
+                effects.append(.ignored(member: index, "a card was dropped: its answer breaks the form"))
             }
         }
+        if let reason = Self.unsupported[code] { effects.append(.ignored(member: index, reason)) }
         peers[index].next = now + (now < peers[index].activeUntil ? Self.activePause : Self.idlePause)
     }
 

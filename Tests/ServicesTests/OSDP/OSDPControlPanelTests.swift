@@ -12,6 +12,7 @@ private final class Wall {
     var reads: [(member: Int, bytes: [UInt8])] = []
     var links: [(member: Int, link: OSDPControlPanel.Link, fault: String?)] = []
     var outcomes: [String] = []
+    var ignored: [String] = []
     /// Changes what is on the line; nil: it is lost.
     var disturb: ([UInt8]) -> [UInt8]? = { $0 }
     private var inbox: [[UInt8]] = []
@@ -43,6 +44,7 @@ private final class Wall {
             case .send(let bytes): inbox.append(bytes)
             case .read(let member, _, let bytes, _): reads.append((member, bytes))
             case .link(let member, let link, let fault): links.append((member, link, fault))
+            case .ignored(_, let reason): ignored.append(reason)
             }
         }
     }
@@ -165,6 +167,33 @@ struct OSDPControlPanelTests {
         wall.run(until: 4000)
         #expect(wall.reads.isEmpty)
         #expect(wall.links.last?.link == .secure)
+    }
+
+    @Test(
+        "an answer that is not passed on is told, and the reader stays",
+        arguments: [
+            (0x50, [0, 0, 9, 0, 0x77], "a card was dropped: its answer breaks the form"),
+            (0x50, [0, 0, 0, 0], "a card was dropped: its answer breaks the form"), (0x50, [], "a card was dropped"),
+            (0x50, [0, 0, 1, 4] + [UInt8](repeating: 1, count: 129), "a card was dropped: its answer breaks the form"),
+            (0x51, [0, 0, 2, 0x31, 0x32], "a card was dropped: characters (FMT) are not supported"),
+            (0x53, [0, 4, 0x31, 0x32, 0x33, 0x34], "keys of its keypad are not passed on"),
+        ] as [(UInt8, [UInt8], String)]
+    )
+    func ignored(_ code: UInt8, _ data: [UInt8], _ reason: String) {
+        let wall = Wall(1, readerSecurity: .off, security: .off, key: nil)
+        wall.run(until: 2000)
+        var isTold = false
+        wall.disturb = { bytes in
+            guard !isTold, var answer = OSDPFrame(Array(bytes.dropFirst())), answer.isReply else { return bytes }
+            isTold = true
+            answer.code = code
+            answer.data = data
+            return answer.bytes
+        }
+        wall.run(until: 4000)
+        #expect(wall.ignored.count == 1 && wall.ignored.first?.hasPrefix(reason) == true, "\(wall.ignored)")
+        #expect(wall.reads.isEmpty)
+        #expect(wall.links.map(\.link) == [.clear])
     }
 
     @Test("a thousand cards over a line that drops and flips bytes: none is wrong, double or lost unsaid")
