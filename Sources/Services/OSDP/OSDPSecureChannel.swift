@@ -85,6 +85,16 @@ package final class OSDPSession {
         replyMAC = try AES.encrypt(try AES.encrypt(serverCryptogram, key: mac1), key: mac2)
     }
 
+    /// A session with these keys, which begins with MACs of zeros: for frames whose handshake is not known.
+    init(encryption: consuming Secret, mac1: consuming Secret, mac2: consuming Secret) {
+        self.encryption = encryption
+        self.mac1 = mac1
+        self.mac2 = mac2
+        clientCryptogram = []
+        serverCryptogram = []
+        replyMAC = []
+    }
+
     /// The MAC with which the connection begins: R-MAC-I.
     var initialMAC: [UInt8] { replyMAC }
 
