@@ -18,8 +18,12 @@ enum OSDPCommand {
     static let challenge: UInt8 = 0x76
     static let serverCryptogram: UInt8 = 0x77
     static let receiveSize: UInt8 = 0x7B
+    static let manufacturer: UInt8 = 0x80
     static let abort: UInt8 = 0xA2
     static let keepActive: UInt8 = 0xA7
+
+    /// The vendor of PKOC over OSDP, with which `manufacturer` begins.
+    static let pkoc: [UInt8] = [0x1A, 0x90, 0x21]
 }
 
 /// The answers of a peripheral.

@@ -19,6 +19,8 @@ package struct OSDPDisplay: Sendable {
         package static let dark = Light(color: 0, otherColor: 0, on: 0, off: 0)
         /// A tap that is not passed on.
         static let refusal = Light(color: 1, otherColor: 0, on: 100, off: 100)
+        /// The panel is silent.
+        static let silence = Light(color: 3, otherColor: 0, on: 200, off: 1800)
     }
 
     /// A sound. `count` 0: until the next command.
@@ -26,6 +28,16 @@ package struct OSDPDisplay: Sendable {
         package let on: Int
         package let off: Int
         package let count: Int
+    }
+
+    /// What is shown while the panel is silent. Outputs stay as they are: with some strikes, off is open.
+    package enum Silence: String, Sendable, CaseIterable {
+        /// What the panel has said last.
+        case keep
+        /// No light and no sound; the text is that of the settings.
+        case dark
+        /// The same, and the lights blink.
+        case blink
     }
 
     private struct Timed<Value: Sendable>: Sendable {
@@ -42,6 +54,10 @@ package struct OSDPDisplay: Sendable {
     private var permanentLights: [Light]
     private var temporaryLights: [Timed<Light>?]
     private var refusal: Timed<Light>?
+    private let silence: Silence
+    private let silenceText: [UInt8]
+    /// Whether the panel is silent, and what it has said is not shown.
+    private var isSilent: Bool
     private var permanentText: [[UInt8]]
     private var temporaryText: Timed<[[UInt8]]>?
     private var outputStates: [Output]
@@ -50,7 +66,11 @@ package struct OSDPDisplay: Sendable {
 
     package static let mostColumns = 32
 
-    init(leds: Int, rows: Int, outputs: Int) {
+    init(leds: Int, rows: Int, outputs: Int, silence: Silence = .keep, silenceText: String = "") {
+        self.silence = silence
+        self.silenceText = Array(silenceText.utf8.prefix(Self.mostColumns))
+        // Nothing was heard yet.
+        isSilent = silence != .keep
         permanentLights = Array(repeating: .dark, count: leds)
         temporaryLights = Array(repeating: nil, count: leds)
         permanentText = Array(repeating: [], count: rows)
@@ -59,17 +79,29 @@ package struct OSDPDisplay: Sendable {
 
     /// What each LED shows now.
     package var lights: [Light] {
-        permanentLights.indices.map { refusal?.value ?? temporaryLights[$0]?.value ?? permanentLights[$0] }
+        let silent: Light? = isSilent ? (silence == .blink ? .silence : .dark) : nil
+        return permanentLights.indices.map {
+            refusal?.value ?? silent ?? temporaryLights[$0]?.value ?? permanentLights[$0]
+        }
     }
 
     /// The lines that are shown now, without spaces at their ends.
     package var text: [String] {
-        (temporaryText?.value ?? permanentText).map { line in
+        let silent = isSilent ? permanentText.indices.map { $0 == 0 ? silenceText : [] } : nil
+        return (silent ?? temporaryText?.value ?? permanentText).map { line in
             String(decoding: line.prefix(line.lastIndex { $0 != 0x20 }.map { $0 + 1 } ?? 0), as: UTF8.self)
         }
     }
 
     package var outputs: [Bool] { outputStates.map(\.isOn) }
+
+    /// The panel has fallen silent, or speaks again.
+    mutating func setSilent(_ isSilent: Bool) {
+        guard silence != .keep, isSilent != self.isSilent else { return }
+        self.isSilent = isSilent
+        // A sound without an end has nobody who ends it.
+        if isSilent { beep = Beep(on: 0, off: 0, count: 1) }
+    }
 
     /// Takes the sound that is not told yet.
     mutating func takeBeep() -> Beep? {

@@ -36,6 +36,9 @@ package final class OSDPPeripheral {
         package var outputs = 0
         /// How long a card waits for its panel.
         package var patience: Int64 = 5000
+        /// What is shown while the panel is silent, and its text.
+        package var silence = OSDPDisplay.Silence.keep
+        package var silenceText = ""
         package var serial: UInt32 = 0
         package var firmware: [UInt8] = [0, 0, 0]
 
@@ -100,7 +103,13 @@ package final class OSDPPeripheral {
     /// `gap` is the silence in milliseconds after which an unfinished frame is given up.
     package init(_ settings: Settings, gap: Int64 = 20) {
         self.settings = settings
-        display = OSDPDisplay(leds: settings.leds, rows: settings.rows, outputs: settings.outputs)
+        display = OSDPDisplay(
+            leds: settings.leds,
+            rows: settings.rows,
+            outputs: settings.outputs,
+            silence: settings.silence,
+            silenceText: settings.silenceText
+        )
         reader = OSDPFrameReader(gap: gap)
     }
 
@@ -127,7 +136,7 @@ package final class OSDPPeripheral {
         if cards.count < Self.mostCards {
             cards.append((card, now + settings.patience))
         } else {
-            effects.append(.ended(card: card.id, .dropped("too many cards wait for the panel")))
+            drop(card, "too many cards wait for the panel", at: now)
         }
         return take()
     }
@@ -148,7 +157,7 @@ package final class OSDPPeripheral {
     package func expire(at now: Int64) -> [Effect] {
         while let first = cards.first, first.until <= now {
             cards.removeFirst()
-            effects.append(.ended(card: first.card.id, .dropped(waitReason)))
+            drop(first.card, waitReason, at: now)
         }
         if link != .silent, heard + Self.silence <= now {
             reset()
@@ -167,6 +176,14 @@ package final class OSDPPeripheral {
     package func lineLost() -> [Effect] {
         reset()
         becomes(.silent)
+        return take()
+    }
+
+    /// This reader ends: no card waits longer, and an answer that was sent may not have arrived.
+    package func end(_ reason: String) -> [Effect] {
+        reset()
+        effects += cards.map { .ended(card: $0.card.id, .dropped(reason)) }
+        cards = []
         return take()
     }
 
@@ -207,6 +224,7 @@ package final class OSDPPeripheral {
     private func becomes(_ new: Link) {
         guard new != link else { return }
         link = new
+        display.setSilent(new == .silent)
         effects.append(.link(new))
     }
 
@@ -224,6 +242,13 @@ package final class OSDPPeripheral {
         pendingKey = nil
         endSession()
         lose()
+    }
+
+    /// Who waits at the reader sees that the panel does not get the card.
+    private func drop(_ card: OSDPCard, _ reason: String, at now: Int64) {
+        effects.append(.ended(card: card.id, .dropped(reason)))
+        display.refuse(at: now)
+        effects.append(.display)
     }
 
     private func lose() {
@@ -361,7 +386,12 @@ package final class OSDPPeripheral {
             case OSDPCommand.receiveSize, OSDPCommand.keepActive: (0, 2)
             default: nil
             }
-        guard let lengths else { return refused(.unknownCommand) }
+        guard let lengths else {
+            if code == OSDPCommand.manufacturer, data.starts(with: OSDPCommand.pkoc) {
+                effects.append(.note("the panel wants to check PKOC itself: refused, it gets numbers"))
+            }
+            return refused(.unknownCommand)
+        }
         let isRight =
             lengths.multiple == 0
             ? data.count == lengths.least : data.count >= lengths.least && data.count % lengths.multiple == 0

@@ -37,6 +37,7 @@ struct OSDPConfigurationTests {
             buzzer = no
             text = 0
             outputs = 3
+            silence = blink
             gpio = red gpiochip0:17, buzzer gpiochip1:4, output2 gpiochip0:5
             readers = Desk, Door 1
             [reader hall]
@@ -59,6 +60,7 @@ struct OSDPConfigurationTests {
         #expect(panel.bus.line == .device("/dev/serial/by-path/x"))
         #expect((panel.bus.baud, panel.bus.address, panel.patience) == (115_200, 5, 7))
         #expect((panel.leds, panel.rows, panel.outputs, panel.hasBuzzer) == (2, 0, 3, false))
+        #expect(panel.silence == .blink && panel.silenceText.isEmpty)
         #expect(panel.readers == ["Desk", "Door 1"])
         #expect(panel.lines[.output(2)] == .init(chip: "gpiochip0", line: 5) && panel.lines.count == 3)
         #expect(panel.acceptsCommunication && panel.bus.isRS485 && panel.turnaround == 2)
@@ -91,6 +93,17 @@ struct OSDPConfigurationTests {
             ("[panel a]\ngpio = red gpio0:1", "osdp.conf, line 2: [panel] gpio cannot be 'red gpio0:1'"),
             ("[panel a]\ngpio = red gpiochip0:1, blue gpiochip0:1", "osdp.conf, line 2: [panel] gpio cannot be"),
             ("[panel a]\ndevice = /dev/x\ngpio = output0 gpiochip0:1", "osdp.conf: a has no output0"),
+            ("[panel a]\nsilence = open", "osdp.conf, line 2: [panel] silence cannot be 'open'"),
+            ("[panel a]\nsilence_text = Tür", "osdp.conf, line 2: [panel] silence_text cannot be 'Tür'"),
+            (
+                "[panel a]\nsilence_text = 123456789012345678901234567890123",
+                "osdp.conf, line 2: [panel] silence_text cannot be"
+            ),
+            ("[panel a]\ndevice = /dev/x\nsilence_text = Away", "osdp.conf: a never shows silence_text"),
+            (
+                "[panel a]\ndevice = /dev/x\nsilence = dark\ntext = 0\nsilence_text = Away",
+                "osdp.conf: a never shows silence_text"
+            ),
             ("[server]", "osdp.conf: there is neither a panel nor a reader"),
             ("[panel a]\nkey = /k", "osdp.conf: a has no line"),
             ("[reader a]\ndevice = /dev/x", "osdp.conf: a has no key"),

@@ -192,6 +192,9 @@ struct OSDPPeripheralTests {
         #expect(line.outcomes.isEmpty)
         line.take(line.device.expire(at: 3000))
         #expect(line.outcomes == [#"1 dropped("the panel was silent")"#])
+        // Who waits sees that the card is not passed on.
+        #expect(line.device.display.lights == [.init(color: 1, otherColor: 0, on: 100, off: 100)])
+        line.take(line.device.expire(at: 4000))
         #expect(line.device.deadline == nil)
     }
 
@@ -200,6 +203,135 @@ struct OSDPPeripheralTests {
         let line = Line()
         for id in 0...OSDPPeripheral.mostCards { line.present(id) }
         #expect(line.outcomes == [#"16 dropped("too many cards wait for the panel")"#])
+    }
+
+    @Test(
+        "a reader that ends leaves no card unsaid",
+        arguments: [(true, "1 unconfirmed"), (false, #"1 dropped("badged-osdp ends")"#)]
+    )
+    func ends(_ isAnswered: Bool, _ outcome: String) throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        if isAnswered { _ = try line.command(poll) }
+        line.present(2)
+        line.take(line.device.end("badged-osdp ends"))
+        #expect(line.outcomes == [outcome, #"2 dropped("badged-osdp ends")"#])
+        line.take(line.device.end("badged-osdp ends"))
+        #expect(line.outcomes.count == 2)
+    }
+
+    @Test(
+        "a panel that begins anew each second, with and without the secure channel first, gets each card once at most",
+        arguments: [true, false]
+    )
+    func restless(_ asksFirst: Bool) throws {
+        let line = Line()
+        var arrived = 0
+        for id in 1...60 {
+            line.sequence = 0
+            line.session = nil
+            if asksFirst { #expect(try line.command(poll).0 == 0x40) }
+            try line.connect()
+            line.present(id)
+            if try line.command(poll).0 == 0x50 { arrived += 1 }
+            line.now += 1000
+            line.take(line.device.expire(at: line.now))
+        }
+        line.take(line.device.lineLost())
+        #expect(arrived == 60)
+        #expect(line.outcomes == (1...60).map { "\($0) unconfirmed" })
+    }
+
+    @Test(
+        "a line that is stuck loses no card unsaid, keeps little, and works again afterwards",
+        arguments: [[0x00], [0xFF], [0x53], [0x53, 0x00, 0xFF, 0x03], [0xFF, 0x53, 0x00, 0x08, 0x00, 0x04, 0x60]]
+            as [[UInt8]]
+    )
+    func stuck(_ pattern: [UInt8]) throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        _ = try line.command(poll)
+        line.present(2)
+        let piece = Array(repeating: pattern, count: 100 / pattern.count).flatMap(\.self)
+        for _ in 0..<1000 {
+            line.now += 10
+            #expect(line.send(piece) == nil)
+            line.take(line.device.expire(at: line.now))
+        }
+        #expect(Set(line.outcomes) == ["1 unconfirmed", #"2 dropped("the panel has not asked")"#])
+        #expect(line.device.link == .silent)
+        line.now += 1000
+        try line.connect()
+        line.present(3)
+        #expect(try line.command(poll) == (0x50, raw))
+    }
+
+    @Test(
+        "what is shown while the panel is silent is what the settings say, and no output changes by it",
+        arguments: [
+            (.keep, [.init(color: 2, otherColor: 0, on: 0, off: 0)], ["Welcome", ""], 2),
+            (.dark, [.dark], ["Out of order", ""], 3),
+            (.blink, [.init(color: 3, otherColor: 0, on: 200, off: 1800)], ["Out of order", ""], 3),
+        ] as [(OSDPDisplay.Silence, [OSDPDisplay.Light], [String], Int)]
+    )
+    func silent(_ silence: OSDPDisplay.Silence, _ lights: [OSDPDisplay.Light], _ text: [String], _ sounds: Int) throws {
+        let line = Line {
+            $0.silence = silence
+            $0.silenceText = "Out of order"
+            $0.rows = 2
+            $0.outputs = 2
+        }
+        let atStart: [OSDPDisplay.Light] = silence == .keep ? [.dark] : lights
+        #expect(line.device.display.lights == atStart)
+        try line.connect()
+        #expect(line.device.display.lights == [.dark] && line.device.display.text == ["", ""])
+        var beeps = 0
+        func show() throws {
+            #expect(try line.command(0x69, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 5, 0, 2, 0]).0 == 0x40)
+            #expect(try line.command(0x6B, [0, 1, 0, 1, 1, 7] + Array("Welcome".utf8)).0 == 0x40)
+            #expect(try line.command(0x68, [0, 2, 0, 0]).0 == 0x40)
+            // Without an end.
+            #expect(try line.command(0x6A, [0, 2, 1, 1, 0]).0 == 0x40)
+            if line.device.takeBeep() != nil { beeps += 1 }
+        }
+        try show()
+        line.now += OSDPPeripheral.silence
+        line.take(line.device.expire(at: line.now))
+        #expect(line.device.link == .silent)
+        #expect(line.device.display.lights == lights && line.device.display.text == text)
+        #expect(line.device.display.outputs == [true, false])
+        if let beep = line.device.takeBeep() {
+            beeps += 1
+            #expect(beep.on == 0)
+        }
+        // A tap blinks all the same.
+        line.take(line.device.refuse(at: line.now))
+        #expect(line.device.display.lights == [.init(color: 1, otherColor: 0, on: 100, off: 100)])
+        line.take(line.device.expire(at: line.now + 1000))
+        try line.connect()
+        #expect(line.device.display.lights == [.init(color: 2, otherColor: 0, on: 0, off: 0)])
+        #expect(line.device.display.text == ["Welcome", ""])
+        try show()
+        #expect(beeps == sounds)
+    }
+
+    @Test(
+        "PKOC over OSDP is refused, said, and the panel gets on with numbers",
+        arguments: [
+            // Next transaction, and authentication, of PKOC over OSDP 1.63.
+            "1a9021e315000000" + "1500" + "4c10000102030405060708090a0b0c0d0e0ffd03",
+            "1a9021e1060000000600" + "00015c020100", "1a9021",
+        ]
+    )
+    func pkocOverOSDP(_ message: String) throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        #expect(try line.command(0x80, Hex.decode(message) ?? []) == (0x41, [3]))
+        #expect(line.notes == ["the panel wants to check PKOC itself: refused, it gets numbers"])
+        #expect(try line.command(poll) == (0x50, raw))
     }
 
     @Test("a wrong MAC closes the secure channel, and the card in flight is unconfirmed")
