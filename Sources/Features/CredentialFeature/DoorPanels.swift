@@ -32,7 +32,8 @@ import Text
             CommandSpec("START_DOOR_PANELS", "DOOR_PANELS", permission: .readers) { [self] call in
                 let session = call.session
                 watchers[ObjectIdentifier(session)] = session
-                let messages = reports.sorted { $0.key < $1.key }.map { Self.message($0.value.members) }
+                let shown = reports.sorted { $0.key < $1.key }.map(\.value.members) + gone.sorted().map(Self.closed)
+                let messages = shown.map(Self.message)
                 return Reply(Self.state(true)) { for message in messages { session.push(message) } }
             },
             CommandSpec("STOP_DOOR_PANELS", "DOOR_PANELS", permission: .readers) { [self] call in
@@ -59,10 +60,20 @@ import Text
     /// Nobody reports these panels any more.
     private func forget(_ session: Session) {
         for (name, report) in reports where report.session === session {
-            reports[name] = nil
-            if gone.count < Self.mostPanels { gone.insert(name) }
-            send([.init("panel", .string(name)), .init("link", .string(Link.closed.rawValue))])
+            close(name)
+            guard gone.count < Self.mostPanels else { continue }
+            gone.insert(name)
+            session.log(.warning, "panel '\(name)' is closed: the program that reported it has gone")
         }
+    }
+
+    private func close(_ name: String) {
+        reports[name] = nil
+        send(Self.closed(name))
+    }
+
+    private static func closed(_ name: String) -> [JSON.Member] {
+        [.init("panel", .string(name)), .init("link", .string(Link.closed.rawValue))]
     }
 
     // MARK: Reports
@@ -85,8 +96,13 @@ import Text
         }
         var counts: [String: Int] = [:]
         for count in Self.countNames { counts["\(count)"] = try arguments.optionalNumber(count, 0...Int.max) ?? 0 }
+        let isGone = try arguments.flag("gone") ?? false
         if let other = reports[name], other.session !== call.session {
             throw Failure(.wrongArgument, "another client reports this panel")
+        }
+        if isGone {
+            if reports[name] != nil || gone.remove(name) != nil { close(name) }
+            return call.reply()
         }
         guard reports[name] != nil || reports.count < Self.mostPanels else {
             throw Failure(.wrongArgument, "there are \(Self.mostPanels) panels already")
@@ -151,7 +167,8 @@ import Text
                 "panel \(name)",
                 ok: false,
                 cause: "the program that reported it has gone",
-                advice: "systemctl status badged-osdp. A panel that was given up is forgotten when badged starts again"
+                advice: "systemctl status badged-osdp. A panel that was taken out of osdp.conf meanwhile is forgotten when "
+                    + "badged starts again"
             )
         }
         return reports.sorted { $0.key < $1.key }.map { name, report in
@@ -170,8 +187,9 @@ import Text
     }
 
     package func metrics() -> [Metric] {
-        guard !reports.isEmpty else { return [] }
-        let links = Dictionary(grouping: reports.values, by: \.link.rawValue).mapValues(\.count)
+        guard !reports.isEmpty || !gone.isEmpty else { return [] }
+        let links = Dictionary(grouping: reports.values.map(\.link) + gone.map { _ in .closed }, by: \.rawValue)
+            .mapValues(\.count)
         let all = Dictionary(uniqueKeysWithValues: Link.allCases.map { ($0.rawValue, links[$0.rawValue] ?? 0) })
         func sum(_ name: String) -> Int { reports.values.reduce(0) { $0 &+ ($1.counts[name] ?? 0) } }
         let samples = ["confirmed", "dropped", "unconfirmed"].map {

@@ -113,6 +113,26 @@ import Text
         #expect(await check()?["ok"] == .bool(true))
     }
 
+    @Test("a panel that is gone is closed, leaves the health of badged, and another client may report it")
+    func gone() async throws {
+        let stage = try await Self.stage()
+        let watcher = try stage.server.connect(uid: 1002, .readers)
+        _ = await watcher.ask(Self.start, "DOOR_PANELS")
+        let reporter = try stage.server.connect(uid: 1001, .report)
+        let stranger = try stage.server.connect(uid: 1003, .report)
+        let gone = #"{"cmd":"REPORT_PANEL","panel":"front","link":"closed","gone":true}"#
+        // Nobody knows it yet.
+        #expect(await reporter.ask(gone, "REPORTED")?["error"] == nil)
+        _ = await reporter.ask(Self.report(Self.green), "REPORTED")
+        #expect(await watcher.next("DOOR_PANEL")?["link"] == .string("secure"))
+        #expect(await stranger.ask(gone, "REPORTED")?["error"] == .string("another client reports this panel"))
+        #expect(await reporter.ask(gone, "REPORTED")?["error"] == nil)
+        #expect(await watcher.next("DOOR_PANEL") == #"{"msg":"DOOR_PANEL","panel":"front","link":"closed"}"#)
+        let checks = try #require(await watcher.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH")?["checks"]?.array)
+        #expect(!checks.contains { $0["name"] == .string("panel front") })
+        #expect(await stranger.ask(Self.report(Self.green), "REPORTED")?["error"] == nil)
+    }
+
     @Test(
         "a report that is no panel is refused",
         arguments: [
