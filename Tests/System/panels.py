@@ -24,11 +24,19 @@ watcher.ask("CREDENTIALS", cmd="START_CREDENTIALS")
 watcher.ask("DOOR_PANELS", cmd="START_DOOR_PANELS")
 
 
+def write(text):
+    """Writes osdp.conf with these sections, as editors do: the file is another one. Without [rules] all is told."""
+    path = os.path.join(work, "osdp.conf")
+    rules = "" if "[rules]" in text else "[rules]\nrule = raw -> raw\n"
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(f"[server]\nsocket = {SOCKET}\nfolder = {FOLDER}\nlog = debug\n{rules}{text}")
+    os.rename(path + ".new", path)
+    return path
+
+
 def start(text):
     """Starts badged-osdp with these sections."""
-    path = os.path.join(work, "osdp.conf")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"[server]\nsocket = {SOCKET}\nfolder = {FOLDER}\nlog = info\n[rules]\nrule = raw -> raw\n{text}")
+    path = write(text)
     checked = subprocess.run([f"{binaries}/badged-osdp", "--config", path, "--check-config"], check=False,
                              capture_output=True, text=True)
     check("--check-config accepts the file", checked.returncode == 0, checked.stderr)
@@ -43,10 +51,10 @@ def tap(bits, data):
                         format="unspecified")["number"]
 
 
-def panel_shows(condition):
+def panel_shows(condition, client=watcher):
     """Waits for a DOOR_PANEL of this form."""
     while True:
-        message = watcher.wait_for("DOOR_PANEL")
+        message = client.wait_for("DOOR_PANEL")
         if condition(message):
             return message
 
@@ -118,6 +126,73 @@ wrong.end()
 daemon.end()
 os.unlink(stored)
 
+print("Reload")
+LINE = f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\ntext = 1\n"
+SILENCE = "silence = blink\nsilence_text = Out of order\n"
+other = Pty()
+OTHER = f"[panel back]\ndevice = {other.device}\nbaud = 115200\nkey = {KEY_FILE}\n"
+daemon = start(LINE + SILENCE + OTHER)
+panel, back = Panel(line.descriptor, KEY), Panel(other.descriptor, KEY)
+screen = Client(SOCKET)
+screen.ask("DOOR_PANELS", cmd="START_DOOR_PANELS")
+check("two panels open their secure channels", until(panel.is_secure) and until(back.is_secure))
+panel_shows(lambda message: message["panel"] == "front" and message["link"] == "secure", screen)
+
+
+def reload(text):
+    """Has badged-osdp read these sections again, and waits until it has."""
+    write(text)
+    daemon.reload()
+
+
+def openings():
+    """How often both lines were opened."""
+    return [daemon.log().count(f"{one.device} is open") for one in (line, other)]
+
+
+def checks():
+    health = reporter.ask("HEALTH", cmd="GET_HEALTH")["checks"]
+    return {check["name"]: check["ok"] for check in health if check["name"].startswith("panel ")}
+
+
+reload(LINE + SILENCE + OTHER + "[rules]\nrule = raw -> none\n")
+check("rules alone leave both lines as they are", openings() == [1, 1], daemon.log())
+number = tap(26, bytes.fromhex("bb032180"))
+until(lambda: f"tap {number} at 'osdp test' is not told: a rule refuses it" in daemon.log())
+reload("nonsense\n" + LINE)
+check("a file with an error changes nothing",
+      "the settings are refused, and the old ones stay" in daemon.log() and openings() == [1, 1], daemon.log())
+number = tap(26, bytes.fromhex("bb032180"))
+until(lambda: f"tap {number} at 'osdp test' is not told: a rule refuses it" in daemon.log())
+reload(LINE + SILENCE + OTHER.replace("115200", "9600"))
+check("a line whose baud rate has changed is opened again, and the other one goes on", openings() == [1, 2],
+      daemon.log())
+# libosdp would leave the reader alone for minutes.
+back.end()
+back = Panel(other.descriptor, KEY)
+until(lambda: panel.is_secure() and back.is_secure())
+tap(26, bytes.fromhex("bb032180"))
+until(lambda: panel.cards and back.cards)
+check("both get cards", panel.cards == back.cards == [(26, bytes.fromhex("bb032180"))])
+check("both are in GET_HEALTH", checks() == {"panel front": True, "panel back": True}, checks())
+reload(LINE + SILENCE)
+until(lambda: checks() == {"panel front": True})
+check("a panel that is no longer in the file leaves GET_HEALTH", "panel back" not in checks())
+back.end()
+other.close()
+panel.end()
+shown = panel_shows(lambda message: message["panel"] == "front" and message["link"] == "silent", screen)
+check("clients show that the panel is silent, as osdp.conf says",
+      shown["leds"] == [{"color": "amber", "otherColor": "black", "on": 200, "off": 1800}]
+      and shown["text"] == ["Out of order"], shown)
+check("and GET_HEALTH and the log as well",
+      checks() == {"panel front": False} and "front: the panel is silent" in daemon.log(), checks())
+number = tap(26, bytes.fromhex("bb032180"))
+until(lambda: f"tap {number} waits" in daemon.log())
+daemon.end()
+check("a card that waits when badged-osdp ends is in the log",
+      f"tap {number} was dropped: badged-osdp ends" in daemon.log(), daemon.log())
+
 print("Install mode")
 daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\ninstall = 5\n")
 panel = Panel(line.descriptor, NEW, flags=(LibFlag.InstallMode,))
@@ -126,6 +201,14 @@ check("a panel sets its key with SCBK-D", open(stored, "rb").read() == NEW)
 check("and goes on with it", until(panel.is_secure))
 check("the log says that the install mode was on", "install mode for 5 minutes" in daemon.log())
 panel.end()
+daemon.end()
+daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\ninstall = 5\n")
+check("with this key there is no install mode after the next start", "front: no install mode" in daemon.log())
+# CHLNG with SCBK-D, which is answered with NAK 5.
+os.write(line.descriptor, bytes.fromhex("ff530013000c0311007601020304050607080e48"))
+until(lambda: "asks for the key of the installation: refused" in daemon.log())
+check("SCBK-D opens nothing, and the key stays",
+      open(stored, "rb").read() == NEW and "the panel uses the key of the installation" not in daemon.log())
 daemon.end()
 os.unlink(stored)
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import Crypto
 import Glibc
 import Host
 import OSDP
@@ -80,24 +79,14 @@ import Text
         }
         let folder = KeyFolder(path: configuration.folder)
         for panel in configuration.panels where panel.lacksKey && !folder.hasKey(of: panel.bus.name) {
-            errors.append(noKey(panel.bus.name))
+            errors.append(LineFiles.noKey(panel.bus.name))
         }
-    }
-
-    private static func noKey(_ name: String) -> StartError {
-        .inConfiguration(
-            "\(name) has no key",
-            hint: "write key = FILE, or install = MINUTES, in which the panel sets one"
-        )
     }
 
     private static func run(_ configuration: OSDPConfiguration, _ path: String) throws(StartError) -> Never {
         Log.level = configuration.logLevel
-        let folder = KeyFolder(path: configuration.folder)
-        var peripherals: [OSDPPeripheral.Settings] = []
-        for panel in configuration.panels { peripherals.append(try settings(panel, folder)) }
-        var keys: [String: OSDPKey] = [:]
-        for reader in configuration.readers { keys[reader.name] = try reader.key() }
+        let files = LineFiles(path: path, folder: KeyFolder(path: configuration.folder))
+        let settings = try files.settings(configuration)
         let signals = try Signals()
         let service = ServiceNotification()
         let readable = [path] + configuration.files
@@ -108,18 +97,20 @@ import Text
             throw StartError("cannot start: \(error.description)", hint: "allow more threads (TasksMax=)")
         }
         let link = DaemonLink(socket: configuration.socket)
-        let (settings, secrets) = (peripherals, keys)
         Task { @Loop in
             do throws(SystemError) {
+                let gateway = Gateway(files, link, service)
                 let registration = try Loop.watch(signals.descriptor, .read) { _ in
                     while let signal = signals.next() {
-                        // New settings are read by a new start, which is what the unit does.
-                        if signal == .terminate { _exit(0) }
+                        switch signal {
+                        case .terminate:
+                            gateway.end()
+                            _exit(0)
+                        case .reload: gateway.reload()
+                        }
                     }
                 }
-                let gateway = Gateway(configuration, settings, secrets, folder, link)
-                service.ready(status: "serving \(configuration.panels.count) panels")
-                await gateway.run(service)
+                await gateway.run(settings)
                 registration.cancel()
             } catch {
                 Log.error("cannot watch signals: \(error.description)")
@@ -127,92 +118,5 @@ import Text
             }
         }
         Loop.park()
-    }
-
-    private static func settings(
-        _ panel: OSDPConfiguration.Panel,
-        _ folder: KeyFolder
-    ) throws(StartError) -> OSDPPeripheral.Settings {
-        var settings = OSDPPeripheral.Settings()
-        settings.address = UInt8(truncatingIfNeeded: panel.bus.address)
-        settings.baud = panel.bus.baud
-        settings.security = panel.bus.security
-        settings.acceptsCommunication = panel.acceptsCommunication
-        settings.leds = panel.leds
-        settings.hasBuzzer = panel.hasBuzzer
-        settings.rows = panel.rows
-        settings.outputs = panel.outputs
-        settings.patience = Int64(panel.patience) * 1000
-        if panel.acceptsCommunication, let (address, baud) = folder.communication(of: panel.bus.name) {
-            settings.address = address
-            settings.baud = baud
-        }
-        // A key that the panel has set is newer than the one in the settings.
-        let stored = try folder.key(of: panel.bus.name)
-        settings.key = if let stored { stored } else { try panel.bus.key() }
-        if settings.key == nil, panel.lacksKey { throw noKey(panel.bus.name) }
-        var seed = Array("badged osdp \(panel.bus.name) ".utf8)
-        if case .bytes(let identifier) = PlainFile.read("/etc/machine-id", limit: 64) { seed += identifier }
-        let digest = (try? DigestAlgorithm.sha256.hash(seed)) ?? []
-        settings.serial = digest.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
-        let numbers = Version.current.split(whereSeparator: { !$0.isNumber }).prefix(3).map { UInt8($0) ?? 0 }
-        settings.firmware = numbers + [UInt8](repeating: 0, count: 3 - numbers.count)
-        return settings
-    }
-}
-
-/// All buses, and the taps that go to their panels.
-@Loop final class Gateway {
-    private let configuration: OSDPConfiguration
-    private let link: DaemonLink
-    private let panels: [PanelBus]
-    private let readers: [ReaderBus]
-    private var watchdog: Loop.Alarm?
-    /// Counts the taps for the log, where badged does not.
-    private var taps = 0
-
-    init(
-        _ configuration: OSDPConfiguration,
-        _ settings: [OSDPPeripheral.Settings],
-        _ keys: [String: OSDPKey],
-        _ folder: KeyFolder,
-        _ link: DaemonLink
-    ) {
-        self.configuration = configuration
-        self.link = link
-        panels = zip(configuration.panels, settings).map { PanelBus($0, $1, folder, link) }
-        readers = configuration.readerLines.map { ReaderBus($0.line, $0.members, keys, link) }
-    }
-
-    func run(_ service: ServiceNotification) async {
-        for panel in panels { panel.start() }
-        for reader in readers { reader.start() }
-        if let interval = service.watchdogInterval {
-            let milliseconds = interval.components.seconds * 1000
-            let alarm = Loop.Alarm { [unowned self] in
-                service.watchdog()
-                watchdog?.set(after: milliseconds)
-            }
-            watchdog = alarm
-            alarm.set(after: milliseconds)
-        }
-        await link.watch(
-            needsTaps: !panels.isEmpty,
-            tapped: { [unowned self] card, reader, number in tapped(card, reader, number) },
-            watches: { [unowned self] isWatching in
-                for panel in panels { panel.setReading(isWatching) }
-            }
-        )
-    }
-
-    private func tapped(_ card: PresentedCard, _ reader: String, _ number: Int) {
-        for panel in panels where panel.wants(reader) {
-            do throws(Malformed) {
-                panel.present(try CardRule.number(of: card, for: panel.name, configuration.rules), number)
-            } catch {
-                Log.notice("\(panel.name): tap \(number) at '\(reader)' is not told: \(error.text)")
-                panel.refuse()
-            }
-        }
     }
 }

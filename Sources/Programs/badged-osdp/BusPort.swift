@@ -17,7 +17,7 @@ import Text
     private let received: @Loop (ArraySlice<UInt8>) -> Void
     private let closed: @Loop () -> Void
 
-    private enum State { case closed, connecting, open }
+    private enum State { case closed, connecting, open, ended }
 
     private var state = State.closed
     private var descriptor: Int32 = -1
@@ -51,6 +51,15 @@ import Text
 
     func start() { open() }
 
+    /// Closes the line for good.
+    func end() {
+        state = .ended
+        alarm.cancel()
+        release()
+        listening?.cancel()
+        if listener >= 0 { close(listener) }
+    }
+
     var isOpen: Bool { state == .open }
 
     /// Writes a frame. A line that does not take it is closed and opened again.
@@ -72,7 +81,7 @@ import Text
     // MARK: Opening
 
     private func open() {
-        guard state != .open else { return }
+        guard state != .open, state != .ended else { return }
         if state == .connecting { return fail("it does not answer") }
         switch line {
         case .device(let path):
@@ -142,11 +151,9 @@ import Text
 
     /// Closes the line, and opens it again after a pause.
     private func fail(_ reason: String) {
+        guard state != .ended else { return }
         let wasOpen = state == .open
-        registration?.cancel()
-        registration = nil
-        if descriptor >= 0 { close(descriptor) }
-        descriptor = -1
+        release()
         state = .closed
         if loggedFault != reason { Log.warning("\(name): \(line.text): \(reason)") }
         loggedFault = reason
@@ -156,6 +163,13 @@ import Text
             failures += 1
         }
         if wasOpen { closed() }
+    }
+
+    private func release() {
+        registration?.cancel()
+        registration = nil
+        if descriptor >= 0 { close(descriptor) }
+        descriptor = -1
     }
 
     // MARK: TCP

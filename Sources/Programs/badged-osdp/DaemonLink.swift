@@ -13,7 +13,14 @@ import Text
     /// Called when badged begins or ends to report taps.
     private var watches: @Loop (Bool) -> Void = { _ in }
     private var connection: DaemonConnection?
-    private var isWatching = false
+    private(set) var isWatching = false
+    /// Whether there is a panel that wants taps.
+    var needsTaps = false {
+        didSet {
+            // The next connection asks for them, or does not.
+            if needsTaps != oldValue { connection?.close() }
+        }
+    }
     /// Cards that lay on a reader when the connection began: nobody presents them now.
     private var lying: Set<String> = []
     /// The last report of each panel, for the next connection.
@@ -26,9 +33,8 @@ import Text
 
     nonisolated init(socket: String?) { self.socket = socket }
 
-    /// Watches until the task is cancelled. `needsTaps`: there is a panel that wants them.
+    /// Watches until the task is cancelled.
     func watch(
-        needsTaps: Bool,
         tapped: @escaping @Loop (PresentedCard, String, Int) -> Void,
         watches: @escaping @Loop (Bool) -> Void
     ) async {
@@ -41,7 +47,7 @@ import Text
                 let connection = try await DaemonConnection.connect(to: socket ?? SocketPath.standard)
                 Loop.shared.preconditionIsolated()
                 self.connection = connection
-                try await begin(connection, needsTaps)
+                try await begin(connection)
                 failures = 0
                 logged = nil
                 Log.notice("connected to badged")
@@ -57,7 +63,7 @@ import Text
         }
     }
 
-    private func begin(_ connection: DaemonConnection, _ needsTaps: Bool) async throws(ClientError) {
+    private func begin(_ connection: DaemonConnection) async throws(ClientError) {
         if needsTaps {
             let readers = try await connection.readers()
             Loop.shared.preconditionIsolated()
@@ -115,6 +121,17 @@ import Text
         let old = reports[panel]
         reports[panel] = members.filter { $0.key != "beep" }
         if old != members { post("REPORT_PANEL", members) }
+    }
+
+    /// Panels and readers with other names are not there any more.
+    func keep(_ names: Set<String>) {
+        for panel in reports.keys.sorted() where !names.contains(panel) {
+            reports[panel] = nil
+            let members: [JSON.Member] = [
+                .init("panel", .string(panel)), .init("link", .string("closed")), .init("gone", .bool(true)),
+            ]
+            post("REPORT_PANEL", members)
+        }
     }
 
     /// A card at a reader in the wall. It is told now or never.

@@ -27,6 +27,13 @@ import OSDP
         }
     }
 
+    /// Gives the lines back.
+    func end() {
+        alarm.cancel()
+        for descriptor in descriptors.values { close(descriptor) }
+        descriptors = [:]
+    }
+
     func show(_ display: OSDPDisplay, _ beep: OSDPDisplay.Beep?) {
         guard !descriptors.isEmpty else { return }
         indicators.show(display.lights.first ?? .dark, beep, at: Loop.now)

@@ -38,7 +38,10 @@ import Text
         indicators = IndicatorLines(settings.bus.name, settings.lines)
         // Pieces of a frame arrive later over a network, and when the machine is busy.
         device = OSDPPeripheral(peripheral, gap: 100)
-        if settings.installMinutes > 0 {
+        if settings.installMinutes > 0, peripheral.key != nil {
+            // Whoever can switch this host off and on could set a key otherwise.
+            Log.notice("\(name): no install mode: there is a key; badged-osdp --forget \(name) removes that of a panel")
+        } else if settings.installMinutes > 0 {
             device.install(until: Loop.now + Int64(settings.installMinutes) * 60_000)
             Log.warning(
                 "\(name): install mode for \(settings.installMinutes) minutes: a panel may set a key, and gets no card"
@@ -65,10 +68,27 @@ import Text
         report()
     }
 
+    /// The line is closed for good, and what becomes of its cards is in the log.
+    func end(_ reason: String) {
+        perform(device.end(reason))
+        alarm.cancel()
+        turnaround.cancel()
+        port?.end()
+        indicators.end()
+    }
+
+    /// Whether this is the bus of these settings.
+    func serves(_ settings: OSDPConfiguration.Panel, _ peripheral: OSDPPeripheral.Settings) -> Bool {
+        let (key, other) = (device.settings.key, peripheral.key)
+        return settings == self.settings && peripheral.address == device.settings.address
+            && peripheral.baud == device.settings.baud && OSDPKey.areSame(key, other)
+    }
+
     /// Whether the taps of this reader of badged go to the panel.
     func wants(_ reader: String) -> Bool { settings.readers.isEmpty || settings.readers.contains(reader) }
 
     func present(_ card: CardBits, _ id: Int) {
+        Log.write(.debug) { "\(name): tap \(id) waits" }
         perform(device.present(OSDPCard(id: id, bits: card.count, bytes: card.bytes), at: Loop.now))
     }
 
@@ -85,7 +105,8 @@ import Text
             case .send(let bytes): send(bytes)
             case .ended(let card, let outcome): ended(card, outcome)
             case .link(let link):
-                note("link", "\(name): \(Self.text(link))", .notice)
+                let isFault = link == .silent && port?.isOpen ?? false
+                note("\(name): \(Self.text(link))", isFault ? .warning : .notice)
                 report()
             case .display: report()
             case .storeKey(let key):
@@ -98,7 +119,7 @@ import Text
                     Log.error("\(name): address and baud rate cannot be stored in \(folder.path)")
                 }
                 port?.setBaud(baud)
-            case .note(let text): note(text, "\(name): \(text)", .warning)
+            case .note(let text): note("\(name): \(text)", .warning)
             }
         }
         setAlarm()
@@ -125,7 +146,7 @@ import Text
             Log.info("\(name): tap \(card) was told")
         case .unconfirmed:
             unconfirmed += 1
-            Log.warning("\(name): tap \(card) is unconfirmed: the panel began anew; it is not told again")
+            Log.warning("\(name): tap \(card) is unconfirmed: the panel did not go on after it; it is not told again")
         case .dropped(let reason):
             dropped += 1
             Log.warning("\(name): tap \(card) was dropped: \(reason)")
@@ -134,10 +155,10 @@ import Text
     }
 
     /// A panel that says the same all the time has one line in ten seconds.
-    private func note(_ kind: String, _ text: String, _ level: Log.Level) {
+    private func note(_ text: String, _ level: Log.Level) {
         let now = Loop.now
-        if let last = noted[kind], now - last < 10_000 { return }
-        noted[kind] = now
+        if let last = noted[text], now - last < 10_000 { return }
+        noted[text] = now
         Log.write(level) { "\(text)" }
     }
 

@@ -6,6 +6,7 @@ import Text
 
 /// One line with readers in the wall, of which badged-osdp is the control panel.
 @Loop final class ReaderBus {
+    private let line: OSDPLine
     private let members: [OSDPConfiguration.Bus]
     private let link: DaemonLink
     private let keys: [String: OSDPKey]
@@ -22,6 +23,7 @@ import Text
         _ keys: [String: OSDPKey],
         _ link: DaemonLink
     ) {
+        self.line = line
         self.members = members
         self.keys = keys
         self.link = link
@@ -33,13 +35,25 @@ import Text
             received: { [unowned self] bytes in
                 if let panel { perform(panel.receive(bytes, at: Loop.now)) }
             },
-            closed: { [unowned self] in end() }
+            closed: { [unowned self] in lost() }
         )
     }
 
     func start() {
         for index in members.indices { report(index) }
         port?.start()
+    }
+
+    /// The line is closed for good.
+    func end() {
+        port?.end()
+        lost()
+    }
+
+    /// Whether this is the bus of these settings.
+    func serves(_ line: OSDPLine, _ members: [OSDPConfiguration.Bus], _ keys: [String: OSDPKey]) -> Bool {
+        line == self.line && members == self.members
+            && members.allSatisfy { OSDPKey.areSame(keys[$0.name], self.keys[$0.name]) }
     }
 
     private func begin() {
@@ -57,7 +71,7 @@ import Text
         for index in members.indices { report(index) }
     }
 
-    private func end() {
+    private func lost() {
         alarm.cancel()
         if let panel { perform(panel.lineLost(at: Loop.now)) }
         alarm.cancel()

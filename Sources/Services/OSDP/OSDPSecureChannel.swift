@@ -51,6 +51,12 @@ package final class OSDPKey: Sendable {
         self.init(key)
     }
 
+    /// Whether both are the same key, or there is none.
+    package static func areSame(_ one: OSDPKey?, _ other: OSDPKey?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return ConstantTime.equal(one.bytes, other.bytes)
+    }
+
     package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result { bytes.withBytes(body) }
 
     /// One block of AES over `block`. FIPS 197.

@@ -96,6 +96,13 @@ struct OSDPSessionTests {
         #expect((key != nil) == isKey)
     }
 
+    @Test("the same key is recognised, and another one is not")
+    func sameKeys() {
+        let (one, same, other) = (OSDPKey(Secret(1...16)), OSDPKey(Secret(1...16)), OSDPKey(Secret(2...17)))
+        #expect(OSDPKey.areSame(one, same) && OSDPKey.areSame(nil, nil))
+        #expect(!OSDPKey.areSame(one, other) && !OSDPKey.areSame(one, nil) && !OSDPKey.areSame(nil, one))
+    }
+
     @Test("the key that everybody knows is recognised")
     func defaultKey() {
         let (known, own) = (OSDPKey(Secret(0x30...0x3F)), OSDPKey(Secret(0x31...0x40)))
