@@ -63,7 +63,7 @@ import Text
         adapterPath = BlueZAdapter.path(adapter)
         devicePath = adapterPath + "/dev_" + address.description.map { $0 == ":" ? "_" : String($0) }.joined()
         calls.onMessage = { [weak self] message throws(Malformed) in try self?.handle(message) }
-        calls.onAnswer = { [weak self] member in 
+        calls.onAnswer = { [weak self] member in
             if member == "Connect" || member == "ConnectDevice" { self?.connecting = nil }
         }
         calls.onRefusal = { [weak self] member, error in self?.failure(member, error) }

@@ -15,6 +15,9 @@ package protocol CardKind: Sendable {
     /// Whether the answer to reset alone says that a card is of this kind and of no other. Then no other kind is tried.
     func claims(answerToReset: [UInt8]) -> Bool
 
+    /// Whether cards of other kinds look like one of this kind, so that this kind is tried after all others.
+    var isForOthers: Bool { get }
+
     /// Returns what clients may know about a card of this kind.
     ///
     /// The registry tries one kind after the other, and tries again if the card is disturbed. So nothing here counts as
@@ -28,6 +31,7 @@ package protocol CardKind: Sendable {
 
 extension CardKind {
     package func claims(answerToReset: [UInt8]) -> Bool { false }
+    package var isForOthers: Bool { false }
 }
 
 /// The known properties of one card of one kind.

@@ -18,7 +18,9 @@ package import Text
     package var phoneWaiters = 0
     package var isPhoneAwaited: Bool { phoneWaiters > 0 }
     /// The kinds of cards, in the order of recognition.
-    package var kinds: [any CardKind] = []
+    package var kinds: [any CardKind] = [] {
+        didSet { kinds = kinds.filter { !$0.isForOthers } + kinds.filter(\.isForOthers) }
+    }
 
     /// Whether clients watch readers or use cards.
     var isWatched = false {
@@ -510,7 +512,9 @@ package import Text
             if before.contains(where: { $0.name == check.name && !$0.ok && $0.advice == check.advice }) { continue }
             log(.notice, "\(check.name) does not work: \(check.advice ?? "see GET_HEALTH")", check.reader)
         }
-        for old in before where !old.ok && !checks.contains(where: { $0.name == old.name && !$0.ok }) {
+        // A check that is left out because of another fault says nothing.
+        let isWell = checks.allSatisfy(\.ok)
+        for old in before where !old.ok && (isWell || checks.contains { $0.name == old.name && $0.ok }) {
             log(.notice, "\(old.name) works again", old.reader)
         }
     }

@@ -167,8 +167,7 @@ import Text
                 "panel \(name)",
                 ok: false,
                 cause: "the program that reported it has gone",
-                advice: "systemctl status badged-osdp. A panel that was taken out of osdp.conf meanwhile is forgotten when "
-                    + "badged starts again"
+                advice: "systemctl status badged-osdp. One that osdp.conf no longer has is forgotten when badged starts"
             )
         }
         return reports.sorted { $0.key < $1.key }.map { name, report in

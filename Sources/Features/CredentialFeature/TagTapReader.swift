@@ -57,6 +57,9 @@ package struct TagTapReader: TapReader {
 
 /// Recognises a contactless card of no other kind.
 struct TagCardKind: CardKind {
+    /// Most readers know a number of each card.
+    let isForOthers = true
+
     /// A card that takes no APDUs is of no other kind, and some readers fail when they are to send it one.
     func claims(answerToReset: [UInt8]) -> Bool { TagType(answerToReset: answerToReset)?.isStorage == true }
 

@@ -123,7 +123,7 @@ extension IssuerSettings {
         // Without TLS an eavesdropper would see which user has which key.
         guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
             throw .inConfiguration(
-                "[keys] issuer cannot be '\(text)'",
+                "[keys] issuer cannot be '\(ConfigurationValue.shown(text))'",
                 of: "[keys] issuer",
                 hint: "allowed: a folder, https://HOST/PATH; http for this computer only"
             )

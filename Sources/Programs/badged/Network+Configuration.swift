@@ -34,7 +34,7 @@ extension ProxySettings {
         case .address(let text):
             guard let proxy = Proxy(text, try credentials(configuration, environment)) else {
                 throw .inConfiguration(
-                    "[eid] proxy cannot be '\(text)'",
+                    "[eid] proxy cannot be '\(ConfigurationValue.shown(text))'",
                     of: "[eid] proxy",
                     hint: "allowed: none, environment, http://HOST:PORT"
                 )

@@ -50,7 +50,7 @@ extension AntelopeServices {
         // Without TLS an attacker in the network could change what badged shows the user.
         guard let address = WebAddress(text), address.isConfidential, !address.text.contains("?") else {
             throw .inConfiguration(
-                "[wallet] node cannot be '\(text)'",
+                "[wallet] node cannot be '\(ConfigurationValue.shown(text))'",
                 of: "[wallet] node",
                 hint: "allowed: https://HOST or https://HOST:PORT; http for this computer only"
             )

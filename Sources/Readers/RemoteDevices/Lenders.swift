@@ -236,7 +236,8 @@ import Text
         while let (bytes, sender) = socket.receive(limit: Offer.maximumCount) {
             datagrams += 1
             let mayGoOn = budget.count(sender.host, at: Loop.now)
-            if let fingerprint = Offer.identity(in: bytes),
+            // This host may share readers itself.
+            if let fingerprint = Offer.identity(in: bytes), fingerprint != identity?.fingerprint,
                 budget.admits(sender.host, paired: paired[fingerprint] == nil ? nil : fingerprint),
                 let offer = Offer(bytes)
             {

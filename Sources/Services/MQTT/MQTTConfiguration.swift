@@ -164,6 +164,8 @@ package struct MQTTConfiguration: Sendable, Equatable {
             errors.append(.inConfiguration("\(file): \(text)", hint: hint))
         }
         guard let host else {
+            // What is wrong with an address has been said.
+            if written["[broker] url"] != nil { return }
             return refuse("no broker is named", "write url = mqtts://HOST:PORT below [broker]")
         }
         if !usesTLS, !allowsPlain, !LoopbackSockets.areReached(by: host) {

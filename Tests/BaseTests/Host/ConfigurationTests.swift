@@ -33,6 +33,19 @@ struct ConfigurationTests {
         "[access]\n" + (0..<count).map { "\($0 % 2 == 0 ? "user" : "group"):u\($0) = readers\n" }.joined()
     }
 
+    @Test(
+        "an address is repeated without its name and password",
+        arguments: [
+            ("mqtts://user:geheim@h:1", "mqtts://...@h:1"), ("user:ge@heim@h", "...@h"),
+            ("https://h/@x", "https://h/@x"),
+            ("https://h:1/a@b", "https://...@b"), ("@realm", "@realm"), ("plain text", "plain text"), ("", ""),
+        ]
+    )
+    func passwords(text: String, shown: String) {
+        #expect(ConfigurationValue.shown(text) == shown)
+        #expect(ConfigurationValue(text, "x").refuse("y").message == "x cannot be '\(shown)'")
+    }
+
     @Test("[access] has at most 1000 lines, and the error says what to do instead")
     func manyUsers() throws {
         #expect(try read(Self.access(1000)).access.count == 1000)

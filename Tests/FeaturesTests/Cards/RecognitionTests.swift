@@ -74,8 +74,10 @@ import VirtualKeycard
     /// - Returns: the kind with its members, and the number of commands.
     private func recognize(
         _ subject: Subject,
-        at number: Int,
-        _ disturbance: Disturbance?
+        at number: Int = 0,
+        _ disturbance: Disturbance? = nil,
+        tagFirst: Bool = false,
+        uid: [UInt8]? = nil
     ) async throws -> (card: String, commands: Int) {
         let card = try subject.make()
         let count = Mutex(0)
@@ -85,6 +87,8 @@ import VirtualKeycard
                     count += 1
                     return count == number + 1
                 }
+                let isNumber = command.cla == 0xFF && command.ins == 0xCA
+                if isNumber, let uid { return ResponseAPDU(data: uid, StatusWord(0x9000)) }
                 let answer = try await card.answer(command)
                 guard isNow, let disturbance else { return answer }
                 return try disturbance.spoil()
@@ -93,7 +97,7 @@ import VirtualKeycard
             }
         }
         let registry = ReaderRegistry()
-        registry.kinds = try kinds()
+        registry.kinds = (tagFirst ? [TagCardKind()] : []) + (try kinds())
         registry.add(backend)
         backend.add(ReaderDescription(name: "Desk"))
         backend.insert(into: "Desk", answerToReset: card.answerToReset)
@@ -105,6 +109,18 @@ import VirtualKeycard
             case .unknown, .unusable: return ("unknown", count.withLock { $0 })
             case .none?, .recognizing, nil: await registry.nextChange()
             }
+        }
+    }
+
+    @Test(
+        "a reader that knows the number of each card changes no kind, in whatever order the kinds are named",
+        arguments: subjects,
+        [[0x08, 0xA1, 0xB2, 0xC3], [0x04, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66]]
+    )
+    func numbers(subject: Subject, uid: [UInt8]) async throws {
+        for tagFirst in [false, true] {
+            let found = try await recognize(subject, tagFirst: tagFirst, uid: uid).card
+            #expect(found.hasPrefix(subject.kind + " "), "\(found)")
         }
     }
 

@@ -9,7 +9,17 @@ package struct ConfigurationValue {
     package init(_ text: String, _ place: String) { (self.text, self.place) = (text, place) }
 
     package func refuse(_ allowed: String) -> StartError {
-        .inConfiguration("\(place) cannot be '\(text)'", hint: "allowed: \(allowed)")
+        .inConfiguration("\(place) cannot be '\(Self.shown(text))'", hint: "allowed: \(allowed)")
+    }
+
+    /// A value as messages repeat it: an address without its name and password.
+    package static func shown(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")) else { return text }
+        let scheme = Array("://".utf8)
+        let start = bytes.indices.first { bytes[$0...].starts(with: scheme) }.map { $0 + scheme.count } ?? 0
+        guard start < at, bytes[start..<at].contains(UInt8(ascii: ":")) else { return text }
+        return String(decoding: bytes[..<start], as: UTF8.self) + "..." + String(decoding: bytes[at...], as: UTF8.self)
     }
 
     package func bool() throws(StartError) -> Bool {
