@@ -17,15 +17,18 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
 
 /// `badgectl report`: the file that a person reads before giving it away.
 @Suite("badgectl: report", .timeLimit(.minutes(5))) struct ReportTests {
-    private static func peer() throws -> ScriptedPeer {
-        try ScriptedPeer { peer in
-            peer.answer("GET_INFO", info)
-            peer.answer("GET_HEALTH", health)
-            peer.answer("GET_METRICS", metrics)
-            let desk = Say.reader("Desk (21249203) 00 00", left: 2)
-            peer.answer("GET_READER_LIST", Say.list(desk, Say.reader("B", left: nil)))
-            peer.answer("IDENTIFY_CARD", #"{"msg":"CARD_IDENTITY","name":"D","atr":"3b00","applications":[]}"#)
-            peer.answer("RECORD_CARD", #"{"msg":"CARD_RECORDING","name":"D","recording":"\#(recording)"}"#)
+    /// Answers each command by its name, in whatever order they come.
+    private static func peer(_ others: [String: String] = [:]) throws -> ScriptedPeer {
+        let answers = [
+            "GET_INFO": info, "GET_HEALTH": health, "GET_METRICS": metrics,
+            "GET_READER_LIST": Say.list(Say.reader("Desk (21249203) 00 00", left: 2), Say.reader("B", left: nil)),
+            "IDENTIFY_CARD": #"{"msg":"CARD_IDENTITY","name":"D","atr":"3b00","applications":[]}"#,
+        ].merging(others) { $1 }
+        return try ScriptedPeer { peer in
+            while let command = peer.command() {
+                guard let answer = command["cmd"]?.string.flatMap({ answers[$0] }) else { return peer.hangUp() }
+                peer.send(answer, answering: command)
+            }
         }
     }
 
@@ -64,15 +67,12 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
     func card(option: String) async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/report.txt"
-        let peer = try ScriptedPeer { peer in
-            peer.answer("GET_INFO", info.replacing(#""cards""#, with: #""cards","documents","credentials""#))
-            peer.answer("GET_HEALTH", health)
-            peer.answer("GET_METRICS", metrics)
-            peer.answer("GET_READER_LIST", Say.list(Say.reader("A", left: nil), Say.reader("B", left: 2)))
-            peer.answer("IDENTIFY_CARD", #"{"msg":"CARD_IDENTITY","name":"B","atr":"3b00","applications":[]}"#)
-            let members = #""recording":"\#(recording)","fault":"It left""#
-            peer.answer("RECORD_CARD", #"{"msg":"CARD_RECORDING","name":"B",\#(members)}"#)
-        }
+        let members = #""recording":"\#(recording)","fault":"It left""#
+        let peer = try Self.peer([
+            "GET_INFO": info.replacing(#""cards""#, with: #""cards","documents","credentials""#),
+            "GET_READER_LIST": Say.list(Say.reader("A", left: nil), Say.reader("B", left: 2)),
+            "RECORD_CARD": #"{"msg":"CARD_RECORDING","name":"B",\#(members)}"#,
+        ])
         let program = try badgectl(peer, "report", path, option)
         #expect(await program.exitCode == 0, "\(program.everything)")
         #expect(program.text(.error).contains("ends early: It left"))
@@ -83,14 +83,11 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
     func noCard() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/report.txt"
-        let peer = try ScriptedPeer { peer in
-            peer.answer("GET_INFO", info)
-            peer.answer("GET_READER_LIST", Say.list(Say.reader("A", left: nil)))
-        }
+        let peer = try Self.peer(["GET_READER_LIST": Say.list(Say.reader("A", left: nil))])
         let program = try badgectl(peer, "report", "--card", path)
         await program.ends(1, saying: "badgectl: error: no reader has a card\nhint: put the card on the reader")
         #expect(access(path, F_OK) != 0)
-        let other = try ScriptedPeer { $0.answer("GET_INFO", info) }
+        let other = try Self.peer()
         let denied = try badgectl(other, "report", "--test-card", path)
         await denied.ends(4, saying: "badgectl: error: this user lacks the permissions documents and credentials\n")
     }
@@ -110,7 +107,9 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
         let folder = try TemporaryFolder()
         try folder.write("report.txt", Array("mine".utf8))
         let path = folder.path + "/report.txt"
-        let program = try badgectl(Self.peer(), "report", path)
+        let peer = try Self.peer()
+        defer { withExtendedLifetime(peer) {} }
+        let program = try badgectl(peer, "report", path)
         await program.ends(1, saying: "badgectl: error: cannot write \(path): ")
         #expect(try Self.text(path) == "mine")
     }

@@ -12,9 +12,9 @@ struct StateTests {
     private static let always: Set<String> = [
         "GET_INFO", "GET_API_LEVEL", "SET_API_LEVEL", "GET_STATUS", "GET_READER", "GET_READER_LIST", "GET_HEALTH",
         "GET_METRICS", "START_OPENINGS", "STOP_OPENINGS", "IDENTIFY_CARD", "RECORD_CARD",
-        "SET_USER_INTERFACE",
-        "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
+        "SET_USER_INTERFACE", "START_SCAN", "STOP_SCAN", "GET_SCAN", "GET_DOOR_READER_LIST", "GET_CLOSEST_DOOR_READER",
         "OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN",
+        "ADD_READER_KEY", "REMOVE_READER_KEY", "GET_READER_KEYS",
     ]
 
     /// The other commands that are allowed at a moment.

@@ -35,14 +35,16 @@ struct ReportScrubber {
     func hidden(_ line: String) -> String {
         var out: [UInt8] = []
         var rest = Array(line.utf8)[...]
-        while let first = rest.first {
-            var word = rest.prefix(while: Self.isPart)
-            while word.count > 1, word.last == UInt8(ascii: ":") { word = word.dropLast() }
-            guard !word.isEmpty else {
-                out.append(first)
-                rest = rest.dropFirst()
+        while !rest.isEmpty {
+            let run = rest.prefix(while: Self.isPart)
+            // Colons at the end belong to the sentence.
+            guard let last = run.lastIndex(where: { $0 != UInt8(ascii: ":") }) else {
+                let other = rest.prefix(max(run.count, 1))
+                out += other
+                rest = rest.dropFirst(other.count)
                 continue
             }
+            let word = run[...last]
             rest = rest.dropFirst(word.count)
             let isInBrackets = out.last == UInt8(ascii: "(") && rest.first == UInt8(ascii: ")")
             out += hidden(word, isInBrackets: isInBrackets)
