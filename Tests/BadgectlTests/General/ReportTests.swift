@@ -2,6 +2,7 @@
 import Glibc
 import TestSupport
 import Testing
+import Text
 
 @testable import badgectl
 

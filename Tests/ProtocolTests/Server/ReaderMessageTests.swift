@@ -161,11 +161,14 @@ struct PermissionTests {
     /// Commands that need the permission `scan`, too.
     private static let open: Set<String> = ["OPEN_READER", "TRIGGER", "ALLOW_OPEN", "SET_TIMEOUTS", "SET_AUTO_OPEN"]
 
+    private static let admin: Set<String> = ["ADD_READER_KEY", "REMOVE_READER_KEY", "GET_READER_KEYS"]
+
     @Test("a command without its permission is ACCESS_DENIED at every moment", arguments: allCommands)
     @Loop func denied(_ name: String) async throws {
         let needed: [(Permissions, Set<String>)] = [
             (.readers, Self.readers), (.cards, Self.cards), (.scan, Self.scan), ([.scan, .open], Self.open),
             (.agent, Self.agent), (.activate, Self.browserPort), (.openings, ["START_OPENINGS", "STOP_OPENINGS"]),
+            (.admin, Self.admin),
         ]
         let table =
             ([
