@@ -204,7 +204,7 @@ package struct ContentCheck: Sendable, Equatable {
         case mrzDiffers
         /// EF.CardAccess differs from DG14: somebody in between may have removed PACE.
         case accessDiffers
-        /// DG1 has no zone.
+        /// DG1 has no zone, or a date that no calendar has.
         case malformed
         /// EF.COM differs from EF.SOD. It is not signed, so this is no fault.
         case comDiffers

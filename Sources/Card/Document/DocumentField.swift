@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// Texts and dates of data groups. ICAO 9303-10 4.7.11.
 package enum DocumentField {
@@ -28,7 +29,8 @@ package enum DocumentField {
 
     private static func spaced(_ text: Substring) -> String { text.split(separator: "<").joined(separator: " ") }
 
-    /// A date as YYYY-MM-DD: four bytes of BCD, or eight digits; nil for other bytes. Unknown parts are 00.
+    /// A date as YYYY-MM-DD: four bytes of BCD, or eight digits; nil for other bytes, and for a day that no calendar has.
+    /// Unknown parts are 00.
     package static func date(_ bytes: [UInt8]) -> String? {
         let digits: [UInt8]
         switch bytes.count {
@@ -37,6 +39,12 @@ package enum DocumentField {
         default: return nil
         }
         guard digits.allSatisfy({ $0 < 10 }) else { return nil }
+        func number(_ part: ArraySlice<UInt8>) -> Int { part.reduce(0) { $0 * 10 + Int($1) } }
+        let (year, month, day) = (number(digits[..<4]), number(digits[4..<6]), number(digits[6...]))
+        // A leap year, in which every known day may be.
+        guard CalendarDay(year: year == 0 ? 2000 : year, month: max(month, 1), day: max(day, 1)) != nil else {
+            return nil
+        }
         let text = String(decoding: digits.map { $0 + UInt8(ascii: "0") }, as: UTF8.self)
         return "\(text.prefix(4))-\(text.dropFirst(4).prefix(2))-\(text.suffix(2))"
     }

@@ -354,7 +354,9 @@ package struct DocumentReading: Sendable {
         }
         checks.document.findings += zone.wrongCheckDigits.map { .checkDigit($0) }
         if key.matches(zone) == false { checks.document.findings.append(.mrzDiffers) }
-        if let end = zone.lastSecond, end < time { checks.document.findings.append(.expired) }
+        let end = zone.lastSecond
+        if end == nil || zone.impossibleDates.contains(.birth) { checks.document.findings.append(.malformed) }
+        if let end, end < time { checks.document.findings.append(.expired) }
         if let signed = self.infos(of: files[.group(14)]), Self.differ(signed.pace, infos?.pace ?? []) {
             checks.document.findings.append(.accessDiffers)
         }
@@ -373,15 +375,29 @@ package struct DocumentReading: Sendable {
 }
 
 extension MachineReadableZone {
-    /// The end of the day of expiry, in seconds since 1970; nil for a date that is not one. Documents expire in the 21st
-    /// century.
+    /// The end of the day of expiry, in seconds since 1970: of the last day that it may be, if some of its digits are
+    /// unknown. nil for a date that no calendar has. Documents expire in the 21st century.
     package var lastSecond: Int? {
-        let digits = expiry.utf8.map { Int($0) - 0x30 }
-        guard digits.count == 6, digits.allSatisfy({ (0...9).contains($0) }) else { return nil }
-        let (year, month, day) = (
-            2000 + digits[0] * 10 + digits[1], digits[2] * 10 + digits[3], digits[4] * 10 + digits[5]
-        )
-        guard (1...12).contains(month), (1...31).contains(day) else { return nil }
-        return CalendarDay.days(year, month, day) * 86_400 + 86_399
+        let characters = Array(expiry.utf8)
+        func numbers(_ start: Int, _ range: ClosedRange<Int>) -> [Int] {
+            let pair = characters[start..<start + 2]
+            // 00 for a month or day is unknown, too.
+            let isUnknown = start > 0 && pair.allSatisfy { $0 == UInt8(ascii: "0") }
+            return range.reversed().filter { isUnknown || zip(pair, $0.padded(to: 2).utf8).allSatisfy(Self.mayBe) }
+        }
+        guard characters.count == 6 else { return nil }
+        for year in numbers(0, 0...99) {
+            for month in numbers(2, 1...12) {
+                for day in numbers(4, 1...31) {
+                    if let day = CalendarDay(year: 2000 + year, month: month, day: day) { return day.start + 86_399 }
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Whether a character of a date stands for a digit.
+    private static func mayBe(_ character: UInt8, _ digit: UInt8) -> Bool {
+        character == filler || character == digit
     }
 }

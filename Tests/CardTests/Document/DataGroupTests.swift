@@ -72,6 +72,12 @@ struct DataGroupTests {
         #expect(DocumentField.date(Array("2026011X".utf8)) == nil)
         #expect(DocumentField.date([0x1F, 0x74, 0x08, 0x12]) == nil)
         #expect(DocumentField.date([]) == nil)
+        for date in ["20260229", "20261301", "20260132", "20261131", "00000230", "20260032"] {
+            #expect(DocumentField.date(Array(date.utf8)) == nil, "\(date)")
+        }
+        for date in ["2024-02-29", "1974-00-00", "1974-08-00", "0000-00-00", "0000-02-29", "1974-00-31"] {
+            #expect(DocumentField.date(Array(date.utf8.filter { $0 != UInt8(ascii: "-") })) == date)
+        }
     }
 
     /// A facial record with one face; the lengths may lie.

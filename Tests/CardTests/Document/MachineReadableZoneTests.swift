@@ -87,6 +87,62 @@ struct MachineReadableZoneTests {
         #expect(throws: Never.self) { try MachineReadableZone(empty) }
     }
 
+    @Test(
+        "a document is over after the last day that its expiry may be; a date that no calendar has is none",
+        arguments: MachineReadableZone.Kind.allCases,
+        [
+            ("261128", "2026-11-28"), ("10<<<<", "2010-12-31"), ("2610<<", "2026-10-31"), ("2602<<", "2026-02-28"),
+            ("2802<<", "2028-02-29"), ("26<<<<", "2026-12-31"), ("26<<15", "2026-12-15"), ("26<<31", "2026-12-31"),
+            ("<<<<<<", "2099-12-31"), ("<<0230", nil), ("<<0229", "2096-02-29"), ("1<<<<<", "2019-12-31"),
+            ("261<<<", "2026-12-31"), ("26112<", "2026-11-29"), ("261<31", "2026-12-31"), ("260000", "2026-12-31"),
+            ("000000", "2000-12-31"), ("261100", "2026-11-30"), ("261131", nil), ("250229", nil), ("261301", nil),
+            ("26113<", "2026-11-30"), ("264<01", nil), ("26114<", nil), ("XX0101", nil), ("26NOV1", nil),
+            ("2611<A", nil),
+        ] as [(String, String?)]
+    )
+    func expiry(kind: MachineReadableZone.Kind, expected: (expiry: String, day: String?)) throws {
+        let zone = try MachineReadableZone(Self.zone(kind, birth: "740812", expiry: expected.expiry))
+        #expect(zone.kind == kind && zone.wrongCheckDigits == [] && zone.expiry == expected.expiry)
+        #expect(zone.lastSecond.map { CalendarDay(of: $0).text } == expected.day)
+        if let end = zone.lastSecond { #expect((end + 1) % 86_400 == 0) }
+    }
+
+    @Test(
+        "a birth that no calendar has is told, in every size",
+        arguments: MachineReadableZone.Kind.allCases,
+        [
+            ("740812", true), ("74<<<<", true), ("<<<<<<", true), ("740000", true), ("000229", true), ("741301", false),
+            ("740230", false), ("250229", false), ("7408AA", false),
+        ]
+    )
+    func birth(kind: MachineReadableZone.Kind, expected: (birth: String, isPossible: Bool)) throws {
+        let zone = try MachineReadableZone(Self.zone(kind, birth: expected.birth, expiry: "350415"))
+        #expect(zone.wrongCheckDigits == [])
+        #expect(zone.impossibleDates == (expected.isPossible ? [] : [.birth]))
+    }
+
+    /// A zone with right check digits.
+    static func zone(_ kind: MachineReadableZone.Kind, birth: String, expiry: String) -> [UInt8] {
+        func digit(_ text: String) -> String {
+            String(decoding: [MachineReadableZone.checkDigit(Array(text.utf8))], as: UTF8.self)
+        }
+        func filled(_ text: String, _ count: Int) -> String { text + String(repeating: "<", count: count - text.count) }
+        let dates = (birth + digit(birth), expiry + digit(expiry))
+        let number = "L898902C3" + digit("L898902C3")
+        let names = "ERIKSSON<<ANNA<MARIA"
+        if kind == .td1 {
+            let first = filled("I<UTO" + number, 30)
+            let optional = filled("", 11)
+            let composite = digit(first.dropFirst(5) + dates.0 + dates.1 + optional)
+            return Array((first + dates.0 + "F" + dates.1 + "UTO" + optional + composite + filled(names, 30)).utf8)
+        }
+        let length = kind == .td2 ? 36 : 44
+        let optional = filled("", length - 29)
+        let composite = digit(number + dates.0 + dates.1 + optional)
+        let first = filled((kind == .td2 ? "I<UTO" : "P<UTO") + names, length)
+        return Array((first + number + "UTO" + dates.0 + "F" + dates.1 + optional + composite).utf8)
+    }
+
     @Test("a short number is filled, and an unknown date keeps its fillers")
     func shortNumber() {
         let information = MachineReadableZone.information(

@@ -57,6 +57,29 @@ struct OddDocumentTests {
         #expect(MachineReadableZone.number(typed: hyphen.utf8) == number)
     }
 
+    @Test(
+        "a document that is over however its expiry is read, or that has an impossible date, is told",
+        arguments: [
+            ("740812", "10<<<<", .expired), ("740812", "2610<<", .expired), ("740812", "000000", .expired),
+            ("740812", "261131", .malformed), ("740812", "XX0101", .malformed), ("740231", "350415", .malformed),
+            ("740812", "26<<<<", nil), ("740812", "<<<<<<", nil), ("74<<<<", "350415", nil),
+        ] as [(String, String, ContentCheck.Finding?)]
+    )
+    func dates(birth: String, expiry: String, finding: ContentCheck.Finding?) async throws {
+        let zone = MachineReadableZoneTests.zone(.td3, birth: birth, expiry: expiry)
+        let entry = try DocumentCatalogue.shared.document("pace-gm-bac")
+        var test = try TestReading(
+            entry,
+            groups: [1],
+            key: entry.can,
+            change: { $0.files["DG1"] = BERTLV(0x61, [BERTLV(0x5F1F, zone)]).encoded }
+        )
+        try await test.run()
+        let checks = test.reading.checks
+        #expect(checks.document.findings == (finding.map { [$0] } ?? []), "\(checks)")
+        #expect(checks.document.result == (finding == nil ? .passed : .failed))
+    }
+
     @Test("one broken object does not hide the others")
     func brokenObjects() throws {
         let files = try DocumentCatalogue.odd.document("broken-objects").files
