@@ -128,7 +128,8 @@ package struct SignedData: Sendable, Equatable {
         var values: [[UInt8]: BERTLV] = [:]
         for attribute in attributes {
             guard attribute.tag == 0x30, let pair = try? attribute.children(limit: 2), pair.count == 2,
-                pair[0].tag == 0x06, pair[1].tag == 0x31, let first = try? pair[1].children(limit: 8).first,
+                pair[0].tag == 0x06, pair[1].tag == 0x31, let set = try? pair[1].children(limit: 8),
+                let first = set.first, set.count == 1 || !single.contains(pair[0].value),
                 values.updateValue(first.object, forKey: pair[0].value) == nil
             else { throw .malformed }
         }
@@ -285,4 +286,6 @@ package struct SignedData: Sendable, Equatable {
     private static let contentTypeID = pkcs9 + [3]
     private static let messageDigestID = pkcs9 + [4]
     private static let signingTimeID = pkcs9 + [5]
+    /// The attributes with exactly one value. RFC 5652 11.
+    private static let single = [contentTypeID, messageDigestID, signingTimeID]
 }

@@ -333,6 +333,35 @@ struct DocumentTrustTests {
         #expect(throws: SignedData.Fault.malformed) { try SignedData(bomb) }
     }
 
+    @Test("a signed attribute that has one value is malformed with two", arguments: [3, 4, 5] as [UInt8])
+    func twoValues(attribute: UInt8) throws {
+        let type: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, attribute]
+        var found = 0
+        func changed(_ object: BERTLV, _ second: (BERTLV) -> BERTLV?) -> BERTLV {
+            guard [0x30, 0x31, 0xA0, 0x77].contains(object.tag), var parts = try? object.children else { return object }
+            if parts.count == 2, parts[0] == BERTLV(0x06, type), let value = try? parts[1].children.first {
+                found += 1
+                parts[1] = BERTLV(0x31, [value] + [second(value)].compactMap(\.self))
+            }
+            return BERTLV(object.tag, parts.map { changed($0, second) })
+        }
+        let names = ["bac-td3", "bac-aa-rsa", "bac-aa-ec", "pace-gm-bac"]
+        for name in names {
+            let sod = try BERTLV(try #require(try catalogue.document(name).files["SOD"]))
+            #expect(throws: Never.self) { try SignedData(changed(sod, { _ in nil }).value) }
+            let before = found
+            let forms: [(BERTLV) -> BERTLV] = [
+                { $0 }, { BERTLV($0.tag, [UInt8](repeating: 0, count: $0.value.count)) },
+            ]
+            for form in forms {
+                let other = changed(sod, form).value
+                guard found > before else { continue }
+                #expect(throws: SignedData.Fault.malformed) { try SignedData(other) }
+            }
+        }
+        #expect(found > 0 || attribute == 5)
+    }
+
     @Test("every byte of a certificate counts for its signature")
     func bytes() throws {
         let anchors = try catalogue.anchors()
