@@ -106,7 +106,9 @@ extension DocumentAnchors {
             }
         case .certificate(let certificate):
             // What its own holder has signed can only be meant as an authority.
-            guard !certificate.isAuthority, !certificate.isSelfIssued else { throw Self.notAnAuthority }
+            guard !certificate.isAuthority, !certificate.isSelfIssued else {
+                throw Self.refusal(of: certificate)
+            }
             guard !checksSigners || isTrusted(certificate, at: nil) else { throw Self.notTrusted }
             addSigner(certificate)
         case .masterList(let list): _ = try add(list, at: time)

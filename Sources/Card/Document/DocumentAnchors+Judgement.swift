@@ -112,7 +112,7 @@ extension DocumentAnchors {
             .min { rank($0.1) < rank($1.1) }
     }
 
-    /// Whether a signer is of one of the countries, and of the state of its authority if both have one.
+    /// Whether a signer is of one of the countries, and of the state of its authority. ISO/IEC 18013-5, B.1.4.
     private func isOfPlace(
         _ signer: DocumentCertificate,
         _ authority: DocumentCertificate,
@@ -120,11 +120,7 @@ extension DocumentAnchors {
         _ rule: SignedObject.Rule
     ) -> Bool {
         guard let country = signer.subject.country else { return rule.naming == .free }
-        if rule.naming == .manyOfCountry, let state = signer.subject.state, let other = authority.subject.state,
-            state != other
-        {
-            return false
-        }
+        guard rule.naming != .manyOfCountry || signer.subject.state == authority.subject.state else { return false }
         return countries?.contains(country) != false
     }
 

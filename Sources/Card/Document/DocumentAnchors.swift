@@ -51,6 +51,15 @@ package struct DocumentAnchors: Sendable {
     package static let wrongSignature = Malformed("its signature is wrong")
     package static let notTrusted = Malformed(AuthorityCheck.Reason.unknownAuthority.text)
     package static let notAnAuthority = Malformed("it is not the certificate of an authority")
+    package static let unknownRule = Malformed(
+        "it is an authority with a rule that badged cannot apply, such as name constraints"
+    )
+
+    /// Why a certificate is not taken as that of an authority.
+    static func refusal(of certificate: DocumentCertificate) -> Malformed {
+        certificate.isAuthority && certificate.hasUnknownRule ? unknownRule : notAnAuthority
+    }
+
     package static let notChosen = Malformed(
         "another list has brought the authority of its signer, and nobody has chosen it"
     )
@@ -68,7 +77,7 @@ package struct DocumentAnchors: Sendable {
         for types: Set<String>? = nil,
         isChosen: Bool = true
     ) throws(Malformed) {
-        guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.notAnAuthority }
+        guard certificate.signsCertificates, certificate.isSelfIssued else { throw Self.refusal(of: certificate) }
         guard certificate.isSelfSigned else { throw Self.wrongSignature }
         let isForAll = roles[certificate] == .authority && docTypes[certificate] == nil
         docTypes[certificate] = isForAll ? nil : types.map { $0.union(docTypes[certificate] ?? []) }
@@ -131,7 +140,7 @@ package struct DocumentAnchors: Sendable {
 
     /// Takes a link certificate. It is used only if an authority that is trusted has signed it.
     package mutating func addLink(_ certificate: DocumentCertificate) throws(Malformed) {
-        guard certificate.signsCertificates else { throw Self.notAnAuthority }
+        guard certificate.signsCertificates else { throw Self.refusal(of: certificate) }
         insert(certificate, .link)
     }
 

@@ -127,6 +127,9 @@ package struct DocumentCertificate: Sendable, Hashable {
             let fields = try BERTLV(content).children
             guard fields.count == 2, fields[1].tag == 0x31 else { throw .invalidTag }
             documentTypes = try fields[1].children.prefix(64).map { DocumentField.decode($0.value) }
+        case Self.nameConstraints:
+            // Nobody here compares names with them. RFC 5280 wants them critical; some write them otherwise.
+            hasUnknownRule = true
         case Self.nameChange:
             hasChangedName = true
         case Self.privateKeyUsagePeriod, Self.subjectNames, Self.issuerNames, Self.policies, Self.listPlaces:
@@ -215,6 +218,7 @@ package struct DocumentCertificate: Sendable, Hashable {
     private static let privateKeyUsagePeriod = certificateExtension + [16]
     private static let subjectNames = certificateExtension + [17]
     private static let issuerNames = certificateExtension + [18]
+    private static let nameConstraints = certificateExtension + [30]
     private static let policies = certificateExtension + [32]
     private static let listPlaces = certificateExtension + [31]
     private static let nameChange = OID.icaoSecurity + [6, 1]

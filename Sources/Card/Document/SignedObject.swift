@@ -36,8 +36,10 @@ package enum SignedObject: Sendable, CaseIterable {
     package struct Rule: Sendable {
         /// Authorities sign certificates and revocation lists, and nothing else.
         let isByAuthority: Bool
-        /// The bit that a key usage must have, if there is a key usage.
+        /// The bits of which a key usage must have one, if there is a key usage.
         let keyUsage: UInt16
+        /// Whether there must be a key usage.
+        let requiresKeyUsage: Bool
         /// The certificate has one of these extended key usages; without any here it has none.
         let extendedKeyUsages: [[UInt8]]
         /// The types of the signed content, as contents of object identifiers; empty if it is no SignedData.
@@ -52,6 +54,7 @@ package enum SignedObject: Sendable, CaseIterable {
         init(
             isByAuthority: Bool = false,
             keyUsage: UInt16 = 0x8000,
+            requiresKeyUsage: Bool = false,
             extendedKeyUsages: [[UInt8]] = [],
             contentTypes: [[UInt8]] = [],
             isOfDocument: Bool = false,
@@ -60,6 +63,7 @@ package enum SignedObject: Sendable, CaseIterable {
         ) {
             self.isByAuthority = isByAuthority
             self.keyUsage = keyUsage
+            self.requiresKeyUsage = requiresKeyUsage
             self.extendedKeyUsages = extendedKeyUsages
             self.contentTypes = contentTypes
             self.isOfDocument = isOfDocument
@@ -70,7 +74,7 @@ package enum SignedObject: Sendable, CaseIterable {
         /// Whether a certificate is for this use: nobody here knows a critical extension of it otherwise.
         package func permits(_ certificate: DocumentCertificate) -> Bool {
             guard !certificate.hasUnknownRule, certificate.isAuthority == isByAuthority,
-                certificate.keyUsage.map({ $0 & keyUsage != 0 }) ?? true
+                certificate.keyUsage.map({ $0 & keyUsage != 0 }) ?? !requiresKeyUsage
             else { return false }
             if isByAuthority { return true }
             guard otherKeyUsages.isEmpty else {
@@ -96,12 +100,24 @@ package enum SignedObject: Sendable, CaseIterable {
         case .revocationList: Rule(isByAuthority: true, keyUsage: 0x0200)
         case .certificate: Rule(isByAuthority: true, keyUsage: 0x0400)
         case .mobileSecurityObject:
-            Rule(extendedKeyUsages: [Self.mobileDocumentSigner], isOfDocument: true, naming: .manyOfCountry)
+            Rule(
+                requiresKeyUsage: true,
+                extendedKeyUsages: [Self.mobileDocumentSigner],
+                isOfDocument: true,
+                naming: .manyOfCountry
+            )
         // Some providers have nonRepudiation.
-        case .authorityList: Rule(keyUsage: 0xC000, extendedKeyUsages: [Self.authorityListSigner], naming: .free)
+        case .authorityList:
+            Rule(
+                keyUsage: 0xC000,
+                requiresKeyUsage: true,
+                extendedKeyUsages: [Self.authorityListSigner],
+                naming: .free
+            )
         // Drafts disagree about the usage of these signers; a signer of something else is none.
         case .statusList, .identifierList:
             Rule(
+                requiresKeyUsage: true,
                 otherKeyUsages: [Self.mobileDocumentSigner, Self.mobileDocumentReader, Self.authorityListSigner],
                 naming: .manyOfCountry
             )
