@@ -40,6 +40,12 @@ extension Failure {
     static let tooLarge = Failure(
         .init("TooLarge"),
         "The answer of the phone is longer than 2 MiB",
+        advice: "ask for fewer elements"
+    )
+    /// The answer was read, and its values are too long for a client.
+    static let messageTooLarge = Failure(
+        .init("TooLarge"),
+        "The values of the document do not fit into one message of 1 MiB",
         advice: "ask for fewer elements, or without raw"
     )
 

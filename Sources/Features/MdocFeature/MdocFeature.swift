@@ -152,7 +152,7 @@ import Text
         running[id] = reading
         defer { running[id] = nil }
         let report = MdocReport(outcome: try await reading.run(), request: request)
-        guard report.secretCapacity < MdocReport.maximumLength else { throw .tooLarge }
+        guard report.secretCapacity < MdocReport.maximumLength else { throw .messageTooLarge }
         readings.add(report.verdict.rawValue)
         workflow.session.log(.info, "\(workflow.session.name): phone read, \(report.verdict.rawValue)")
         return Reply(report)

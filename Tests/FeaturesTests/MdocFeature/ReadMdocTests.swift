@@ -131,6 +131,17 @@ import VirtualTaps
         #expect(end["age"] == nil)
     }
 
+    @Test("an answer that no message can hold names the bound of messages")
+    func tooLarge() async throws {
+        let text = String(repeating: "x", count: 200_000)
+        let end = await (try await Stage()).read(
+            #""documents":[{"docType":"\#(Self.mdl)","items":{"org.iso.18013.5.1":{"a":"\#(text)"}}}]"#,
+            Self.documents("a")
+        )
+        #expect(end?["error"] == .string("TooLarge"), "\(String(describing: end))")
+        #expect(end?["message"]?.string?.contains("1 MiB") == true && end?["message"]?.string?.contains("2") == false)
+    }
+
     @Test("without the authority nothing is genuine, and a yes is no answer")
     func unknownAuthority() async throws {
         let end = await (try await Stage(isTrusted: false)).read()
