@@ -42,6 +42,8 @@ package struct COSEMessage: Sendable {
         guard parts[2].isNull || parts[2].kind == .bytes else {
             throw .malformed("the payload of COSE is no byte string")
         }
+        // RFC 9052, 3.1.
+        guard parts[1][2] == nil else { throw .malformed("critical headers of COSE that are not protected") }
         self.context = context
         self.protected = protected
         self.proof = proof

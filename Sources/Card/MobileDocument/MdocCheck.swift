@@ -67,13 +67,14 @@ package struct MdocCheck: Sendable {
         if time < object.validFrom { findings.append(.notYetValid) }
         if time > object.validUntil { findings.append(.expired) }
         if !issued.signer.validity.contains(object.signed) { findings.append(.signedOutsideCertificate) }
-        checkAuthority(issued.signer, document, elements, &result.checks.authority)
+        checkAuthority(issued, document, elements, &result.checks.authority)
         let ofDevice = checkDevice(document, object, result.checks.signature, &result.checks.device)
         elements += ofDevice.filter { element in
             !elements.contains { $0.namespace == element.namespace && $0.name == element.name }
         }
         checkStatus(object, document, result.checks.authority, &result.checks.status)
         if asked == nil { findings.append(.notAsked) }
+        if hasUnreadableDate(elements) { findings.append(.malformed) }
         if isOver(elements) { findings.append(.documentExpired) }
         result.checks.document.isDone = true
         result.checks.document.findings = findings
@@ -101,12 +102,24 @@ package struct MdocCheck: Sendable {
         } ?? []
     }
 
+    /// The elements that say until when the document is valid. ISO/IEC 18013-5, 7.2.1; EUDI PID rulebook.
+    private static let expiries: Set<String> = ["expiry_date", "date_of_expiry"]
+    /// The elements that are days or times in every type of document.
+    private static let dates: Set<String> = expiries.union([
+        "issue_date", "issuance_date", "date_of_issuance", "portrait_capture_date",
+    ])
+
     /// Whether the document itself is over: the day after its last one has begun.
     private func isOver(_ elements: [MdocResult.Element]) -> Bool {
         elements.contains { element in
-            guard element.name == "expiry_date", let day = MdocDate.day(element.value) else { return false }
+            guard Self.expiries.contains(element.name), let day = MdocDate.day(element.value) else { return false }
             return day.start + 86_400 <= time
         }
+    }
+
+    /// Whether a date has another form, or is a day that no calendar has.
+    private func hasUnreadableDate(_ elements: [MdocResult.Element]) -> Bool {
+        elements.contains { Self.dates.contains($0.name) && MdocDate.day($0.value) == nil }
     }
 
     // MARK: Issuer
@@ -225,20 +238,32 @@ package struct MdocCheck: Sendable {
 
     /// Judges the signer of the document. Its country is that of the document, if the document says it.
     private func checkAuthority(
-        _ signer: DocumentCertificate,
+        _ issued: Issued,
         _ document: DeviceResponse.Document,
         _ elements: [MdocResult.Element],
         _ check: inout AuthorityCheck
     ) {
-        var countries: Set<String> = [signer.subject.country ?? ""]
+        var countries: Set<String> = [issued.signer.subject.country ?? ""]
         for element in elements where element.name == "issuing_country" {
-            // Some write three letters, or a name.
-            if let country = element.value.text, country.utf8.count == 2 { countries = [country.uppercased()] }
+            // A document of two countries, or of one in another form, is of none.
+            countries.formIntersection(Self.country(element.value).map { [$0] } ?? [])
         }
         var anchors = authorities.anchors
         anchors.docType = document.docType
-        let claim = SignedData.Claim(certificate: signer)
+        let claim = SignedData.Claim(certificate: issued.signer)
         check = anchors.judge(claim, as: .mobileSecurityObject, countries: countries, at: time)
+        guard check.result == .passed, issued.object.signed > time else { return }
+        // Either the signer or the clock of this host is wrong.
+        check.result = .notDone
+        check.reason = .signedInFuture
+    }
+
+    /// A country: two upper-case letters of ISO 3166-1. ISO/IEC 18013-5, 7.2.1.
+    private static func country(_ value: CBOR) -> String? {
+        guard let text = value.text, text.utf8.count == 2, text.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
+            return nil
+        }
+        return text
     }
 
     // MARK: Device
@@ -254,7 +279,7 @@ package struct MdocCheck: Sendable {
             guard let namespaces = document.deviceSigned["nameSpaces"] else {
                 throw MdocProblem.malformed("DeviceSigned has no namespaces")
             }
-            let spaces = try namespaces.embedded()
+            let spaces = try Self.signedSpaces(try namespaces.embedded())
             let proofs = document.deviceSigned["deviceAuth"]
             let payload = binding.deviceAuthentication(docType: document.docType, namespaces: namespaces.encoded)
             let isRight: Bool
@@ -288,30 +313,42 @@ package struct MdocCheck: Sendable {
     }
 
     /// What the phone has signed with the leave of the issuer; all else is dropped.
-    private func elements(of spaces: CBOR, _ object: MobileSecurityObject) -> [MdocResult.Element] {
-        (spaces.map ?? []).flatMap { name, list in
-            (list.map ?? []).compactMap { key, value -> MdocResult.Element? in
-                guard let namespace = name.text, let element = key.text, object.authorizes(element, in: namespace)
-                else { return nil }
-                return MdocResult.Element(namespace: namespace, name: element, value: value, isOfDevice: true)
+    private func elements(of spaces: [MdocResult.Element], _ object: MobileSecurityObject) -> [MdocResult.Element] {
+        spaces.filter { object.authorizes($0.name, in: $0.namespace) }
+    }
+
+    /// DeviceNameSpaces: a map of namespaces, each of which is a map of elements. 8.3.2.1.2.2.
+    private static func signedSpaces(_ spaces: CBOR) throws(MdocProblem) -> [MdocResult.Element] {
+        guard let spaces = spaces.map else { throw .malformed("the namespaces of the phone are no map") }
+        var elements: [MdocResult.Element] = []
+        for (name, list) in spaces {
+            guard let namespace = name.text, let list = list.map else {
+                throw .malformed("a namespace of the phone is no map")
+            }
+            for (key, value) in list {
+                guard let element = key.text else { throw .malformed("the name of an element is no text") }
+                elements.append(.init(namespace: namespace, name: element, value: value, isOfDevice: true))
             }
         }
+        return elements
     }
 
     // MARK: Status
 
-    /// Asks the lists of the document's authority. Second edition, 12.3.6.
+    /// Asks the lists of the document's authority. A way that is not known leaves the check undone. Second edition,
+    /// 12.3.6.
     private func checkStatus(
         _ object: MobileSecurityObject,
         _ document: DeviceResponse.Document,
         _ authority: AuthorityCheck,
         _ check: inout StatusCheck
     ) {
-        guard !object.statuses.isEmpty else {
+        guard !object.statuses.isEmpty || object.hasUnknownStatus else {
             check.result = .absent
             return
         }
-        check.result = .passed
+        check.result = object.hasUnknownStatus ? .notDone : .passed
+        if object.hasUnknownStatus { check.reason = .unsupported }
         for status in object.statuses {
             switch value(of: status, document, authority) {
             case .valid: continue
@@ -330,18 +367,25 @@ package struct MdocCheck: Sendable {
         }
     }
 
+    /// What the newest lists of the authority say: of several that were made in one second, the worst. nil: not known.
     private func value(
         of status: MobileSecurityObject.Status,
         _ document: DeviceResponse.Document,
         _ authority: AuthorityCheck
     ) -> MdocStatusList.Value? {
-        for list in authorities.lists(at: status.uri) where list.isCurrent(at: time) {
-            guard let signer = list.signer(), isOfAuthority(signer, list.object, status, document, authority),
-                let value = list.value(at: status.place)
-            else { continue }
-            return value
+        var newest: Int?
+        var values: [MdocStatusList.Value?] = []
+        for list in authorities.lists(at: status.uri) where list.isOut(at: time) && list.has(status.place) {
+            // Older ones are superseded, also by one that is over or that cannot be read.
+            guard newest == nil || newest == list.issued else { break }
+            guard let signer = list.signer(), isOfAuthority(signer, list.object, status, document, authority) else {
+                continue
+            }
+            newest = list.issued
+            if list.isCurrent(at: time) { values.append(list.value(at: status.place)) }
         }
-        return nil
+        if let bad = [.revoked, .suspended].first(where: { values.contains($0) }) { return bad }
+        return values.isEmpty || values.contains(nil) ? nil : .valid
     }
 
     /// Whether the authority of the document, or the one that the document names, has certified the signer of a list.

@@ -25,6 +25,8 @@ package struct StatusCheck: Sendable, Equatable {
         case suspended
         /// There is no current list of the authority that has the document. The check is not done.
         case unavailable
+        /// The document names another way to ask for its revocation than badged knows. The check is not done.
+        case unsupported
     }
 
     package internal(set) var result = CheckResult.notDone
@@ -32,7 +34,11 @@ package struct StatusCheck: Sendable, Equatable {
 
     /// What to do next.
     package var advice: String? {
-        reason == .unavailable ? "import the status list of the issuer: badgectl mdoc anchors import FILE" : nil
+        switch reason {
+        case .unavailable: "import the status list of the issuer: badgectl mdoc anchors import FILE"
+        case .unsupported: "ask the issuer whether the document is revoked: badged does not know how it says so"
+        case .revoked, .suspended, nil: nil
+        }
     }
 }
 
@@ -50,6 +56,8 @@ package struct MdocContentCheck: Sendable, Equatable {
         case notAsked
         /// The issuer has signed at a time at which the certificate of its signer was not valid.
         case signedOutsideCertificate
+        /// A date of the document has another form, or is a day that no calendar has.
+        case malformed
     }
 
     package internal(set) var isDone = false

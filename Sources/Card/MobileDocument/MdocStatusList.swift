@@ -20,7 +20,7 @@ package struct MdocStatusList: Sendable {
 
     /// The longest list in bytes.
     package static let maximumBytes = 8 << 20
-    /// The most bytes that are unpacked for one look-up: 2^28 documents with one bit each.
+    /// A list that has more unpacked bytes does not count: 2^28 documents with one bit each.
     private static let maximumUnpacked = 32 << 20
     /// How long a list without an end and without a limit counts, in seconds: a day.
     private static let usualLife = 86_400
@@ -29,6 +29,8 @@ package struct MdocStatusList: Sendable {
     package let uri: String
     /// When it was made, in seconds since 1970.
     package let issued: Int
+    /// The first second in which it counts: when it was made, or what it says itself.
+    private let from: Int
     /// The last second in which it counts.
     package let until: Int
     /// How long it may be used before it is fetched again, in seconds.
@@ -59,6 +61,8 @@ package struct MdocStatusList: Sendable {
         self.issued = issued
         timeToLive = claims[65534]?.integer.flatMap { (0...Int64(Int32.max)).contains($0) ? Int($0) : nil }
         let end = claims[4].map { $0.integer.flatMap(Int.init(exactly:)) ?? 0 }
+        // What cannot be read is never reached.
+        from = max(issued, claims[5].map { $0.integer.flatMap(Int.init(exactly:)) ?? .max } ?? issued)
         until = end ?? (issued <= .max / 2 ? issued + (timeToLive ?? Self.usualLife) : 0)
         switch message.type {
         case "application/statuslist+cwt":
@@ -71,14 +75,28 @@ package struct MdocStatusList: Sendable {
             guard let identifiers = claims[65530]?["identifiers"]?.map else {
                 throw .malformed("the identifier list has no identifiers")
             }
+            guard end != nil else { throw .malformed("the identifier list does not say when it ends") }
+            let names = identifiers.compactMap(\.key.bytes)
+            guard names.count == identifiers.count else { throw .malformed("an identifier is no byte string") }
             object = .identifierList
-            content = .identifiers(Set(identifiers.compactMap(\.key.bytes)))
+            content = .identifiers(Set(names))
         default: throw .malformed("it is no status list and no identifier list")
         }
     }
 
+    /// Whether the list counts, or has counted.
+    func isOut(at time: Int) -> Bool { from <= time }
+
     /// Whether the list counts.
-    package func isCurrent(at time: Int) -> Bool { issued <= time && time <= until }
+    package func isCurrent(at time: Int) -> Bool { isOut(at: time) && time <= until }
+
+    /// Whether the list is of the kind that has such places.
+    func has(_ place: MobileSecurityObject.Status.Place) -> Bool {
+        switch (content, place) {
+        case (.identifiers, .identifier), (.values, .index): true
+        case (.identifiers, .index), (.values, .identifier): false
+        }
+    }
 
     /// The certificate of the signer, if the signature is right.
     func signer() -> DocumentCertificate? {
@@ -108,7 +126,8 @@ package struct MdocStatusList: Sendable {
         }
     }
 
-    /// One byte of what is packed. The C function is inflate.
+    /// One byte of what is packed; nil also if the rest cannot be unpacked, or its check sum is wrong. The C function is
+    /// inflate.
     private static func byte(_ position: Int, of packed: [UInt8]) -> UInt8? {
         var stream = z_stream()
         guard inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
@@ -119,7 +138,8 @@ package struct MdocStatusList: Sendable {
             stream.next_in = input.baseAddress
             stream.avail_in = uInt(input.count)
             var start = 0
-            while true {
+            var found: UInt8?
+            while start < maximumUnpacked {
                 let (result, count) = window.withUnsafeMutableBufferPointer { window in
                     stream.next_out = window.baseAddress
                     stream.avail_out = uInt(window.count)
@@ -127,10 +147,12 @@ package struct MdocStatusList: Sendable {
                     return (result, window.count - Int(stream.avail_out))
                 }
                 guard result == Z_OK || result == Z_STREAM_END else { return nil }
-                if position < start + count { return window[position - start] }
-                guard result == Z_OK, count > 0 else { return nil }
+                if (start..<start + count).contains(position) { found = window[position - start] }
+                if result == Z_STREAM_END { return found }
+                guard count > 0 else { return nil }
                 start += count
             }
+            return nil
         }
     }
 }

@@ -33,6 +33,8 @@ struct MobileSecurityObject {
     let validFrom: Int
     let validUntil: Int
     let statuses: [Status]
+    /// Whether the revocation of the document is published in a way that badged does not know.
+    let hasUnknownStatus: Bool
     private let authorizedNamespaces: Set<String>
     private let authorizedElements: [String: Set<String>]
 
@@ -95,7 +97,12 @@ struct MobileSecurityObject {
             statuses.append(Status(place: .identifier(id), uri: uri, certificate: list["certificate"]?.bytes))
         }
         self.statuses = statuses
+        let ways = item["status"].map { $0.map?.map(\.key) ?? [] }
+        hasUnknownStatus = ways.map { $0.isEmpty || $0.contains { !Self.isKnown($0) } } ?? false
     }
+
+    /// Whether a way to publish revocations is known.
+    private static func isKnown(_ way: CBOR) -> Bool { way.isText("status_list") || way.isText("identifier_list") }
 
     /// Whether the key of the phone may sign an element. ISO/IEC 18013-5, 9.1.2.4.
     func authorizes(_ element: String, in namespace: String) -> Bool {
