@@ -36,7 +36,12 @@ package struct MdocAuthorityList: Sendable {
         else { throw .malformed("it is no list of authorities") }
         self.provider = provider
         self.date = date
-        nextUpdate = content["nextUpdate"].flatMap(MdocDate.seconds)
+        nextUpdate = try content["nextUpdate"].map { item throws(MdocProblem) in
+            guard let seconds = MdocDate.seconds(item) else {
+                throw .malformed("the list says unreadably when it ends")
+            }
+            return seconds
+        }
         var entries: [Entry] = []
         var malformed = 0
         for info in infos {

@@ -398,12 +398,13 @@ package struct MdocCheck: Sendable {
     ) -> Bool {
         var anchors = authorities.anchors
         var own = authority.issuer
-        if let bytes = status.certificate, let named = try? DocumentCertificate(bytes), named != own {
-            anchors = DocumentAnchors()
-            guard (try? anchors.trust(named)) != nil else { return false }
-            own = named
-        } else {
+        let named = status.certificate.map { try? DocumentCertificate($0) } ?? own
+        if named == own {
             anchors.docType = document.docType
+        } else {
+            anchors = DocumentAnchors()
+            guard let named, (try? anchors.trust(named)) != nil else { return false }
+            own = named
         }
         let claim = SignedData.Claim(certificate: signer)
         let check = anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)

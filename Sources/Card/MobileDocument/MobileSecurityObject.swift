@@ -85,20 +85,24 @@ struct MobileSecurityObject {
         authorizedElements = elements
         var statuses: [Status] = []
         if let list = item["status"]?["status_list"] {
-            guard let index = list["idx"]?.unsigned, let uri = list["uri"]?.text else {
-                throw Malformed("the place in a status list is missing")
-            }
-            statuses.append(Status(place: .index(index), uri: uri, certificate: list["certificate"]?.bytes))
+            guard let index = list["idx"]?.unsigned else { throw Malformed("the place in a status list is missing") }
+            statuses.append(try Self.status(list, .index(index)))
         }
         if let list = item["status"]?["identifier_list"] {
-            guard let id = list["id"]?.bytes, let uri = list["uri"]?.text else {
-                throw Malformed("the place in an identifier list is missing")
-            }
-            statuses.append(Status(place: .identifier(id), uri: uri, certificate: list["certificate"]?.bytes))
+            guard let id = list["id"]?.bytes else { throw Malformed("the place in an identifier list is missing") }
+            statuses.append(try Self.status(list, .identifier(id)))
         }
         self.statuses = statuses
         let ways = item["status"].map { $0.map?.map(\.key) ?? [] }
         hasUnknownStatus = ways.map { $0.isEmpty || $0.contains { !Self.isKnown($0) } } ?? false
+    }
+
+    private static func status(_ list: CBOR, _ place: Status.Place) throws(Malformed) -> Status {
+        let certificate = list["certificate"]
+        guard let uri = list["uri"]?.text, certificate == nil || certificate?.kind == .bytes else {
+            throw Malformed("the address or the certificate of a list has another form")
+        }
+        return Status(place: place, uri: uri, certificate: certificate?.bytes)
     }
 
     /// Whether a way to publish revocations is known.

@@ -66,6 +66,27 @@ struct MdocAnchorTests {
         #expect(summary.warnings == [] && summary.docTypes.contains(Self.mDL))
     }
 
+    @Test(
+        "a list whose end cannot be read is malformed",
+        arguments: [
+            (.tag(0, "2099-01-01T00:00:00Z"), true), ("2099-01-01T00:00:00Z", false), (.tag(1004, "2099-01-01"), false),
+            (.null, false), (4_070_908_800, false), (.tag(0, "2099-02-30T00:00:00Z"), false),
+        ] as [(CBORValue, Bool)]
+    )
+    func ends(nextUpdate: CBORValue, isRead: Bool) throws {
+        let test = try #require(Self.cases.first { $0.testDescription == "good" })
+        let parts = try #require(try CBOR(try Self.bytes(test.json["list"])).untagged(18)?.array)
+        let members = try #require(try parts[2].decoded().map)
+        let kept = members.filter { !$0.key.isText("nextUpdate") }.map { key, value in
+            (CBORValue.encoded(key.encoded), CBORValue.encoded(value.encoded))
+        }
+        let payload = CBORValue.map(kept + [("nextUpdate", nextUpdate)]).encoding
+        let list: CBORValue = [
+            .encoded(parts[0].encoded), .encoded(parts[1].encoded), .bytes(payload), .encoded(parts[3].encoded),
+        ]
+        #expect(((try? MdocAuthorityList(list.encoding)) != nil) == isRead)
+    }
+
     @Test("the root may be named by the SHA-256 of a certificate in the list")
     func fingerprint() throws {
         let test = try #require(Self.cases.first { $0.testDescription == "good" })

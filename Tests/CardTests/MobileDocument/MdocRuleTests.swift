@@ -62,6 +62,14 @@ struct MdocRuleTests {
             ($0.status, $0.lists) = (.map([place, later]), [.init(revoked: [5])])
         },
         Case("a list that is missing", "unavailable") { $0.status = .map([place]) },
+        Case("the list's certificate cannot be read", "unavailable") {
+            let place: CBORValue = ["idx": 5, "uri": .text(MdocRecipe.uri), "certificate": .bytes([0x30, 0x00])]
+            ($0.status, $0.lists) = (["status_list": place], [.init()])
+        },
+        Case("the list's certificate is a text", "malformed") {
+            let place: CBORValue = ["idx": 5, "uri": .text(MdocRecipe.uri), "certificate": "x"]
+            ($0.status, $0.lists) = (["status_list": place], [.init()])
+        },
         Case("the place in a list is null", "malformed") { $0.status = ["status_list": .null] },
     ]
 
