@@ -217,7 +217,7 @@ package final class EventStore {
 
     func logLosses() {
         guard unloggedLosses > 0, Loop.clock >= loggedLoss + Self.logPause else { return }
-        Log.error("\(unloggedLosses) events are lost; \(lastLoss ?? "")")
+        Log.error("\(unloggedLosses == 1 ? "1 event is" : "\(unloggedLosses) events are") lost; \(lastLoss ?? "")")
         unloggedLosses = 0
         loggedLoss = Loop.clock
     }

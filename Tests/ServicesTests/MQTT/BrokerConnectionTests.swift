@@ -259,6 +259,9 @@ struct BrokerConnectionTests {
             """#
         #expect(limits.json(keepAlive: 60) == (try JSON(Array(json.utf8))))
         #expect(BrokerLimits().notes(keepAlive: 60).isEmpty)
+        var single = BrokerLimits()
+        single.receiveMaximum = 1
+        #expect(single.notes(keepAlive: 60) == ["the broker allows 1 message without an answer"])
     }
 
     @Test(

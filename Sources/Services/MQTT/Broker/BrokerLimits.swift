@@ -59,7 +59,8 @@ package struct BrokerLimits: Sendable, Equatable {
             notes.append("the broker accepts at most \(maximumPacketSize) bytes a message")
         }
         if receiveMaximum < BrokerConnection.window {
-            notes.append("the broker allows \(receiveMaximum) messages without an answer")
+            let messages = receiveMaximum == 1 ? "1 message" : "\(receiveMaximum) messages"
+            notes.append("the broker allows \(messages) without an answer")
         }
         if let assignedClientID {
             notes.append("the broker calls this host \(assignedClientID.quoted(longest: 64))")
