@@ -136,7 +136,7 @@ import Text
             throw Failure(
                 .init("NoRadio"),
                 "badged runs without the Bluetooth radio",
-                advice: "set enabled = yes in [ble] of badged.conf, and restart badged"
+                advice: "set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"
             )
         }
         let settings = try ScanSettings(call.arguments, mayCapture: session.permissions.contains(.admin))

@@ -554,7 +554,8 @@ import Text
         let client = try await TestServer(readers: 0).connect()
         let answer = await client.answer(to: #"{"cmd":"START_SCAN"}"#)
         let error =
-            "badged runs without the Bluetooth radio: set enabled = yes in [ble] of badged.conf, and restart badged"
+            "badged runs without the Bluetooth radio: set enabled = yes in [ble] of badged.conf, leave out the option "
+            + "--no-ble, and restart badged"
         #expect(answer?["error"]?.string == error)
         #expect(answer?["wanted"] == .bool(false))
     }
