@@ -154,6 +154,17 @@ import Testing
         #expect(program.text(.error).contains(start))
     }
 
+    @Test("When badged closes while the PIN is checked, the failure says what has become of the PIN")
+    func endOfCheck() async throws {
+        let peer = try ScriptedPeer.pinChange(asking: "PIN") { $0.hangUp() }
+        let program = try badgectl(peer, "change-pin", "--pin-stdin", input: "123456\n654321\n")
+        await program.ends(
+            3,
+            saying: "badgectl: error: badged has closed the connection: the PIN was not changed; "
+                + "a try may be spent if what was typed is wrong\n"
+        )
+    }
+
     @Test("After a second Ctrl-C during the change, the failure says that the PIN is uncertain")
     func uncertainAfterSecondSignal() async throws {
         let arrival = AsyncStream.makeStream(of: Void.self)
@@ -215,7 +226,8 @@ import Testing
         let program = try badgectl(peer, "change-pin", hasTerminal: true)
         #expect(await program.exitCode == 3)
         #expect(program.echoes)
-        #expect(program.text(.error).hasPrefix("badgectl: error: badged has closed the connection\nhint: "))
+        let start = "badgectl: error: badged has closed the connection: the PIN was not changed\nhint: "
+        #expect(program.text(.error).hasPrefix(start))
     }
 
     @Test("When badged withdraws a question, digits typed for it are not sent")

@@ -31,6 +31,34 @@ package struct Phrase: ExpressibleByStringInterpolation, Sendable {
         values = parts.values
     }
 
+    private init(_ key: String, _ values: [String]) {
+        self.key = key
+        self.values = values
+    }
+
+    /// The phrase with the values of a text that was made from it; nil if the text was made from another one. Of
+    /// several readings the first value that is shortest counts.
+    package func read(_ text: String) -> Phrase? {
+        let literals = key.utf8.split(separator: UInt8(ascii: "{"), omittingEmptySubsequences: false).enumerated().map {
+            $0 == 0 ? Array($1) : Array($1.drop { $0 != UInt8(ascii: "}") }.dropFirst())
+        }
+        guard let first = literals.first, let last = literals.last, literals.count == values.count + 1 else {
+            return nil
+        }
+        var rest = Array(text.utf8)[...]
+        guard !values.isEmpty else { return rest.elementsEqual(first) ? self : nil }
+        guard rest.count >= first.count + last.count, rest.starts(with: first), rest.suffix(last.count) == last[...]
+        else { return nil }
+        rest = rest.dropFirst(first.count).dropLast(last.count)
+        var found: [String] = []
+        for literal in literals.dropFirst().dropLast() {
+            guard !literal.isEmpty, let place = rest.firstRange(of: literal) else { return nil }
+            found.append(String(decoding: rest[..<place.lowerBound], as: UTF8.self))
+            rest = rest[place.upperBound...]
+        }
+        return Phrase(key, found + [String(decoding: rest, as: UTF8.self)])
+    }
+
     /// Puts the values into a text, at `{0}`, `{1}` and so on. They are not looked at again.
     /// - Returns: nil if the text has a placeholder without a value, or lacks one.
     func filled(_ text: String) -> String? {

@@ -24,7 +24,7 @@ extension Invocation {
         } catch {
             // A badged that is named must be there.
             guard !has(.socket) else { throw error }
-            reason = error.text
+            reason = CommandFailure(error).text
         }
         let folder = configured(try Configuration(path: nil))
         Output.note(tr("\(reason); this is about the folder of badged.conf: \(folder)").printable)

@@ -31,7 +31,7 @@ enum AnchorImportCommand {
         guard !taken.isEmpty || here > 0 else {
             throw CommandFailure(
                 tr("no certificate of a known country authority was found"),
-                hint: "badgectl anchors --known lists the certificates that badgectl knows"
+                hint: tr("badgectl anchors --known lists the certificates that badgectl knows")
             )
         }
         if !invocation.wantsJSON {

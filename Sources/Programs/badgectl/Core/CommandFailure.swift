@@ -84,14 +84,27 @@ struct CommandFailure: Error, Equatable {
     private static func text(_ error: ClientError) -> String {
         switch error {
         case .accessDenied(_, let missing, _):
-            let list = missing.joined(separator: " and ")
+            let list = missing.joined(separator: tr(" and "))
             return missing.isEmpty
                 ? tr("badged does not allow this to this user")
-                : tr("this user lacks the permission\(missing.count == 1 ? "" : "s") \(list)")
+                : missing.count == 1
+                    ? tr("this user lacks the permission \(list)") : tr("this user lacks the permissions \(list)")
         case .badState, .workflowRunning: return tr("badged cannot do this now")
         case .unknownCommand: return tr("the badged that runs does not know this command")
         case .unexpectedAnswer: return tr("badged gave an answer that badgectl does not know")
-        default: return error.text
+        case .invalidPath(let path):
+            return path.isEmpty ? tr("the path of the socket is empty") : tr("\(path) is too long for a socket path")
+        case .notRunning(let path): return tr("badged is not running: no program listens on \(path)")
+        case .permissionDenied(let path): return tr("permission to use \(path) denied")
+        case .unreachable(let path, let cause): return tr("cannot connect to \(path): \(cause)")
+        case .notServed(let error): return tr("badged does not serve this connection: \(DaemonWords.text(error))")
+        case .closed: return tr("badged has closed the connection")
+        case .noAnswer: return tr("badged does not answer")
+        case .malformed(let cause):
+            return tr("the program at this socket does not speak badged's protocol: \(cause)")
+        case .cancelled: return tr("cancelled")
+        case .refused(let error): return tr("badged refused: \(DaemonWords.text(error))")
+        case .unreadEvents, .eventsAreRead: return error.text
         }
     }
 
@@ -100,7 +113,19 @@ struct CommandFailure: Error, Equatable {
         case .badState, .workflowRunning: tr("wait until the other command has ended, then try again")
         case .unknownCommand, .unexpectedAnswer:
             tr("install badged and badgectl of the same version, and restart badged")
-        default: error.advice
+        case .invalidPath: tr("use a path of 1 to 107 bytes")
+        case .notRunning: tr("start it: systemctl start badged; or name another socket with --socket")
+        case .permissionDenied: tr("become a member of the group badged (adduser USER badged) and log in again")
+        case .unreachable: tr("check badged: systemctl status badged")
+        case .notServed: seeLog
+        case .closed: tr("connect again; root and group adm can see why: journalctl -u badged")
+        case .noAnswer: tr("check badged: systemctl status badged; then connect again")
+        case .malformed: tr("check the path of the socket")
+        case .cancelled: tr("try again")
+        case .accessDenied:
+            tr("ask the administrator to add this user or group to [access] in /etc/badged/badged.conf")
+        case .refused: tr("correct what the text names, then try again")
+        case .unreadEvents, .eventsAreRead: error.advice
         }
     }
 
@@ -126,7 +151,7 @@ struct CommandFailure: Error, Equatable {
         return switch failure.name {
         case "Endpoint": tr("make one with badgectl keys new, or get one with badgectl endpoint setup INVITATION")
         case "NotSupported" where failure.text.contains("[keys]"): tr("see [keys] in badged.conf(5)")
-        case "KeyNotFound": "badgectl keys list shows the keys"
+        case "KeyNotFound": tr("badgectl keys list shows the keys")
         case "InternalError", "DataStorageDecryptionFailed", "DeviceNotEligible": seeLog
         default: nil
         }

@@ -24,6 +24,8 @@ final class CommandLineUser: WorkflowUser {
         var isIdle = false
         /// Whether a new PIN was sent to the card and there is no result yet.
         var isChangingPIN = false
+        /// Whether the card checks a value that was typed.
+        var isChecked = false
         /// The rights that the user has granted to a service; nil before the consent.
         var granted: [String]?
         /// The service of the consent; nil before it.
@@ -99,6 +101,11 @@ final class CommandLineUser: WorkflowUser {
         set { state.withLock { $0.isChangingPIN = newValue } }
     }
 
+    var isChecked: Bool {
+        get { state.withLock { $0.isChecked } }
+        set { state.withLock { $0.isChecked = newValue } }
+    }
+
     /// The rights that the user has granted to a service; nil before the consent.
     var granted: [String]? {
         get { state.withLock { $0.granted } }
@@ -122,12 +129,12 @@ final class CommandLineUser: WorkflowUser {
     /// Notes a signal. Returns true when the workflow is to be cancelled, false when the program is to end at once.
     func interrupt(_ number: Int32) -> Bool {
         let (isFirst, isIdle) = state.withLock { state in
-            defer { state.ending = { CommandFailure(.interrupted(number), "interrupted: \($0)") } }
+            defer { state.ending = { CommandFailure(.interrupted(number), tr("interrupted: \($0)")) } }
             return (state.ending == nil, state.isIdle)
         }
         if isFirst, !isIdle {
             Console.dropQuestion()
-            say("Cancelling.")
+            say(tr("Cancelling."))
         }
         return isFirst
     }
@@ -170,6 +177,7 @@ final class CommandLineUser: WorkflowUser {
         startTimer()
         state.withLock { $0.needsVirtualCard = true }
         if let error {
+            let error = DaemonWords.text(error)
             let sentence = error.hasSuffix(".") ? error : error + "."
             announce((reader.map { "\($0): \(sentence)" } ?? sentence).printable, isPassing: true)
             return await endIfVirtual(reader)

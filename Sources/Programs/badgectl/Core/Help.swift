@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+import Text
 
 /// Makes the texts of `--help` from the command table.
 enum Help {
@@ -19,7 +21,7 @@ enum Help {
         Usage: badgectl [OPTION...] COMMAND
                badgectl help COMMAND [ACTION]
 
-        Talk to badged, the daemon for ID cards.
+        \(tr("Talk to badged, the daemon for ID cards."))
 
         \(commands)
 
@@ -36,7 +38,7 @@ enum Help {
     /// The commands in their groups, in columns of one width.
     private static var commands: String {
         let rows = columns(
-            CommandGroup.allCases.flatMap { CommandTable.commands(of: $0) }.map { (usage($0), $0.summary) }
+            CommandGroup.allCases.flatMap { CommandTable.commands(of: $0) }.map { (usage($0), words($0.summary)) }
         )
         // A line that continues a summary belongs to the row before it.
         var lines = rows.split(separator: "\n", omittingEmptySubsequences: false)[...]
@@ -46,7 +48,8 @@ enum Help {
             return row.joined(separator: "\n")
         }
         return CommandGroup.allCases.map { group in
-            "\(group.rawValue):\n" + CommandTable.commands(of: group).map { _ in endRow() }.joined(separator: "\n")
+            let rows = CommandTable.commands(of: group).map { _ in endRow() }
+            return "\(words(group.rawValue)):\n" + rows.joined(separator: "\n")
         }.joined(separator: "\n\n")
     }
 
@@ -71,7 +74,8 @@ enum Help {
         let actions =
             command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0.usage, $0.summary) }))\n"
         let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
-        let summary = command.summary.prefix(1).uppercased() + command.summary.dropFirst() + "."
+        let words = words(command.summary)
+        let summary = words.prefix(1).uppercased() + words.dropFirst() + "."
         return """
             Usage: badgectl \(usage(command)) [OPTION...]
 
@@ -81,6 +85,9 @@ enum Help {
             \(columns(options.map { (usage($0), $0.summary) }))
             """
     }
+
+    /// A summary or the name of a group of commands in the language of the user; po/extract finds them.
+    private static func words(_ text: String) -> String { tr(Phrase(stringLiteral: text)) }
 
     private static func usage(_ command: ShellCommand) -> String {
         let operand = command.operand.map { " \($0.usage)" } ?? ""

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
 import Glibc
+import Host
 import Text
 
 /// Texts of badged as a person at the shell needs them: with the commands of badgectl in place of those of the protocol.
@@ -24,7 +25,7 @@ enum PlainWords {
     static func text(_ text: String) -> String {
         // Foreign text that cannot be compared is not looked into.
         guard text.isComparable else { return text }
-        var words = replaced(text, ofOwnDaemon: isOwnDaemon)
+        var words = replaced(DaemonWords.text(text), ofOwnDaemon: isOwnDaemon)
         if !mayReadLog { words = words.replacing("journalctl ", with: "sudo journalctl ") }
         return words.replacing("sudo sudo ", with: "sudo ")
     }
@@ -40,8 +41,8 @@ enum PlainWords {
             }
         }
         guard isOwn else { return words }
-        return words.replacing("journalctl -u badged", with: "it is where badged was started")
-            .replacing("systemctl status badged", with: "see whether it still runs where it was started")
+        return words.replacing("journalctl -u badged", with: tr("it is where badged was started"))
+            .replacing("systemctl status badged", with: tr("see whether it still runs where it was started"))
     }
 
     /// Whether the command line names a socket that is not the one of the service.

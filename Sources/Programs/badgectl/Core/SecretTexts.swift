@@ -67,6 +67,7 @@ extension CommandLineUser: CardUser {
         guard let secret = await secret(form) else { return nil }
         say(tr("Leave the card on the reader: \(texts.work) ..."), isPassing: true)
         isChangingPIN = question.kind == .newPIN
+        isChecked = !isChangingPIN
         return secret
     }
 
@@ -108,6 +109,7 @@ extension CommandLineUser: CardUser {
         if question.error != nil { return await continues() }
         say(tr("Enter the \(texts.form.name) on the keypad of the reader \(question.reader.name).").printable)
         isChangingPIN = question.kind == .newPIN
+        isChecked = !isChangingPIN
         return true
     }
 
@@ -120,7 +122,8 @@ extension CommandLineUser: CardUser {
     /// Says what happened to the last value, and what to know before the next one.
     private func explain(_ question: SecretQuestion, _ texts: SecretTexts) {
         isChangingPIN = false
-        if let error = question.error { return say(tr("Not sent to the card: \(error).")) }
+        isChecked = false
+        if let error = question.error { return say(tr("Not sent to the card: \(DaemonWords.text(error)).")) }
         let last = question.last
         switch last?.outcome {
         case .wrong: if let last { say(tr("That \(last.kind.label) was wrong.")) }

@@ -88,7 +88,7 @@ struct WorkflowRun: Sendable {
             names = readers.filter(\.isAttached).map(\.name)
             if names.contains(name) { return }
         }
-        let list = names.isEmpty ? tr("no reader is connected") : "readers: \(names.joined(separator: ", "))"
+        let list = names.isEmpty ? tr("no reader is connected") : tr("readers: \(names.joined(separator: ", "))")
         throw CommandFailure(
             tr("there is no reader \(name)"),
             hint: Suggestion.question(name, among: names) + list + tr("; --timeout waits for a reader")

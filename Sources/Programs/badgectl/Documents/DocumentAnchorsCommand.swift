@@ -179,7 +179,7 @@ enum DocumentAnchorsCommand {
         guard letters.utf8.count == 2, letters.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
             throw CommandFailure(
                 usage: tr("COUNTRY has two letters"),
-                hint: "badgectl documents anchors list shows them"
+                hint: tr("badgectl documents anchors list shows them")
             )
         }
         let names =

@@ -86,7 +86,7 @@ enum DocumentCommand {
             if !invocation.wantsJSON {
                 for line in DocumentText.lines(result) { Output.line(line.printable) }
                 for hint in result.checks.compactMap({ $0.details["advice"] }) {
-                    Output.note("hint: \(hint)".printable)
+                    Output.note(tr("hint: \(DaemonWords.text(hint))").printable)
                 }
             }
             verdict.withLock { $0 = status(result) }
@@ -124,7 +124,8 @@ enum DocumentCommand {
         case "TooLarge": hint = tr("name fewer groups with --groups")
         default: hint = tr("run badgectl document again")
         }
-        return CommandFailure(result.message ?? result.error ?? tr("no document was read"), hint: hint)
+        let text = result.message.map(DaemonWords.text) ?? result.error
+        return CommandFailure(text ?? tr("no document was read"), hint: hint)
     }
 
     // MARK: Files
@@ -188,7 +189,7 @@ extension DocumentResult {
 extension CommandLineUser: DocumentUser {
     func key(for question: DocumentQuestion) async -> DocumentKey? {
         cardIsThere()
-        if let error = question.message ?? question.error {
+        if let error = (question.message ?? question.error).map(DaemonWords.text) {
             say((question.error == "wrongPassword" ? error : tr("Not sent to the document: \(error)")) + ".")
             if endsScript(error) { return nil }
         }

@@ -64,7 +64,7 @@ enum ClosestCommand {
         if suitable.isEmpty {
             return CommandFailure(
                 tr("no door reader in reach can be opened that way"),
-                hint: "badgectl scan shows them"
+                hint: tr("badgectl scan shows them")
             )
         }
         if suitable.contains(where: { $0.inRange.contains(type) }) {

@@ -77,7 +77,7 @@ enum OpenCommand {
         if let ending = connection.ending, ending != .closed { throw ending }
         if let failure = ScanCommand.failure(status, hasReaders: reason != nil) { throw failure }
         let none = wanted.isEmpty ? tr("no door reader is near enough") : tr("\(wanted) is not in reach")
-        throw CommandFailure((reason ?? none).printable, hint: "badgectl scan shows the door readers in reach")
+        throw CommandFailure((reason ?? none).printable, hint: tr("badgectl scan shows the door readers in reach"))
     }
 
     /// Checks that only one reader in reach has the name. Names are not proven, and several readers may have the same.

@@ -39,7 +39,7 @@ enum ReplayedScan {
                 if let due = tracker.nextSweep, due <= last { tracker.sweep(at: last) }
             }
         } catch {
-            throw CommandFailure("\(path): \(error.text)", hint: "badgectl capture writes a btsnoop file")
+            throw CommandFailure("\(path): \(error.text)", hint: tr("badgectl capture writes a btsnoop file"))
         }
         if !isComplete { Output.note(tr("badgectl: \(path) is cut off; the table shows the part before")) }
         let found = tracker.readers(filter, activeOnly: false, at: last)

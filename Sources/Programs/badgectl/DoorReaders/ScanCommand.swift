@@ -118,16 +118,16 @@ enum ScanCommand {
             return try await connection.startScan(options)
         } catch .refused(let error) {
             guard let colon = error.firstRange(of: ": ") else { throw ClientError.refused(error) }
-            let text = ClientError.refused(String(error[..<colon.lowerBound])).text
-            throw CommandFailure(text.printable, hint: String(error[colon.upperBound...]))
+            let failure = CommandFailure(.refused(String(error[..<colon.lowerBound])) as ClientError)
+            throw CommandFailure(failure.text.printable, hint: String(error[colon.upperBound...]))
         }
     }
 
     /// The failure of a scan whose radio does not work, or that lacks something and has received no reader.
     static func failure(_ status: ScanStatus, hasReaders: Bool) -> CommandFailure? {
-        guard let error = status.error, !status.isListening || !hasReaders else { return nil }
+        guard let error = status.error.map(DaemonWords.text), !status.isListening || !hasReaders else { return nil }
         let text = status.isListening ? tr("no door reader was received: \(error)") : tr("no scan: \(error)")
-        return CommandFailure(text, hint: "badgectl health shows what badged needs")
+        return CommandFailure(text, hint: tr("badgectl health shows what badged needs"))
     }
 
     static func warn(_ status: ScanStatus) {

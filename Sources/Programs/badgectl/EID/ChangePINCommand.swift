@@ -41,9 +41,17 @@ enum ChangePINCommand {
                     user: workflow.user
                 )
             } catch {
-                let failure = workflow.failure(error)
-                guard workflow.user.isChangingPIN else { throw failure }
-                let cause = workflow.user.ending == nil ? failure.text : "interrupted"
+                var failure = workflow.failure(error)
+                guard workflow.user.isChangingPIN else {
+                    if failure.status == .unreachable {
+                        failure.text += ": \(workflow.user.notDone)"
+                        if workflow.user.isChecked {
+                            failure.text += tr("; a try may be spent if what was typed is wrong")
+                        }
+                    }
+                    throw failure
+                }
+                let cause = workflow.user.ending == nil ? failure.text : tr("interrupted")
                 throw CommandFailure(
                     failure.status,
                     tr("\(cause) during the change; the card may have the old PIN or the new one"),

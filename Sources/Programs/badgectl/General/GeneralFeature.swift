@@ -19,7 +19,7 @@ extension OptionSpec {
 extension Reader {
     /// A summary such as `eID card, 2 PIN tries left`.
     var summary: String {
-        guard isAttached else { return "gone" }
+        guard isAttached else { return tr("gone") }
         var parts: [String] = []
         if let card {
             parts.append(CommandTable.describe(card) ?? tr("unknown card"))

@@ -15,7 +15,7 @@ enum HealthCommand {
             """
         ],
         examples: [
-            Example("show only what is broken", "badgectl health | grep '^BAD'")
+            Example("show only what is broken", "LC_ALL=C badgectl health | grep '^BAD'")
         ],
         run: run
     )
@@ -28,8 +28,10 @@ enum HealthCommand {
         if !invocation.wantsJSON {
             if checks.isEmpty { Output.line(tr("good: no driver runs, so there is nothing to check")) }
             for check in checks {
-                let mark = check.isOK ? "good" : check.isUnknown ? "?   " : check.isOptional ? "none" : "BAD "
-                Output.line("\(mark) \(describe(check))".printable)
+                let mark =
+                    check.isOK
+                    ? tr("good ") : check.isUnknown ? tr("?    ") : check.isOptional ? tr("none ") : tr("BAD  ")
+                Output.line("\(mark)\(describe(check))".printable)
             }
         }
         guard broken == 0 else {

@@ -108,7 +108,7 @@ struct MPinDialogue: Sendable {
             }
             throw CommandFailure(
                 usage: tr("\(name) is registered at several services"),
-                hint: "use --backend: \(list.joined(separator: ", "))"
+                hint: tr("use --backend: \(list.joined(separator: ", "))")
             )
         }
         let (user, service) = one

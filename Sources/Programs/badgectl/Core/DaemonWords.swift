@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Host
+import Text
+
+/// What badged says in English, in the language of the user. The protocol has one language, so the texts are known here
+/// by their form.
+enum DaemonWords {
+    /// The text in the language of the user. A text that is not known, or a part of it, leaves the whole in English.
+    static func text(_ english: String) -> String {
+        if let known = known(english) { return known }
+        // A health check joins its causes with a semicolon, and a failure its cause and its advice with a colon.
+        for separator in ["; ", ": "] where english.utf8.count <= maximumCount {
+            let parts = english.split(separator: separator).map { known(String($0)) }
+            if parts.count > 1, !parts.contains(nil) { return parts.compactMap(\.self).joined(separator: separator) }
+        }
+        return english
+    }
+
+    /// Longer texts are not looked into.
+    private static let maximumCount = 2000
+
+    private static func known(_ english: String) -> String? {
+        guard english.utf8.count <= maximumCount, english.isComparable else { return nil }
+        return phrases.lazy.compactMap { $0.read(english) }.first.map(tr)
+    }
+
+    /// Stands for any value in a form.
+    private static let any = ""
+
+    /// The form that fits first counts, so one with more words stands before one with fewer.
+    static let phrases: [Phrase] = [
+        Phrase("badged runs without the Bluetooth radio"),
+        Phrase("set enabled = yes in [ble] of badged.conf, leave out the option --no-ble, and restart badged"),
+        Phrase("no country authority is trusted, so every authentication fails"),
+        Phrase("import the certificates: sudo badgectl anchors import"),
+        Phrase("the certificate of \(any) was valid until \(any), and no newer one is known"),
+        Phrase("import a newer certificate of this authority: \(any)"),
+        Phrase(
+            """
+            install the newest AusweisApp (\(any)), then \(any); or log in at a service that sends the link to \
+            the next certificate, which badged then keeps
+            """
+        ),
+        Phrase("AusweisApp 2.5 and later (\(any)) have \(any), valid until \(any): \(any)"),
+        Phrase("the folder \(any) is missing, so no mobile document can be called genuine"),
+        Phrase("no authority of mobile documents is trusted, so none can be called genuine"),
+        Phrase("import the certificates: sudo badgectl mdoc anchors import FILE"),
+        Phrase("the folder \(any) is missing, so no document can be called genuine"),
+        Phrase("no authority of electronic documents is trusted, so no document can be called genuine"),
+        Phrase("import the certificates: sudo badgectl documents anchors import FILE"),
+        Phrase("nothing was imported since \(any), for more than six months"),
+        Phrase("import a newer master list: sudo badgectl documents anchors import FILE"),
+        Phrase("install badged again, and start badged-network.socket; without it no service can be reached"),
+        Phrase("load the page again in some seconds: the next connection starts badged-activation"),
+        Phrase("badged-activation is missing"),
+        Phrase("The store cannot be used: \(any)"),
+        Phrase(
+            """
+            badged-nfc may open every file that badged may open, because Landlock is missing: boot Linux 5.13 or \
+            later; lsm= must list landlock, and the unit must allow its system calls
+            """
+        ),
+        Phrase(
+            """
+            connected but unknown to pcscd: \(any); install libccid or the driver of the reader's maker, then \
+            plug the reader in again
+            """
+        ),
+        Phrase(
+            """
+            pcscd at \(any) does not answer: restart it with 'systemctl restart pcscd'; if that happens again, \
+            see 'journalctl -u pcscd' for the driver that hangs
+            """
+        ),
+        Phrase(
+            """
+            there is no pcscd (\(any) does not exist): install pcscd and start it with 'systemctl enable --now \
+            pcscd.socket'
+            """
+        ),
+        Phrase(
+            """
+            no process listens at \(any): restart pcscd with 'systemctl restart pcscd.socket pcscd'; in a \
+            container mount the folder of the socket, not the socket
+            """
+        ),
+        Phrase("pcscd at \(any) closed the connection: see 'journalctl -u pcscd', then restart it"),
+        Phrase("pcscd at \(any) answered \(any): see 'journalctl -u pcscd', then restart it"),
+        Phrase(
+            """
+            pcscd denies access to the cards: allow org.debian.pcsc-lite.access_pcsc and \
+            org.debian.pcsc-lite.access_card to user id \(any) with a rule in /etc/polkit-1/rules.d, then \
+            restart this service
+            """
+        ),
+        Phrase(
+            """
+            pcscd denies access (\(any)): allow org.debian.pcsc-lite.access_pcsc and \
+            org.debian.pcsc-lite.access_card to user id \(any) with a rule in /etc/polkit-1/rules.d, then \
+            restart this service
+            """
+        ),
+        Phrase("libnfc cannot be started: the system has no memory or threads left"),
+        Phrase(
+            """
+            the device stopped answering and is tried again every second: check power and cable, or switch its \
+            power off and on
+            """
+        ),
+        Phrase("there is no \(any): plug the board in, or correct [nfc] devices"),
+        Phrase("libnfc cannot open \(any): plug it in again"),
+        Phrase("device busy: another program uses \(any): end it, then plug the device in again"),
+        Phrase(
+            """
+            badged cannot read and write \(any) (\(any)): install the udev rule 94-badged.rules, then plug the \
+            device in again
+            """
+        ),
+        Phrase("UDP port \(any) cannot be shared: end AusweisApp on this host, or set [remote] enabled = no"),
+        Phrase("UDP port \(any): \(any)"),
+        Phrase("nothing was received: open the remote reader on the phone, and let the firewall pass UDP port \(any)"),
+        Phrase("the device refuses this host: it has probably removed the pairing"),
+        Phrase(
+            """
+            '\(any)' refuses this host: remove the pairing (badgectl remote forget \(any)), then pair again \
+            (badgectl remote pair)
+            """
+        ),
+        Phrase("badged-remote does not answer"),
+        Phrase("badged-remote has ended unexpectedly"),
+        Phrase("see the log of badged and badged-remote"),
+        Phrase("there is no Bluetooth adapter"),
+        Phrase("plug one in"),
+        Phrase("the Bluetooth adapter is switched off"),
+        Phrase("bluetoothd does not run"),
+        Phrase("bluetoothd does not answer"),
+        Phrase("bluetoothd has ended"),
+        Phrase("bluetoothd refuses to scan"),
+        Phrase("bluetoothd refuses to scan with \(any)"),
+        Phrase("systemctl restart bluetooth; journalctl -u bluetooth may have the reason"),
+        Phrase("the D-Bus denies access to bluetoothd"),
+        Phrase("allow user badged to talk to org.bluez in /etc/dbus-1/system.d"),
+        Phrase("bluetoothd loses long values, so phones that connect to this host may not be read"),
+        Phrase("phones find this host slowly"),
+        Phrase("bluetoothd keeps a file about each phone in /var/lib/bluetooth"),
+        Phrase("to read phones over Bluetooth, write into \(any): \(any); then restart bluetooth"),
+        Phrase("No credential is accepted, because no issuer is set: set [credentials] issuers"),
+        Phrase("You must provide \(any) - \(any) digits"),
+        Phrase("You must provide \(any) digits"),
+        Phrase("You must provide \(any) - \(any) ASCII characters"),
+        Phrase("The document refuses this CAN: compare it with the document"),
+        Phrase("The document refuses this MRZ: compare it with the document"),
+        Phrase("The check digit of the document number is wrong: compare the machine readable zone with the document"),
+        Phrase("The check digit of the date of birth is wrong: compare the machine readable zone with the document"),
+        Phrase("The check digit of the date of expiry is wrong: compare the machine readable zone with the document"),
+        Phrase("The date of birth is no day: compare the machine readable zone with the document"),
+        Phrase("The date of expiry is no day: compare the machine readable zone with the document"),
+        Phrase("The document refuses the MRZ or CAN"),
+        Phrase("The card has no application for documents"),
+        Phrase("The card does not answer"),
+        Phrase("The card was removed"),
+        Phrase("The question was not answered in time"),
+        Phrase("Reader '\(any)' is busy in another client's workflow: wait for its end or use another reader"),
+        Phrase(
+            """
+            Reader '\(any)' is busy: '\(any)' uses it over the network. End the use there, wait, or use another \
+            reader
+            """
+        ),
+        Phrase("Another program holds the card in reader '\(any)': wait until it is done, or close that program"),
+        Phrase("The card in reader '\(any)' does not answer: take it out and put it in again"),
+        Phrase("Reader '\(any)' does not support extended length, which this workflow needs: use another reader"),
+        Phrase("There is no reader '\(any)': plug it in, or name another one"),
+        Phrase(
+            """
+            The card in reader '\(any)' is not an eID card: put in an eID card. If it is one, take it out and \
+            put it in again
+            """
+        ),
+        Phrase(
+            """
+            The online identification function of the card in reader '\(any)' is deactivated: use another card, \
+            or have the authority that issued it activate the function
+            """
+        ),
+        Phrase(
+            """
+            The card in reader '\(any)' is inoperative because its PUK is used up: use another card, or have the \
+            authority that issued it set a new PIN
+            """
+        ),
+        Phrase("The service does not accept the kind of eID in reader '\(any)': use another card"),
+        Phrase(
+            """
+            The card in reader '\(any)' is not an electronic document: use a passport, an identity card or a \
+            residence permit. If it is one, take it out and put it in again
+            """
+        ),
+        Phrase(
+            """
+            The card in reader '\(any)' is not a Keycard: put in a Keycard. If it is one, take it out and put it \
+            in again
+            """
+        ),
+        Phrase("The card in reader '\(any)' is no phone: hold the phone to the reader"),
+        Phrase(
+            """
+            The phone in reader '\(any)' shows no document: unlock it, open the wallet, and hold it to the \
+            reader again. If it is no phone, take it away
+            """
+        ),
+        Phrase("What lies on reader '\(any)' is a tag: hold the phone to the reader"),
+        Phrase("The phone in reader '\(any)' was read before: take it away, and hold it to the reader again"),
+    ]
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Text
+@testable import badgectl
+
+/// The catalogue of po/de.po, in a folder for BADGED_LOCALES.
+private struct German {
+    private let folder = Result { try TemporaryFolder() }
+    let texts: [(key: String, value: String)]
+
+    init() throws {
+        let source = URL(filePath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
+        texts = try Self.texts(String(contentsOfFile: "\(source)/po/de.po", encoding: .utf8))
+        let path = try folder.get().path + "/de/LC_MESSAGES"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try Data(file).write(to: URL(filePath: path + "/badged.mo"))
+    }
+
+    /// What makes a program German.
+    var environment: [String: String] {
+        get throws { ["LC_ALL": "de_DE.UTF-8", "LANGUAGE": "de", "BADGED_LOCALES": try folder.get().path] }
+    }
+
+    /// The catalogue as msgfmt makes it.
+    var file: [UInt8] {
+        func word(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
+        var (keys, values, content): ([UInt8], [UInt8], [UInt8]) = ([], [], [])
+        for text in texts {
+            keys += word(text.key.utf8.count) + word(28 + 16 * texts.count + content.count)
+            content += Array(text.key.utf8) + [0]
+            values += word(text.value.utf8.count) + word(28 + 16 * texts.count + content.count)
+            content += Array(text.value.utf8) + [0]
+        }
+        return [0x9504_12DE, 0, texts.count, 28, 28 + 8 * texts.count, 0, 0].flatMap(word) + keys + values + content
+    }
+
+    private static func texts(_ po: String) throws -> [(key: String, value: String)] {
+        var texts: [(key: String, value: String)] = []
+        var isValue = false
+        for line in po.split(separator: "\n") where !line.hasPrefix("#") {
+            if line.hasPrefix("msgid ") { texts.append(("", "")) }
+            if line.hasPrefix("msg") { isValue = line.hasPrefix("msgstr ") }
+            let quoted = Data(line.drop { $0 != "\"" }.utf8)
+            let text = try JSONDecoder().decode(String.self, from: quoted)
+            if isValue { texts[texts.count - 1].value += text } else { texts[texts.count - 1].key += text }
+        }
+        return texts
+    }
+}
+
+@Suite("badgectl: German", .timeLimit(.minutes(5))) struct GermanTests {
+    @Test(
+        "what badged says in English is told in German, with its names",
+        arguments: [
+            (
+                #"{"msg":"HEALTH","checks":[{"name":"bluetooth","ok":true},{"name":"trustAnchors","ok":false,"#
+                    + #""cause":"no country authority is trusted, so every authentication fails","#
+                    + #""advice":"import the certificates: sudo badgectl anchors import"}]}"#,
+                """
+                gut    bluetooth
+                FEHLER trustAnchors: keiner Zertifizierungsstelle wird vertraut, deshalb schlägt jede Anmeldung fehl: \
+                Zertifikate einlesen: sudo badgectl anchors import
+
+                """
+            ),
+            (
+                #"{"msg":"HEALTH","checks":[{"name":"mdoc","ok":false,"optional":true,"#
+                    + #""cause":"phones find this host slowly; bluetoothd keeps a file about each phone in "#
+                    + #"/var/lib/bluetooth","advice":"unknown words about [LE] A = 1"}]}"#,
+                """
+                fehlt  mdoc: Telefone finden diesen Rechner langsam; bluetoothd behält eine Datei über jedes Telefon in \
+                /var/lib/bluetooth: unknown words about [LE] A = 1
+
+                """
+            ),
+        ]
+    )
+    func health(answer: String, output: String) async throws {
+        let german = try German()
+        let peer = try ScriptedPeer { $0.answer("GET_HEALTH", answer) }
+        let program = try badgectl(peer, "health", environment: german.environment)
+        _ = await program.exitCode
+        #expect(program.text(.output) == output)
+    }
+
+    @Test("failures of the connection are German")
+    func connection() async throws {
+        let german = try German()
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/none"
+        let program = try RunningProgram(
+            "badgectl",
+            ["--socket", path, "status"],
+            environment: german.environment
+        )
+        let text = "Fehler: badged läuft nicht: kein Programm nimmt Verbindungen an \(path) an\nRat: starten: "
+        await program.ends(3, saying: text)
+    }
+
+    @Test("a refused scan has its advice in German")
+    func scan() async throws {
+        let german = try German()
+        let error = "badged runs without the Bluetooth radio: set enabled = yes in [ble] of badged.conf, leave out the "
+        let answer =
+            #"{"adapters":[],"msg":"SCAN","radio":false,"wanted":false,"#
+            + #""error":"\#(error)option --no-ble, and restart badged"}"#
+        let peer = try ScriptedPeer { $0.answer("START_SCAN", answer) }
+        let program = try badgectl(peer, "scan", environment: german.environment)
+        await program.ends(
+            1,
+            saying: """
+                Fehler: badged hat abgelehnt: badged läuft ohne Bluetooth
+                Rat: in badged.conf unter [ble] enabled = yes setzen, die Option --no-ble weglassen und badged neu starten
+                """
+        )
+    }
+
+    @Test("every text of the daemon that badgectl knows has a form of its own, with a German text")
+    func forms() throws {
+        let known = Dictionary(uniqueKeysWithValues: try German().texts.map { ($0.key, $0.value) })
+        for phrase in DaemonWords.phrases {
+            #expect(known[phrase.key]?.isEmpty == false, "\(phrase.key)")
+            var example = phrase.key
+            for index in phrase.values.indices { example = example.replacing("{\(index)}", with: "x\(index)") }
+            let first = try #require(DaemonWords.phrases.first { $0.read(example) != nil })
+            #expect(first.key == phrase.key)
+            #expect(first.read(example)?.values == phrase.values.indices.map { "x\($0)" })
+        }
+    }
+
+    @Test(
+        "a text with parts that are not known stays as it is",
+        arguments: ["plug one in; or not", "plug one in: now", "", "; ", "x\u{0}", "UDP port"]
+    )
+    func unknown(text: String) { #expect(DaemonWords.text(text) == text) }
+}
