@@ -191,7 +191,14 @@ extension Invocation {
     /// - Throws: the failure with which the program ends.
     func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws -> DaemonConnection {
         let show = show(events: showsEvents ?? keepsEvents)
-        return try await DaemonConnection.connect(to: socket, keepsEvents: keepsEvents, onMessage: show)
+        // A command that only asks needs no patience: this time counts twice, for the answer and for a ping.
+        let patience: Duration = keepsEvents ? .seconds(10) : .seconds(5)
+        return try await DaemonConnection.connect(
+            to: socket,
+            keepsEvents: keepsEvents,
+            timeout: patience,
+            onMessage: show
+        )
     }
 
     /// Connects as soon as badged can be reached again, for a command that goes on when badged is restarted.
