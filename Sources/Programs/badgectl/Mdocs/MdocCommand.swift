@@ -62,8 +62,8 @@ enum MdocCommand {
         ],
         card: "phone",
         progress: [
-            20: "connecting to the phone", 40: "waiting until its holder agrees", 60: "the answer comes",
-            90: "checking the answer",
+            20: tr("connecting to the phone"), 40: tr("waiting until its holder agrees"), 60: tr("the answer comes"),
+            90: tr("checking the answer"),
         ],
         virtualCard: { _ in .object([JSON.Member("kind", .string("mdoc"))]) },
         run: run
