@@ -5,10 +5,10 @@ package import Text
 
 /// The daemon's log: lines on stderr.
 ///
-/// At a terminal a line reads `badged: warning: text`. Everywhere else (journal, pipe, file) it reads `<4>text` with
-/// the priority of syslog(3), which the journal removes; sd-daemon(3). Each line is one `write` of at most PIPE_BUF
-/// bytes, so lines of different threads and processes never mix. A line that the reader does not accept at once is lost;
-/// the next line that arrives says how many were lost.
+/// At a terminal a line reads `badged: warning: text`, with the name of the program. Everywhere else (journal, pipe,
+/// file) it reads `<4>text` with the priority of syslog(3), which the journal removes; sd-daemon(3). Each line is one
+/// `write` of at most PIPE_BUF bytes, so lines of different threads and processes never mix. A line that the reader does
+/// not accept at once is lost; the next line that arrives says how many were lost.
 package enum Log {
     package enum Level: Int, Sendable, CaseIterable, Comparable {
         /// badged, or a part of it, does not work until the fault is repaired.
@@ -86,6 +86,7 @@ package enum Log {
 
     /// The journal; nil: lines go to stderr.
     private static let journal = Mutex<JournalSocket?>(nil)
+    private static let name = Mutex("badged")
     private static let threshold = Atomic<Int>(Level.notice.rawValue)
     private static let isTerminal = isatty(STDERR_FILENO) == 1
     private static let output = LogOutput(STDERR_FILENO)
@@ -97,6 +98,12 @@ package enum Log {
     package static var level: Level {
         get { Level(rawValue: threshold.load(ordering: .relaxed)) ?? .notice }
         set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    /// With what lines at a terminal begin, and those of `report`: a program of its own sets its name at first.
+    package static var program: String {
+        get { name.withLock { $0 } }
+        set { name.withLock { $0 = newValue } }
     }
 
     /// The lines that were lost since the start, because the reader of the log was too slow.
@@ -130,8 +137,13 @@ package enum Log {
         put(error.text(toJournal: isJournal(environment: systemEnvironment)))
     }
 
-    static func line(_ level: Level, _ text: String, atTerminal: Bool) -> String {
-        (atTerminal ? "badged: \(level.word): " : "<\(level.rawValue)>") + escaped(text) + "\n"
+    static func line(
+        _ level: Level,
+        _ text: String,
+        atTerminal: Bool,
+        program: String = program
+    ) -> String {
+        (atTerminal ? "\(program): \(level.word): " : "<\(level.rawValue)>") + escaped(text) + "\n"
     }
 
     /// Replaces control characters, direction characters, line separators and backslashes by `\u{HEX}`.

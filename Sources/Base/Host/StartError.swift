@@ -23,8 +23,8 @@ package struct StartError: Error, Sendable, Equatable {
     }
 
     /// Two lines for stderr, with priorities if stderr is the journal.
-    package func text(toJournal: Bool) -> String {
+    package func text(toJournal: Bool, program: String = Log.program) -> String {
         let (message, hint) = (Log.escaped(message), Log.escaped(hint))
-        return toJournal ? "<3>\(message)\n<3>hint: \(hint)\n" : "badged: error: \(message)\nhint: \(hint)\n"
+        return toJournal ? "<3>\(message)\n<3>hint: \(hint)\n" : "\(program): error: \(message)\nhint: \(hint)\n"
     }
 }

@@ -12,6 +12,7 @@ import Vault
 
     static func main() {
         ProcessHardening.apply()
+        Log.program = "badged-mqtt"
         do throws(StartError) {
             var path = MQTTConfiguration.defaultPath
             var action = Action.run

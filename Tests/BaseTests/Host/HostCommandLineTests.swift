@@ -85,6 +85,7 @@ struct CommandLineTests {
     func twoLines() {
         let error = StartError("no\nway", hint: "go on")
         #expect(error.text(toJournal: false) == "badged: error: no\\u{a}way\nhint: go on\n")
+        #expect(error.text(toJournal: false, program: "badged-mqtt").hasPrefix("badged-mqtt: error: no"))
         #expect(error.text(toJournal: true) == "<3>no\\u{a}way\n<3>hint: go on\n")
     }
 }

@@ -11,6 +11,7 @@ struct LogTests {
     func prefix() {
         #expect(Log.line(.warning, "a", atTerminal: false) == "<4>a\n")
         #expect(Log.line(.warning, "a", atTerminal: true) == "badged: warning: a\n")
+        #expect(Log.line(.warning, "a", atTerminal: true, program: "badged-osdp") == "badged-osdp: warning: a\n")
     }
 
     @Test(
