@@ -50,6 +50,14 @@ package actor Loop {
         return Int64(clock.tv_sec) * 1_000_000 + Int64(clock.tv_nsec) / 1000
     }
 
+    /// The time of CLOCK_BOOTTIME in milliseconds since the start of the machine, read now. Nobody can set it, and it
+    /// goes on while the machine sleeps.
+    package static var bootClock: Int64 {
+        var clock = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &clock)
+        return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
+    }
+
     /// The time of CLOCK_REALTIME in milliseconds since 1970. It may be wrong and may jump; for people only.
     package static var wallClock: Int64 {
         var clock = timespec()

@@ -61,10 +61,11 @@ import Text
             value.string.flatMap { Hex.decode($0, limit: 128) }.flatMap { $0.count == (bits + 7) / 8 ? $0 : nil }
         }
         let format = try call.arguments.word("format", [("unspecified", "unspecified"), ("wiegand", "wiegand")])
-        guard reader.utf8.starts(with: "osdp ".utf8) else {
-            throw Failure(.wrongArgument, "reader must begin with 'osdp '")
+        let uptime = try call.arguments.optionalNumber("uptime", 0...Int.max).map(Int64.init)
+        guard reader.utf8.starts(with: "osdp ".utf8), PanelText.isShown(reader, 6...64) else {
+            throw Failure(.wrongArgument, "reader must be 'osdp ' and a name in ASCII")
         }
-        let number = taps.report(TapReport.RawRead(bits: bits, data: data, format: format), in: reader)
+        let number = taps.report(TapReport.RawRead(bits: bits, data: data, format: format, uptime: uptime), in: reader)
         return call.reply { $0.member("number", number) }
     }
 
@@ -117,9 +118,14 @@ import Text
         reported.add(report.technology, report.reason == nil ? "true" : "false")
         var isListed: Bool?
         if case .proven(let proven) = report.result { isListed = listed.isListed(proven.key) }
+        // A reader in the wall may have read the card before: the program that reports it, or badged, stood still.
+        let now = Loop.bootClock
+        var uptime = now
+        if case .raw(let read) = report.result, let since = read.uptime { uptime = min(since, now) }
         let message = CredentialMessage(
             number: number,
-            time: Loop.wallClock,
+            time: Loop.wallClock - (now - uptime),
+            uptime: uptime,
             reader: reader,
             report: report,
             isListed: isListed

@@ -31,6 +31,8 @@ struct CredentialMessage: Message {
     let number: Int
     /// Milliseconds since 1970.
     let time: Int64
+    /// Milliseconds of CLOCK_BOOTTIME.
+    let uptime: Int64
     let reader: String
     let report: TapReport
     /// Whether the allow list has the key; nil: there is no list.
@@ -39,6 +41,7 @@ struct CredentialMessage: Message {
     func write(to object: inout JSONWriter, _ level: APILevel) {
         object.member("number", number)
         object.member("time", time)
+        object.member("uptime", uptime)
         object.member("reader", reader)
         object.member("protocol", report.technology)
         object.member("verified", report.reason == nil)

@@ -4,6 +4,14 @@ package import Host
 package import Server
 import Text
 
+/// Text that foreign devices have chosen, and clients show.
+enum PanelText {
+    /// Whether it has so many characters, and nothing but printable ASCII, which every client can show as it is.
+    static func isShown(_ text: String, _ counts: ClosedRange<Int>) -> Bool {
+        counts.contains(text.utf8.count) && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
+    }
+}
+
 /// Passes on what door panels show: badged-osdp reports it, and clients such as a kiosk display it.
 /// docs/protocol/panels.md.
 @Loop package final class DoorPanels: Feature {
@@ -80,13 +88,15 @@ import Text
 
     private func report(_ call: Call) throws(Failure) -> Reply {
         let arguments = call.arguments
-        let name = try arguments.text("panel", 1...32)
+        let name = try arguments.required("panel", "1 to 32 characters of ASCII") {
+            $0.string.flatMap { PanelText.isShown($0, 1...32) ? $0 : nil }
+        }
         let link: Link = try arguments.word("link", Link.words)
         var members = [JSON.Member("panel", .string(name)), .init("link", .string(link.rawValue))]
         let leds = try arguments.list("leds", 0...8, of: "an LED", Self.led)
         if let leds { members.append(.init("leds", .array(leds))) }
-        let text = try arguments.list("text", 0...8, of: "a text of at most 32 bytes") { line -> JSON? in
-            line.string.map { $0.utf8.count <= 32 } ?? false ? line : nil
+        let text = try arguments.list("text", 0...8, of: "at most 32 characters of ASCII") { line -> JSON? in
+            line.string.map { PanelText.isShown($0, 0...32) } ?? false ? line : nil
         }
         if let text { members.append(.init("text", .array(text))) }
         let outputs = try arguments.list("outputs", 0...8, of: "true or false") { $0.bool.map(JSON.bool) }
@@ -119,11 +129,13 @@ import Text
         return call.reply()
     }
 
+    nonisolated private static let colors = ["black", "red", "green", "amber", "blue", "magenta", "cyan", "white"]
+
     private static func led(_ value: JSON) -> JSON? {
-        guard let color = value["color"]?.string, color.utf8.count <= 8 else { return nil }
+        guard let color = value["color"]?.string, colors.contains(color) else { return nil }
         var members = [JSON.Member("color", .string(color))]
         if let other = value["otherColor"] {
-            guard let word = other.string, word.utf8.count <= 8, let times = numbers(value, ["on", "off"])?.members
+            guard let word = other.string, colors.contains(word), let times = numbers(value, ["on", "off"])?.members
             else {
                 return nil
             }

@@ -93,6 +93,8 @@ package struct TapReport: Sendable {
         let data: [UInt8]
         /// `unspecified` or `wiegand`, as the reader says.
         let format: String
+        /// When it was read at the earliest, in milliseconds of CLOCK_BOOTTIME; nil: now.
+        let uptime: Int64?
     }
 
     /// The content of a tag.

@@ -31,7 +31,7 @@ import Vault
         let members = try #require(message.members).map(\.key)
         #expect(
             members == [
-                "msg", "number", "time", "reader", "protocol", "verified", "phase", "numbers", "publicKey",
+                "msg", "number", "time", "uptime", "reader", "protocol", "verified", "phase", "numbers", "publicKey",
                 "certificate", "transaction",
             ]
         )

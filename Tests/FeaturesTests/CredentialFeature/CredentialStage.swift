@@ -90,7 +90,7 @@ enum AliroVectors {
 extension JSON {
     /// The message without `number` and `time`.
     var withoutPlace: JSON {
-        .object((members ?? []).filter { $0.key != "number" && $0.key != "time" })
+        .object((members ?? []).filter { $0.key != "number" && $0.key != "time" && $0.key != "uptime" })
     }
 }
 

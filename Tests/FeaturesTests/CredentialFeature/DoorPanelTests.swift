@@ -47,6 +47,23 @@ import Text
         #expect(await reporter.ask(Self.tap, "REPORTED")?["number"] == .number("2"))
     }
 
+    @Test("a tap has the time at which it was read, also when its report comes late", arguments: [0, 25_000, -25_000])
+    func timeOfTap(_ age: Int64) async throws {
+        let stage = try await Self.stage()
+        let watcher = try await stage.watcher()
+        let reporter = try stage.server.connect(uid: 1001, .report)
+        let (begin, wall) = (Loop.bootClock, Loop.wallClock)
+        let uptime = begin - age
+        let members = #""reader":"osdp hall","bits":8,"data":"01","format":"wiegand","uptime":\#(uptime)"#
+        #expect(await reporter.ask(#"{"cmd":"REPORT_TAP",\#(members)}"#, "REPORTED")?["error"] == nil)
+        let message = try #require(await watcher.next("CREDENTIAL"))
+        let told = try #require(message["uptime"]?.int)
+        let time = try #require(message["time"]?.int)
+        // A time that is still to come is now.
+        #expect(age < 0 ? (Int(begin)...Int(Loop.bootClock)).contains(told) : told == Int(uptime))
+        #expect((Int(wall - max(0, age)) - 1...Int(Loop.wallClock - max(0, age)) + 1).contains(time))
+    }
+
     @Test(
         "a report that is no tap of a reader in the wall is refused, and nobody is told",
         arguments: [
@@ -107,6 +124,22 @@ import Text
         #expect(await check()?["ok"] == .bool(true))
         reporter.close()
         #expect(await watcher.next("DOOR_PANEL") == #"{"msg":"DOOR_PANEL","panel":"front","link":"closed"}"#)
+        // Who comes later, the metrics and the log know it as well.
+        let late = try stage.server.connect(uid: 1004, .readers)
+        #expect(await late.ask(Self.start, "DOOR_PANELS")?["watching"] == .bool(true))
+        #expect(await late.next("DOOR_PANEL") == #"{"msg":"DOOR_PANEL","panel":"front","link":"closed"}"#)
+        func panels(_ link: String) async -> JSON? {
+            await watcher.ask(#"{"cmd":"GET_METRICS"}"#, "METRICS")?["metrics"]?.array?
+                .first { $0["name"] == .string("badged_panels") }?["samples"]?.array?
+                .first { $0["labels"]?["link"] == .string(link) }?["value"]
+        }
+        #expect(await panels("closed") == .number("1"))
+        #expect(await panels("secure") == .number("0"))
+        #expect(
+            stage.server.logged.contains {
+                $0.contains("panel 'front' is closed: the program that reported it has gone")
+            }
+        )
         // The check does not vanish with the program that made it.
         #expect(await check()?["cause"] == .string("the program that reported it has gone"))
         #expect(await other.ask(Self.report(Self.green), "REPORTED")?["error"] == nil)
@@ -137,7 +170,11 @@ import Text
         "a report that is no panel is refused",
         arguments: [
             #""leds":[{"color":1}]"#, #""leds":[{"color":"green","otherColor":"black"}]"#, #""leds":5"#,
-            #""text":["123456789012345678901234567890123"]"#, #""outputs":["on"]"#, #""beep":{"on":1}"#,
+            #""text":["123456789012345678901234567890123"]"#, #""text":["\u001b[2J"]"#, #""text":["a\u202eb"]"#,
+            #""text":["T\u00fcr"]"#, #""text":["a\u0000b"]"#, #""text":["a\u007f"]"#, #""text":["a\nb"]"#,
+            #""leds":[{"color":"\u001b"}]"#, #""leds":[{"color":"pink"}]"#,
+            #""leds":[{"color":"red","otherColor":"\u202e","on":1,"off":1}]"#, #""outputs":["on"]"#,
+            #""beep":{"on":1}"#,
             #""beep":{"on":1,"off":-1,"count":0}"#, #""confirmed":-1"#, #""text":["","","","","","","","",""]"#,
         ]
     )
@@ -145,6 +182,19 @@ import Text
         let stage = try await Self.stage()
         let reporter = try stage.server.connect(uid: 1001, .report)
         #expect(await reporter.ask(Self.report(members), "REPORTED")?["error"]?.string != nil)
+    }
+
+    @Test(
+        "a name with more than printable ASCII is refused, so nobody is shown control characters",
+        arguments: [#"\u001b[2J"#, #"a\u202eb"#, #"T\u00fcr"#, #"a\u200bb"#, "", #"a\u0000"#, #"a\u007f"#, #"a\nb"#]
+    )
+    func wrongName(_ name: String) async throws {
+        let stage = try await Self.stage()
+        let reporter = try stage.server.connect(uid: 1001, .report)
+        #expect(await reporter.ask(Self.report(#""text":[]"#, name), "REPORTED")?["error"]?.string != nil)
+        let tap = Self.tap.replacing("osdp hall", with: "osdp \(name)")
+        #expect(await reporter.ask(tap, "REPORTED")?["error"]?.string != nil)
+        #expect(await reporter.ask(Self.report(#""text":[]"#, "A-1_b.c"), "REPORTED")?["error"] == nil)
     }
 
     @Test("health and metrics say which panel is silent")

@@ -12,6 +12,8 @@ public struct Credential: ServerMessage, NamedMessage {
     public var number: Int?
     /// When the card was read, in milliseconds since 1970, by the clock of the host.
     public var time: Int64?
+    /// When the card was read, in milliseconds of CLOCK_BOOTTIME of the host, which nobody can set.
+    public var uptime: Int64?
     public var reader: String
     /// How the card was read: `pkoc-se1`, `pkoc-se2`, `Aliro`, `tag`, or `raw` by a reader in the wall.
     public var technology: String
@@ -119,6 +121,7 @@ extension Credential {
         technology = try json.required("protocol", as: \.string)
         number = json["number"]?.int
         time = json["time"]?.int.map(Int64.init)
+        uptime = json["uptime"]?.int.map(Int64.init)
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
             tag = try json["tag"].map { tag throws(Malformed) in try Tag(tag) }
