@@ -9,6 +9,7 @@ import Text
 @main struct Program {
     static func main() {
         ProcessHardening.apply()
+        Log.program = "badged-osdp"
         do throws(StartError) {
             var path = OSDPConfiguration.defaultPath
             var isCheck = false
@@ -78,6 +79,10 @@ import Text
             do throws(StartError) { _ = try bus.key() } catch { errors.append(error) }
         }
         let folder = KeyFolder(path: configuration.folder)
+        if let fault = folder.fault() { errors.append(fault) }
+        if let socket = configuration.socket, access(socket, F_OK) != 0 {
+            print("note: socket \(socket): \(errorText()): badged does not run, or has another socket")
+        }
         for panel in configuration.panels where panel.lacksKey && !folder.hasKey(of: panel.bus.name) {
             errors.append(LineFiles.noKey(panel.bus.name))
         }

@@ -121,7 +121,7 @@ import Text
         alarm.cancel()
         failures = 0
         loggedFault = nil
-        Log.notice("\(name): \(line.text) is open")
+        LineLog.write(.notice, "\(name) open", "\(name): \(line.text) is open")
         opened()
     }
 
@@ -155,7 +155,9 @@ import Text
         let wasOpen = state == .open
         release()
         state = .closed
-        if loggedFault != reason { Log.warning("\(name): \(line.text): \(reason)") }
+        if loggedFault != reason {
+            LineLog.write(.warning, "\(name) \(reason)", "\(name): \(line.text): \(reason)")
+        }
         loggedFault = reason
         // A port waits for the next connection.
         if listener < 0 {
@@ -240,7 +242,8 @@ import Text
         let found = clinux_accept(listener)
         guard found >= 0 else { return }
         guard state == .closed else {
-            Log.warning("\(name): a second connection to \(line.text) is refused")
+            let text = "\(name): a second connection to \(line.text) is refused"
+            LineLog.write(.warning, "\(name) second", text)
             close(found)
             return
         }

@@ -8,8 +8,8 @@ import Text
 /// The connection to badged: taps come from there, and what panels and readers in the wall say goes there.
 @Loop final class DaemonLink {
     private let socket: String?
-    /// Called with each tap: the card, its reader and its number.
-    private var tapped: @Loop (PresentedCard, String, Int) -> Void = { _, _, _ in }
+    /// Called with each tap.
+    private var tapped: @Loop (Tap) -> Void = { _ in }
     /// Called when badged begins or ends to report taps.
     private var watches: @Loop (Bool) -> Void = { _ in }
     private var connection: DaemonConnection?
@@ -29,13 +29,22 @@ import Text
     private var queue: [(command: String, members: [JSON.Member])] = []
     private var isSending = false
 
+    /// A card at a reader of badged.
+    struct Tap {
+        let card: PresentedCard
+        let reader: String
+        let number: Int
+        /// Milliseconds since it was read; nil: nobody knows.
+        let age: Int64?
+    }
+
     private static let longestQueue = 256
 
     nonisolated init(socket: String?) { self.socket = socket }
 
     /// Watches until the task is cancelled.
     func watch(
-        tapped: @escaping @Loop (PresentedCard, String, Int) -> Void,
+        tapped: @escaping @Loop (Tap) -> Void,
         watches: @escaping @Loop (Bool) -> Void
     ) async {
         self.tapped = tapped
@@ -105,7 +114,13 @@ import Text
                 raw: tap.raw.map { CardBits(count: $0.bits, bytes: $0.data) },
                 reason: tap.reason
             )
-            if let card { tapped(card, tap.reader, tap.number ?? 0) }
+            let age = TapAge.of(
+                time: tap.time,
+                uptime: tap.uptime,
+                wallClock: Loop.wallClock,
+                bootClock: Loop.bootClock
+            )
+            if let card { tapped(Tap(card: card, reader: tap.reader, number: tap.number ?? 0, age: age)) }
         case let status as CredentialStatus: setWatching(status.isWatching)
         case let refusal as Refusal where refusal.name == "CREDENTIALS":
             Log.error("badged: \(refusal.reason.text); hint: \(refusal.reason.advice)")
@@ -134,14 +149,17 @@ import Text
         }
     }
 
-    /// A card at a reader in the wall. It is told now or never.
-    func reportTap(_ reader: String, _ bits: Int, _ bytes: [UInt8], _ format: String) {
+    /// A card at a reader in the wall, which was read at this time of `Loop.bootClock` or later. It is told now or
+    /// never.
+    func reportTap(_ reader: String, _ bits: Int, _ bytes: [UInt8], _ format: String, since: Int64) {
         guard connection != nil else {
-            return Log.warning("a card at '\(reader)' was dropped: there is no connection to badged")
+            let text = "a card at '\(reader)' was dropped: there is no connection to badged"
+            return LineLog.write(.warning, "\(reader) no connection", text)
         }
         let members: [JSON.Member] = [
             .init("reader", .string(reader)), .init("bits", .number(String(bits))),
             .init("data", .string(Hex.encode(bytes))), .init("format", .string(format)),
+            .init("uptime", .number(String(since))),
         ]
         post("REPORT_TAP", members)
     }
@@ -155,7 +173,9 @@ import Text
                     && !waiting.members.contains { $0.key == "beep" }
             }
         }
-        guard queue.count < Self.longestQueue else { return Log.warning("badged does not answer: a report is lost") }
+        guard queue.count < Self.longestQueue else {
+            return LineLog.write(.warning, "lost \(command)", "badged does not answer: \(command) is lost")
+        }
         queue.append((command, members))
         guard !isSending else { return }
         isSending = true
@@ -169,11 +189,14 @@ import Text
                 let answer = try await connection.request(next.command, next.members)
                 Loop.shared.preconditionIsolated()
                 if let refusal = answer.message.refusal {
-                    Log.error("\(next.command): \(refusal.text); hint: \(refusal.advice)")
+                    let text = "\(next.command): \(refusal.text); hint: \(refusal.advice)"
+                    LineLog.write(.error, "refused \(next.command)", text)
                 }
             } catch {
                 Loop.shared.preconditionIsolated()
-                if next.command == "REPORT_TAP" { Log.warning("a card was dropped: \(error.text)") }
+                if next.command == "REPORT_TAP" {
+                    LineLog.write(.warning, "failed", "a card was dropped: \(error.text)")
+                }
             }
         }
         isSending = false

@@ -12,28 +12,21 @@ import Text
     private var configuration = OSDPConfiguration()
     private var panels: [PanelBus] = []
     private var readers: [ReaderBus] = []
-    private var watchdog: Loop.Alarm?
+    private let signs: SignsOfLife
 
     init(_ files: LineFiles, _ link: DaemonLink, _ service: ServiceNotification) {
         self.files = files
         self.link = link
         self.service = service
+        signs = SignsOfLife(service)
     }
 
     func run(_ settings: LineSettings) async {
         use(settings)
         service.ready(status: status)
-        if let interval = service.watchdogInterval {
-            let milliseconds = interval.components.seconds * 1000
-            let alarm = Loop.Alarm { [unowned self] in
-                service.watchdog()
-                watchdog?.set(after: milliseconds)
-            }
-            watchdog = alarm
-            alarm.set(after: milliseconds)
-        }
+        signs.tell()
         await link.watch(
-            tapped: { [unowned self] card, reader, number in tapped(card, reader, number) },
+            tapped: { [unowned self] tap in tapped(tap) },
             watches: { [unowned self] isWatching in
                 for panel in panels { panel.setReading(isWatching) }
             }
@@ -42,12 +35,14 @@ import Text
 
     private var status: String { "serving \(panels.count) panels" }
 
-    private func tapped(_ card: PresentedCard, _ reader: String, _ number: Int) {
-        for panel in panels where panel.wants(reader) {
+    private func tapped(_ tap: DaemonLink.Tap) {
+        for panel in panels where panel.wants(tap.reader) {
             do throws(Malformed) {
-                panel.present(try CardRule.number(of: card, for: panel.name, configuration.rules), number)
+                let card = try CardRule.number(of: tap.card, for: panel.name, configuration.rules)
+                panel.present(card, tap.number, age: tap.age)
             } catch {
-                Log.notice("\(panel.name): tap \(number) at '\(reader)' is not told: \(error.text)")
+                let text = "\(panel.name): tap \(tap.number) at '\(tap.reader)' is not told: \(error.text)"
+                LineLog.write(.notice, "\(panel.name) not told \(tap.reader)", text)
                 panel.refuse()
             }
         }

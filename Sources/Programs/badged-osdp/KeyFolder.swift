@@ -8,6 +8,31 @@ import Text
 struct KeyFolder: Sendable {
     let path: String
 
+    /// Why nothing can be stored here; nil: it can. systemd makes the standard folder, and starts the service as the
+    /// user to whom it belongs.
+    func fault(_ environment: Environment = systemEnvironment) -> StartError? {
+        let isService = environment("STATE_DIRECTORY") != nil
+        var status = stat()
+        let isThere = stat(path, &status) == 0
+        if !isThere, path == OSDPConfiguration.standardFolder, !isService { return nil }
+        let reason: String? =
+            if !isThere {
+                "folder \(path): \(errorText())"
+            } else if status.st_mode & S_IFMT != S_IFDIR {
+                "folder \(path) is no folder"
+            } else if isService, access(path, W_OK | X_OK) != 0 {
+                "folder \(path): \(errorText())"
+            } else {
+                nil
+            }
+        return reason.map {
+            .inConfiguration(
+                "\($0): a key that a panel sets cannot be stored",
+                hint: "make the folder, for user badged-osdp, or remove folder below [server]"
+            )
+        }
+    }
+
     private func file(_ name: String, _ kind: String) -> String { "\(path)/\(name).\(kind)" }
 
     /// Whether a panel has set a key, which only the user of the service can read.
@@ -19,7 +44,7 @@ struct KeyFolder: Sendable {
         guard hasKey(of: name) else { return nil }
         let path = file(name, "key")
         let content = try SecretFile.read(path, limit: 33, setting: "the key that a panel has set")
-        guard let key = OSDPKey(file: content) else {
+        guard let key = OSDPKey(file: content), !key.isWeak else {
             throw .inConfiguration("\(path) is no key", hint: "remove the file, and let the panel set a key again")
         }
         return key

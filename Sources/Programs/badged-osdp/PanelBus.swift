@@ -4,18 +4,21 @@ import Host
 import OSDP
 import Text
 
-/// One panel, to which badged-osdp is a reader.
+/// One panel, to which badged-osdp is a reader. Its times are those of `Loop.bootClock`: a card does not wait longer
+/// because the machine has slept.
 @Loop final class PanelBus {
     let settings: OSDPConfiguration.Panel
     private let folder: KeyFolder
     private let link: DaemonLink
     private let device: OSDPPeripheral
     private var port: BusPort?
-    private lazy var alarm = Loop.Alarm { [unowned self] in perform(device.expire(at: Loop.now)) }
+    private lazy var alarm = Loop.Alarm { [unowned self] in perform(device.expire(at: Loop.bootClock)) }
     /// An answer that waits for the turn-around of the line.
     private var waiting: [UInt8] = []
+    private var waitsSince: Int64 = 0
     private lazy var turnaround = Loop.Alarm { [unowned self] in
-        port?.send(waiting)
+        // After a standstill the panel does not wait for this answer any more. It asks again.
+        if Loop.bootClock - waitsSince < 1000 { port?.send(waiting) }
         waiting = []
     }
     private let indicators: IndicatorLines
@@ -42,7 +45,7 @@ import Text
             // Whoever can switch this host off and on could set a key otherwise.
             Log.notice("\(name): no install mode: there is a key; badged-osdp --forget \(name) removes that of a panel")
         } else if settings.installMinutes > 0 {
-            device.install(until: Loop.now + Int64(settings.installMinutes) * 60_000)
+            device.install(until: Loop.bootClock + Int64(settings.installMinutes) * 60_000)
             Log.warning(
                 "\(name): install mode for \(settings.installMinutes) minutes: a panel may set a key, and gets no card"
             )
@@ -54,7 +57,7 @@ import Text
             bus,
             line,
             opened: { [unowned self] in report() },
-            received: { [unowned self] bytes in perform(device.receive(bytes, at: Loop.now)) },
+            received: { [unowned self] bytes in perform(device.receive(bytes, at: Loop.bootClock)) },
             closed: { [unowned self] in
                 perform(device.lineLost())
                 report()
@@ -87,13 +90,15 @@ import Text
     /// Whether the taps of this reader of badged go to the panel.
     func wants(_ reader: String) -> Bool { settings.readers.isEmpty || settings.readers.contains(reader) }
 
-    func present(_ card: CardBits, _ id: Int) {
+    /// `age` is the time since the tap in milliseconds; nil: nobody knows it.
+    func present(_ card: CardBits, _ id: Int, age: Int64?) {
         Log.write(.debug) { "\(name): tap \(id) waits" }
-        perform(device.present(OSDPCard(id: id, bits: card.count, bytes: card.bytes), at: Loop.now))
+        let card = OSDPCard(id: id, bits: card.count, bytes: card.bytes)
+        perform(device.present(card, age: age, at: Loop.bootClock))
     }
 
     /// Blinks for a tap that the panel does not get.
-    func refuse() { perform(device.refuse(at: Loop.now)) }
+    func refuse() { perform(device.refuse(at: Loop.bootClock)) }
 
     func setReading(_ isReading: Bool) { device.isReading = isReading }
 
@@ -112,7 +117,7 @@ import Text
             case .storeKey(let key):
                 let isStored = folder.store(key, of: name)
                 if !isStored { Log.error("\(name): the key of the panel cannot be stored in \(folder.path)") }
-                perform(device.keyStored(isStored, at: Loop.now))
+                perform(device.keyStored(isStored, at: Loop.bootClock))
             case .communication(let address, let baud):
                 Log.notice("\(name): the panel has set address \(Int(address)) and \(baud) baud")
                 if !folder.store(address: address, baud: baud, of: name) {
@@ -126,7 +131,11 @@ import Text
     }
 
     private func setAlarm() {
-        if let deadline = device.deadline { alarm.set(at: deadline * 1000) } else { alarm.cancel() }
+        if let deadline = device.deadline {
+            alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000)
+        } else {
+            alarm.cancel()
+        }
     }
 
     private func send(_ bytes: [UInt8]) {
@@ -135,6 +144,7 @@ import Text
             return
         }
         waiting += bytes
+        waitsSince = Loop.bootClock
         turnaround.set(after: Int64(settings.turnaround))
     }
 
@@ -143,13 +153,14 @@ import Text
         switch outcome {
         case .confirmed:
             confirmed += 1
-            Log.info("\(name): tap \(card) was told")
+            LineLog.write(.info, "\(name) told", "\(name): tap \(card) was told")
         case .unconfirmed:
             unconfirmed += 1
-            Log.warning("\(name): tap \(card) is unconfirmed: the panel did not go on after it; it is not told again")
+            let text = "tap \(card) is unconfirmed: the panel did not go on after it; it is not told again"
+            LineLog.write(.warning, "\(name) unconfirmed", "\(name): \(text)")
         case .dropped(let reason):
             dropped += 1
-            Log.warning("\(name): tap \(card) was dropped: \(reason)")
+            LineLog.write(.warning, "\(name) dropped", "\(name): tap \(card) was dropped: \(reason)")
         }
         report()
     }

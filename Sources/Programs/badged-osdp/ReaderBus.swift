@@ -14,7 +14,7 @@ import Text
     private var port: BusPort?
     private var links: [OSDPControlPanel.Link]
     private lazy var alarm = Loop.Alarm { [unowned self] in
-        if let panel { perform(panel.expire(at: Loop.now)) }
+        if let panel { perform(panel.expire(at: Loop.bootClock)) }
     }
 
     init(
@@ -33,7 +33,7 @@ import Text
             line,
             opened: { [unowned self] in begin() },
             received: { [unowned self] bytes in
-                if let panel { perform(panel.receive(bytes, at: Loop.now)) }
+                if let panel { perform(panel.receive(bytes, at: Loop.bootClock)) }
             },
             closed: { [unowned self] in lost() }
         )
@@ -65,15 +65,15 @@ import Text
                 key: keys[bus.name]
             )
         }
-        let new = OSDPControlPanel(list, baud: members[0].baud, gap: 100, at: Loop.now)
+        let new = OSDPControlPanel(list, baud: members[0].baud, gap: 100, at: Loop.bootClock)
         panel = new
-        perform(new.expire(at: Loop.now))
+        perform(new.expire(at: Loop.bootClock))
         for index in members.indices { report(index) }
     }
 
     private func lost() {
         alarm.cancel()
-        if let panel { perform(panel.lineLost(at: Loop.now)) }
+        if let panel { perform(panel.lineLost(at: Loop.bootClock)) }
         alarm.cancel()
         panel = nil
         for index in members.indices { report(index) }
@@ -83,21 +83,26 @@ import Text
         for effect in effects {
             switch effect {
             case .send(let bytes): port?.send(bytes)
-            case .read(let index, let bits, let bytes, let isWiegand):
-                link.reportTap("osdp \(members[index].name)", bits, bytes, isWiegand ? "wiegand" : "unspecified")
-            case .ignored(let index, let reason): Log.warning("\(members[index].name): \(reason)")
+            case .read(let index, let bits, let bytes, let isWiegand, let since):
+                let format = isWiegand ? "wiegand" : "unspecified"
+                link.reportTap("osdp \(members[index].name)", bits, bytes, format, since: since)
+            case .ignored(let index, let reason):
+                let name = members[index].name
+                LineLog.write(.warning, "\(name) \(reason)", "\(name): \(reason)")
             case .link(let index, let new, let fault):
                 links[index] = new
                 let name = members[index].name
                 switch new {
-                case .secure: Log.notice("\(name): the reader answers, with the secure channel")
-                case .clear: Log.warning("\(name): the reader answers in clear")
-                case .silent: Log.warning("\(name): \(fault ?? "the reader is silent")")
+                case .secure:
+                    LineLog.write(.notice, "\(name) secure", "\(name): the reader answers, with the secure channel")
+                case .clear: LineLog.write(.warning, "\(name) clear", "\(name): the reader answers in clear")
+                case .silent:
+                    LineLog.write(.warning, "\(name) silent", "\(name): \(fault ?? "the reader is silent")")
                 }
                 report(index)
             }
         }
-        if let deadline = panel?.deadline { alarm.set(at: deadline * 1000) }
+        if let deadline = panel?.deadline { alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000) }
     }
 
     private func report(_ index: Int) {

@@ -67,7 +67,7 @@ import WalletFeature
     private var opener: DoorOpener?
     private var phones: BluetoothPhones?
     private var watched: [Loop.Registration] = []
-    private var watchdogAlarm: Loop.Alarm?
+    private lazy var signs = SignsOfLife(service)
 
     init(
         _ options: CommandLineOptions,
@@ -219,10 +219,7 @@ import WalletFeature
         do throws(SystemError) {
             try server.listen(on: socket.descriptor)
             watched.append(try Loop.watch(signals.descriptor, .read) { [self] _ in handleSignals() })
-            if let interval = service.watchdogInterval {
-                watchdogAlarm = Loop.Alarm { [unowned self] in callWatchdog(every: interval) }
-                callWatchdog(every: interval)
-            }
+            signs.tell()
         } catch {
             Log.error("cannot start: \(error.description)")
             exit(1)
@@ -298,11 +295,6 @@ import WalletFeature
             Log.notice("port \(port) belongs to \(owner), which was asked to show itself")
         }
         if !isStarted { Log.warning("cannot spawn a thread to ask the owner of port \(port) to show itself") }
-    }
-
-    private func callWatchdog(every interval: Duration) {
-        service.watchdog()
-        watchdogAlarm?.set(after: Int64(interval / .milliseconds(1)))
     }
 
     private func handleSignals() {

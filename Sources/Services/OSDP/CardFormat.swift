@@ -328,13 +328,18 @@ package struct CardFields: Sendable, Equatable {
 
 /// Which taps a panel is told, and as which number: the first rule that fits decides.
 package struct CardRule: Sendable, Equatable {
-    /// nil: any.
-    private var kind: PresentedCard.Kind?
-    private var isListed: Bool?
-    private var takesUnverified = false
-    /// The length of the number: bytes of a UID, bits of what a reader in the wall has read.
-    private var length: Int?
-    private var panel: String?
+    /// What a tap has to have.
+    private struct Conditions: Sendable, Hashable {
+        /// nil: any.
+        var kind: PresentedCard.Kind?
+        var isListed: Bool?
+        var takesUnverified = false
+        /// The length of the number: bytes of a UID, bits of what a reader in the wall has read.
+        var length: Int?
+        var panel: String?
+    }
+
+    private var conditions = Conditions()
     /// nil: such taps are refused.
     private let format: CardFormat?
 
@@ -358,21 +363,21 @@ package struct CardRule: Sendable, Equatable {
         self.init(target == ["none"] ? nil : try CardFormat(words: target, own))
         for word in words[..<arrow] {
             if let kind = PresentedCard.Kind(rawValue: word) {
-                guard self.kind == nil else { throw Malformed("a rule has one kind") }
-                self.kind = kind
-                if kind == .tag || kind == .raw { takesUnverified = true }
+                guard conditions.kind == nil else { throw Malformed("a rule has one kind") }
+                conditions.kind = kind
+                if kind == .tag || kind == .raw { conditions.takesUnverified = true }
                 continue
             }
             switch word {
             case "any": break
-            case "listed": isListed = true
-            case "unlisted": isListed = false
-            case "unverified": takesUnverified = true
+            case "listed": conditions.isListed = true
+            case "unlisted": conditions.isListed = false
+            case "unverified": conditions.takesUnverified = true
             default:
                 if word.hasPrefix("length="), let number = Int(word.dropFirst(7)), number > 0 {
-                    length = number
+                    conditions.length = number
                 } else if word.hasPrefix("panel="), word.utf8.count > 6 {
-                    panel = String(word.dropFirst(6))
+                    conditions.panel = String(word.dropFirst(6))
                 } else {
                     let kinds = PresentedCard.Kind.allCases.map(\.rawValue).joined(separator: ", ")
                     throw Malformed(
@@ -383,11 +388,42 @@ package struct CardRule: Sendable, Equatable {
         }
     }
 
+    /// The only panel that this rule is for; nil: it is for all.
+    var panel: String? { conditions.panel }
+
     private func fits(_ card: PresentedCard, to panel: String) -> Bool {
-        (kind == nil || kind == card.kind) && (isListed == nil || isListed == (card.isListed ?? false))
-            && (card.isVerified || takesUnverified)
-            && (length == nil || length == card.raw?.count ?? card.uid?.count ?? card.key.map { $0.count * 8 })
-            && (self.panel == nil || self.panel == panel)
+        let wanted = conditions
+        let length = card.raw?.count ?? card.uid?.count ?? card.key.map { $0.count * 8 }
+        return (wanted.kind == nil || wanted.kind == card.kind)
+            && (wanted.isListed == nil || wanted.isListed == (card.isListed ?? false))
+            && (card.isVerified || wanted.takesUnverified) && (wanted.length == nil || wanted.length == length)
+            && (wanted.panel == nil || wanted.panel == panel)
+    }
+
+    /// The taps that the rules take so far.
+    struct Taken {
+        private var all: Set<Conditions> = []
+
+        /// Adds a rule.
+        /// - Returns: false if one that was added before takes all its taps.
+        mutating func insert(_ rule: CardRule) -> Bool {
+            var wider = [rule.conditions]
+            for leaveOut in Self.steps {
+                wider += wider.map { conditions in
+                    var changed = conditions
+                    leaveOut(&changed)
+                    return changed
+                }
+            }
+            defer { all.insert(rule.conditions) }
+            return all.isDisjoint(with: wider)
+        }
+
+        /// Each leaves one condition out.
+        private static let steps: [@Sendable (inout Conditions) -> Void] = [
+            { $0.kind = nil }, { $0.isListed = nil }, { $0.takesUnverified = true }, { $0.length = nil },
+            { $0.panel = nil },
+        ]
     }
 
     /// The number of a card for a panel, or why it gets none.

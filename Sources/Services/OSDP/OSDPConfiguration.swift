@@ -289,9 +289,16 @@ package struct OSDPConfiguration: Sendable, Equatable {
         }
         guard !ruleTexts.isEmpty else { return }
         rules = []
+        var taken = CardRule.Taken()
         for value in ruleTexts {
             do throws(Malformed) {
-                rules.append(try CardRule(value.text, formats))
+                let rule = try CardRule(value.text, formats)
+                if let panel = rule.panel, !panels.contains(where: { $0.bus.name == panel }) {
+                    errors.append(value.refuse("panel=NAME with the name of a panel of this file"))
+                } else if !taken.insert(rule) {
+                    errors.append(value.refuse("a rule for taps that no rule above takes, or move it above these"))
+                }
+                rules.append(rule)
             } catch {
                 errors.append(value.refuse(error.text))
             }
@@ -374,6 +381,12 @@ extension OSDPConfiguration.Bus {
             throw .inConfiguration(
                 "\(keyFile) has the key of the installation, which everybody knows",
                 hint: "make a key of your own: openssl rand -hex 16; let the panel set it with install = MINUTES"
+            )
+        }
+        guard !key.isWeak else {
+            throw .inConfiguration(
+                "\(keyFile) has a key of 16 equal bytes, which is no secret",
+                hint: "make a key of your own: openssl rand -hex 16"
             )
         }
         return key

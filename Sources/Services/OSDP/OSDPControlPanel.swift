@@ -24,8 +24,9 @@ package final class OSDPControlPanel {
 
     package enum Effect: Sendable {
         case send([UInt8])
-        /// A reader has read a card. The bytes are as they came.
-        case read(member: Int, bits: Int, bytes: [UInt8], isWiegand: Bool)
+        /// A reader has read a card, at `since` or later: it had none when it answered before. The bytes are as they
+        /// came.
+        case read(member: Int, bits: Int, bytes: [UInt8], isWiegand: Bool, since: Int64)
         /// `fault` says why a reader is silent.
         case link(member: Int, Link, fault: String?)
         /// An answer of a reader was not passed on, for this reason.
@@ -46,6 +47,8 @@ package final class OSDPControlPanel {
         var next: Int64
         var failures = 0
         var activeUntil: Int64 = 0
+        /// The time of the last answer to a poll, also in an earlier connection.
+        var polled: Int64?
     }
 
     /// The command that waits for its answer. A repeated one has the same bytes.
@@ -244,7 +247,7 @@ package final class OSDPControlPanel {
         case .capable:
             let settings = peers[index].settings
             if settings.security == .off || settings.security == .optional && settings.key == nil {
-                comesOnline(index, .clear)
+                comesOnline(index, .clear, at: now)
             } else {
                 peers[index].phase = .challenging
             }
@@ -260,24 +263,30 @@ package final class OSDPControlPanel {
             guard let session = peers[index].session, ConstantTime.equal(session.initialMAC, data) else {
                 return fail(index, "it has another key", at: now)
             }
-            comesOnline(index, .secure)
+            comesOnline(index, .secure, at: now)
         case .online: polled(index, frame.code, data, at: now)
         }
     }
 
-    private func comesOnline(_ index: Int, _ link: Link) {
+    private func comesOnline(_ index: Int, _ link: Link, at now: Int64) {
         peers[index].phase = .online
         peers[index].link = link
         peers[index].fault = nil
         effects.append(.link(member: index, link, fault: nil))
+        if peers[index].polled == nil { peers[index].polled = now }
     }
 
     private func polled(_ index: Int, _ code: UInt8, _ data: [UInt8], at now: Int64) {
+        let since = peers[index].polled ?? now
+        peers[index].polled = now
         if code == OSDPReply.raw {
             peers[index].activeUntil = now + Self.activeTime
             let bits = data.count >= 4 ? Int(data[2]) | Int(data[3]) << 8 : 0
             if (1...Self.mostBits).contains(bits), data.count == 4 + (bits + 7) / 8 {
-                effects.append(.read(member: index, bits: bits, bytes: Array(data[4...]), isWiegand: data[1] == 1))
+                let bytes = Array(data[4...])
+                effects.append(
+                    .read(member: index, bits: bits, bytes: bytes, isWiegand: data[1] == 1, since: since)
+                )
             } else {
                 effects.append(.ignored(member: index, "a card was dropped: its answer breaks the form"))
             }
@@ -297,7 +306,7 @@ package final class OSDPControlPanel {
         if mayBeClear, reason == "it refuses the key of the secure channel" {
             peers[index].sequence = peers[index].sequence % 3 + 1
             peers[index].next = now
-            return comesOnline(index, .clear)
+            return comesOnline(index, .clear, at: now)
         }
         peers[index].phase = .away
         peers[index].next = now + min(30_000, 500 << min(Int64(peers[index].failures), 6))

@@ -94,7 +94,7 @@ package final class OSDPPeripheral {
     /// The last command that changed something, and its answer.
     private var last: (sequence: UInt8, command: [UInt8], reply: [UInt8])?
     /// The card in the last answer.
-    private var outstanding: Int?
+    private var outstanding: (id: Int, until: Int64)?
     private var cards: [(card: OSDPCard, until: Int64)] = []
     private var heard: Int64 = 0
     private var pendingKey: (key: OSDPKey, frame: OSDPFrame, raw: [UInt8])?
@@ -122,6 +122,8 @@ package final class OSDPPeripheral {
     package func install(until end: Int64) { installsUntil = end }
 
     package func receive(_ bytes: some Collection<UInt8>, at now: Int64) -> [Effect] {
+        // After a standstill of this program or of the machine the time has passed for cards that wait.
+        pass(to: now)
         for (frame, raw) in reader.read(bytes, at: now) where !frame.isReply {
             guard frame.address == settings.address || frame.address == OSDPFrame.broadcast else { continue }
             heard = max(heard, now)
@@ -131,10 +133,16 @@ package final class OSDPPeripheral {
         return take()
     }
 
-    /// Tells the panel a number at its next poll.
-    package func present(_ card: OSDPCard, at now: Int64) -> [Effect] {
-        if cards.count < Self.mostCards {
-            cards.append((card, now + settings.patience))
+    /// Tells the panel a number at its next poll. `age` is the time since the tap; nil: nobody knows it.
+    package func present(_ card: OSDPCard, age: Int64? = 0, at now: Int64) -> [Effect] {
+        guard let age else {
+            drop(card, "nobody knows how long ago it was", at: now)
+            return take()
+        }
+        if age >= settings.patience {
+            drop(card, "it was \(age / 1000) seconds ago", at: now)
+        } else if cards.count < Self.mostCards {
+            cards.append((card, now + settings.patience - max(0, age)))
         } else {
             drop(card, "too many cards wait for the panel", at: now)
         }
@@ -150,15 +158,18 @@ package final class OSDPPeripheral {
 
     /// When `expire` has something to do; nil: never without an input.
     package var deadline: Int64? {
-        [cards.first?.until, display.deadline, link == .silent ? nil : heard + Self.silence, installsUntil]
+        [cards.map(\.until).min(), display.deadline, link == .silent ? nil : heard + Self.silence, installsUntil]
             .compactMap(\.self).min()
     }
 
     package func expire(at now: Int64) -> [Effect] {
-        while let first = cards.first, first.until <= now {
-            cards.removeFirst()
-            drop(first.card, waitReason, at: now)
-        }
+        pass(to: now)
+        return take()
+    }
+
+    private func pass(to now: Int64) {
+        for late in cards where late.until <= now { drop(late.card, waitReason, at: now) }
+        cards.removeAll { $0.until <= now }
         if link != .silent, heard + Self.silence <= now {
             reset()
             becomes(.silent)
@@ -169,7 +180,6 @@ package final class OSDPPeripheral {
             if sessionKey?.isDefault == true { endSession() }
         }
         if display.expire(at: now) { effects.append(.display) }
-        return take()
     }
 
     /// The line was closed: an answer that was sent may not have arrived.
@@ -254,7 +264,7 @@ package final class OSDPPeripheral {
     private func lose() {
         guard let card = outstanding else { return }
         outstanding = nil
-        effects.append(.ended(card: card, .unconfirmed))
+        effects.append(.ended(card: card.id, .unconfirmed))
     }
 
     // MARK: Frames
@@ -264,6 +274,11 @@ package final class OSDPPeripheral {
         if frame.sequence == 0 {
             reset()
         } else if let last, last.sequence == frame.sequence, last.command == raw {
+            // The answer has a card, and the time for it has passed: the panel begins anew.
+            if let outstanding, outstanding.until <= now {
+                reset()
+                return refuse(.wrongSequence, frame)
+            }
             return effects.append(.send(last.reply))
         } else if frame.sequence != (last.map { $0.sequence % 3 + 1 } ?? 0) {
             return refuse(.wrongSequence, frame)
@@ -339,7 +354,7 @@ package final class OSDPPeripheral {
     private func accept(_ data: [UInt8], of frame: OSDPFrame, _ raw: [UInt8], isSealed: Bool, at now: Int64) {
         if let card = outstanding {
             outstanding = nil
-            effects.append(.ended(card: card, .confirmed))
+            effects.append(.ended(card: card.id, .confirmed))
         }
         let isOpen: Set<UInt8> = [OSDPCommand.identify, OSDPCommand.capabilities]
         // The poll with which a panel begins tells nothing.
@@ -398,8 +413,10 @@ package final class OSDPPeripheral {
         guard isRight else { return refused(.wrongLength) }
         switch code {
         case OSDPCommand.poll:
-            guard let card = nextCard(isSealed: isSealed) else { return .success((OSDPReply.acknowledged, [])) }
-            outstanding = card.id
+            guard let (card, until) = nextCard(isSealed: isSealed) else {
+                return .success((OSDPReply.acknowledged, []))
+            }
+            outstanding = (card.id, until)
             let bits = [UInt8(truncatingIfNeeded: card.bits), UInt8(truncatingIfNeeded: card.bits >> 8)]
             return .success((OSDPReply.raw, [0, 0] + bits + card.bytes))
         case OSDPCommand.identify: return .success((OSDPReply.identification, identification))
@@ -424,9 +441,9 @@ package final class OSDPPeripheral {
     }
 
     /// Takes the next card, if it may be told on this connection.
-    private func nextCard(isSealed: Bool) -> OSDPCard? {
+    private func nextCard(isSealed: Bool) -> (card: OSDPCard, until: Int64)? {
         let mayTell = isSealed ? sessionKey?.isDefault == false : settings.security != .required
-        return mayTell && !cards.isEmpty ? cards.removeFirst().card : nil
+        return mayTell && !cards.isEmpty ? cards.removeFirst() : nil
     }
 
     /// KEYSET: only encrypted, and only SCBK.
@@ -437,7 +454,7 @@ package final class OSDPPeripheral {
         }
         var bytes = Array(data[2...])
         defer { bytes.wipe() }
-        guard let key = OSDPKey(Secret(bytes)), !key.isDefault else {
+        guard let key = OSDPKey(Secret(bytes)), !key.isDefault, !key.isWeak else {
             return refuse(.cannotBeDone, frame, raw, isSealed: true)
         }
         pendingKey = (key, frame, raw)

@@ -9,11 +9,14 @@ package final class OSDPKey: Sendable {
     private let bytes: Secret
     /// Whether this is SCBK-D, which everybody knows.
     package let isDefault: Bool
+    /// Whether all bytes are the same, such as 00: what a panel or a tool has where nobody has set a key.
+    package let isWeak: Bool
 
     /// nil unless the key has 16 bytes.
     package init?(_ bytes: consuming Secret) {
         guard bytes.count == Self.count else { return nil }
         isDefault = bytes.withBytes { $0.elementsEqual(0x30...0x3F) }
+        isWeak = bytes.withBytes { bytes in bytes.allSatisfy { $0 == bytes.first } }
         self.bytes = bytes
     }
 
@@ -23,6 +26,7 @@ package final class OSDPKey: Sendable {
     private init(isDefault: Bool) {
         bytes = Secret(0x30...0x3F)
         self.isDefault = isDefault
+        isWeak = false
     }
 
     /// Reads 16 bytes, or 32 hexadecimal digits with a line feed.

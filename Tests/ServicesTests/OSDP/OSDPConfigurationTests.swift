@@ -88,6 +88,18 @@ struct OSDPConfigurationTests {
             ("[panel a]\n[reader a]", "osdp.conf, line 2: the name a occurs twice"),
             ("[panel a]\nwait = 3\nwait = 4", "osdp.conf, line 3: wait occurs twice"),
             ("[rules]\nrule = any -> what", "osdp.conf, line 2: [rules] rule cannot be 'any -> what'"),
+            ("[panel a]\n[rules]\nrule = panel=zz -> key64", "osdp.conf, line 3: [rules] rule cannot be 'panel=zz"),
+            ("[reader a]\n[rules]\nrule = any panel=a -> key64", "osdp.conf, line 3: [rules] rule cannot be 'any"),
+            ("[rules]\nrule = any -> key64\nrule = pkoc -> key75", "osdp.conf, line 3: [rules] rule cannot be 'pkoc"),
+            ("[rules]\nrule = any -> none\nrule = any -> key64", "osdp.conf, line 3: [rules] rule cannot be 'any"),
+            (
+                "[rules]\nrule = tag -> uid\nrule = pkoc -> key64\nrule = tag length=4 listed -> csn32",
+                "osdp.conf, line 4: [rules] rule cannot be 'tag length=4"
+            ),
+            (
+                "[panel a]\n[rules]\nrule = unverified -> none\nrule = tag panel=a -> csn32",
+                "osdp.conf, line 4: [rules] rule cannot be 'tag panel=a"
+            ),
             ("[format uid]\nfields = C8", "osdp.conf, line 2: format uid: badged-osdp has a format of this name"),
             ("[format x]\nparities = even:1", "[format x]: format x: fields is missing"),
             ("[panel a]\ngpio = red gpio0:1", "osdp.conf, line 2: [panel] gpio cannot be 'red gpio0:1'"),
@@ -121,5 +133,40 @@ struct OSDPConfigurationTests {
     func wrong(_ text: String, _ message: String) throws {
         let (_, errors) = try Self.read(text + "\n")
         #expect(errors.contains { $0.hasPrefix(message) }, "\(errors)")
+    }
+
+    @Test("rules that take other taps than those above are right, and thousands are read at once")
+    func rules() throws {
+        let lines = [
+            "panel=b -> key75", "pkoc listed -> key64", "pkoc -> key75", "tag length=4 -> csn32",
+            "tag length=7 -> csn56",
+            "tag panel=b -> none", "tag -> uid", "any -> key64", "raw -> raw", "unverified -> none",
+        ]
+        let panels = "[panel a]\ndevice = /dev/x\nkey = /k\n[panel b]\ndevice = /dev/y\nkey = /k\n[rules]\n"
+        let (configuration, errors) = try Self.read(panels + lines.map { "rule = \($0)\n" }.joined())
+        #expect(errors == [] && configuration.rules.count == lines.count)
+        let many = (1...8000).map { "rule = tag length=\($0) -> uid\n" }.joined()
+        #expect(try Self.read(panels + many).1 == [])
+    }
+
+    @Test(
+        "a key that everybody can guess is refused",
+        arguments: [
+            (String(repeating: "00", count: 16), "16 equal bytes"),
+            (String(repeating: "ff", count: 16), "16 equal bytes"),
+            (String(repeating: "\u{0}", count: 16), "16 equal bytes"),
+            ("303132333435363738393a3b3c3d3e3f", "everybody"),
+            ("00000000000000000000000000000001", nil),
+        ] as [(String, String?)]
+    )
+    func guessedKeys(_ content: String, _ fault: String?) throws {
+        let folder = try TemporaryFolder()
+        var bus = OSDPConfiguration.Bus(name: "front")
+        let path = try folder.write("front.key", Array(content.utf8))
+        chmod(path, 0o600)
+        bus.keyFile = path
+        var message: String?
+        do throws(StartError) { _ = try bus.key() } catch { message = error.message }
+        #expect(fault.map { message?.contains($0) == true } ?? (message == nil), "\(message ?? "")")
     }
 }

@@ -10,6 +10,8 @@ private final class Wall {
     var readers: [OSDPPeripheral]
     var now: Int64 = 0
     var reads: [(member: Int, bytes: [UInt8])] = []
+    /// For each of `reads`, when the card was read at the earliest.
+    var since: [Int64] = []
     var links: [(member: Int, link: OSDPControlPanel.Link, fault: String?)] = []
     var outcomes: [String] = []
     var ignored: [String] = []
@@ -42,7 +44,9 @@ private final class Wall {
         for effect in effects {
             switch effect {
             case .send(let bytes): inbox.append(bytes)
-            case .read(let member, _, let bytes, _): reads.append((member, bytes))
+            case .read(let member, _, let bytes, _, let since):
+                reads.append((member, bytes))
+                self.since.append(since)
             case .link(let member, let link, let fault): links.append((member, link, fault))
             case .ignored(_, let reason): ignored.append(reason)
             }
@@ -109,6 +113,21 @@ struct OSDPControlPanelTests {
         polls = 0
         wall.run(until: 15_000)
         #expect((35...41).contains(polls))
+    }
+
+    @Test("a card is as old as the answer before, also after a standstill")
+    func ageOfCard() throws {
+        let wall = Wall(1)
+        wall.run(until: 2000)
+        wall.present(1, at: 0)
+        wall.run(until: 3000)
+        #expect(wall.since.first.map { (1400...2010).contains($0) } == true, "\(wall.since)")
+        // The program stands still: a reader keeps its card until it is asked.
+        wall.run(until: 20_000)
+        wall.now += 25_000
+        wall.present(2, at: 0)
+        wall.run(until: wall.now + 100)
+        #expect(wall.since.last.map { $0 <= 20_000 } == true, "\(wall.since)")
     }
 
     @Test("a reader that is away is tried again, more and more rarely, and comes back")

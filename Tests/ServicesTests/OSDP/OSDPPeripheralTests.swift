@@ -81,8 +81,8 @@ private final class Line {
         session = new
     }
 
-    func present(_ id: Int) {
-        take(device.present(OSDPCard(id: id, bits: 26, bytes: [0xBB, 0x03, 0x21, 0x80]), at: now))
+    func present(_ id: Int, age: Int64? = 0) {
+        take(device.present(OSDPCard(id: id, bits: 26, bytes: [0xBB, 0x03, 0x21, 0x80]), age: age, at: now))
     }
 
     /// What has become of the cards, in order.
@@ -196,6 +196,68 @@ struct OSDPPeripheralTests {
         #expect(line.device.display.lights == [.init(color: 1, otherColor: 0, on: 100, off: 100)])
         line.take(line.device.expire(at: 4000))
         #expect(line.device.deadline == nil)
+    }
+
+    @Test(
+        "the time since the tap counts: an old card, and one of which nobody knows how old it is, are not told",
+        arguments: [
+            (25_000, #"1 dropped("it was 25 seconds ago")"#), (5000, #"1 dropped("it was 5 seconds ago")"#),
+            (nil, #"1 dropped("nobody knows how long ago it was")"#),
+        ] as [(Int64?, String)]
+    )
+    func oldTap(_ age: Int64?, _ outcome: String) throws {
+        let line = Line()
+        try line.connect()
+        line.present(1, age: age)
+        #expect(line.outcomes == [outcome])
+        // Who waits sees that the card is not passed on.
+        #expect(line.device.display.lights == [.init(color: 1, otherColor: 0, on: 100, off: 100)])
+        #expect(try line.command(poll) == (0x40, []))
+        // The next one is told.
+        line.present(2)
+        #expect(try line.command(poll) == (0x50, raw))
+    }
+
+    @Test("a card waits for the rest of its time, also behind a newer one")
+    func restOfTime() throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        line.present(2, age: 4000)
+        #expect(line.device.deadline == line.now + 1000)
+        line.now += 1000
+        line.take(line.device.expire(at: line.now))
+        #expect(line.outcomes == [#"2 dropped("the panel has not asked")"#])
+        #expect(try line.command(poll) == (0x50, raw))
+        #expect(try line.command(poll) == (0x40, []))
+        #expect(line.outcomes.last == "1 confirmed")
+    }
+
+    @Test("after a standstill of the program the panel asks before any deadline was seen: no old card is told")
+    func standstill() throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        line.now += 6000
+        #expect(try line.command(poll) == (0x40, []))
+        #expect(line.outcomes == [#"1 dropped("the panel has not asked")"#])
+    }
+
+    @Test("an answer with a card is repeated only as long as the card may wait", arguments: [6000, 25_000])
+    func oldRepeat(_ pause: Int64) throws {
+        let line = Line()
+        try line.connect()
+        line.present(1)
+        let sealed = try line.sealed(poll)
+        let first = try #require(line.send(sealed.bytes))
+        line.now += 1000
+        #expect(line.send(sealed.bytes) == first)
+        line.now += pause
+        line.session = nil
+        #expect(try line.read(line.send(sealed.bytes)) == (0x41, [4]))
+        #expect(line.outcomes == ["1 unconfirmed"])
+        try line.connect()
+        #expect(try line.command(poll) == (0x40, []))
     }
 
     @Test("more cards than may wait are dropped with a reason")
@@ -465,10 +527,10 @@ struct OSDPPeripheralTests {
     }
 
     @Test(
-        "KEYSET is refused in clear, for other keys, and for the key that everybody knows",
+        "KEYSET is refused in clear, for other keys, for the key that everybody knows, and for zeros",
         arguments: [
             ([1, 15] + Array(0x20...0x2E), 2), ([2, 16] + Array(0x20...0x2F), 2), ([1, 16] + Array(0x30...0x3F), 9),
-            ([], 6),
+            ([1, 16] + [UInt8](repeating: 0, count: 16), 9), ([], 6),
         ] as [([UInt8], UInt8)]
     )
     func wrongKeySet(_ data: [UInt8], _ reason: UInt8) throws {
