@@ -86,8 +86,8 @@ entries = re.findall(r'^msgid ((?:".*"\n)+)msgstr ((?:".*"\n)+)', open(f"{root}/
 join = lambda text: "".join(json.loads(line) for line in text.splitlines())  # noqa: E731
 german = [join(translation).replace("_", "") for _, translation in entries[1:]]
 patterns = []
-# An entry such as "{name}: {text}" would take the half of any line.
-words = [text for text in german if re.search("[a-zA-Z]", re.sub(r"\{\w+\}", "", text))]
+# An entry such as "{name}: {text}" would take the half of any line, and one such as "s" its letters.
+words = [text for text in german if re.search(r"\w{3}", re.sub(r"\{\w+\}", "", text))]
 for text in sorted(words, key=len, reverse=True):
     patterns.append(re.sub(r"\\\{\w+\\\}", lambda _: ".*?", re.escape(text)))
 known = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))

@@ -40,7 +40,8 @@ enum PlainWords {
                 words = words.replacing("\(command), \(command)", with: command)
             }
         }
-        guard isOwn else { return words }
+        // The unit of another program says where that one runs.
+        guard isOwn, !words.contains("systemctl status badged-") else { return words }
         return words.replacing("journalctl -u badged", with: tr("it is where badged was started"))
             .replacing("systemctl status badged", with: tr("see whether it still runs where it was started"))
     }
