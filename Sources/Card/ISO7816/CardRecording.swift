@@ -26,6 +26,7 @@ package struct CardRecording: Sendable, Equatable {
     package static let maximumExchanges = 4096
     private static let answersToReset = 2...33
     private static let maximumKind = 32
+    private static let longestName = 4
 
     package var answerToReset: [UInt8]
     /// The kind of the card, as READER names it; nil: badged did not recognise it.
@@ -81,7 +82,8 @@ package struct CardRecording: Sendable, Equatable {
                 return true
             }
             if line.isEmpty || line.first == UInt8(ascii: "#") { return true }
-            let name = line.prefix { $0 != UInt8(ascii: " ") }
+            // A longer word is no name, and is not compared as text.
+            let name = line.prefix(longestName + 1).prefix { $0 != UInt8(ascii: " ") }
             let value = String(decoding: line.dropFirst(name.count + 1), as: UTF8.self)
             switch String(decoding: name, as: UTF8.self) {
             case "atr": try readAnswerToReset(value)

@@ -10,8 +10,8 @@ enum ReaderKeysCommand {
         summary: "list, add or remove keys that identify door readers",
         actions: [
             CommandAction("list", "list the keys", run: list),
-            CommandAction("add NAME", "type a key", run: add),
-            CommandAction("remove NAME", "remove a key", run: remove),
+            CommandAction("add", [ValueSpec("NAME")], "type a key", run: add),
+            CommandAction("remove", [ValueSpec("NAME")], "remove a key", run: remove),
         ],
         usual: "list",
         others: ValueSpec("NAME"),

@@ -4,7 +4,8 @@ import Glibc
 /// Replaces what names a host, its user or one device in the lines of a report. The same value always becomes the same
 /// other one.
 struct ReportScrubber {
-    private var names: [String: String] = [:]
+    /// As bytes: a hash of a `String` sorts its marks.
+    private var names: [[UInt8]: [UInt8]] = [:]
 
     /// A shorter name, such as `pi`, is a word of many lines.
     private static let shortestName = 3
@@ -28,7 +29,7 @@ struct ReportScrubber {
 
     private mutating func hide(_ name: String, as replacement: String) {
         guard name.utf8.count >= Self.shortestName, !Self.common.contains(name) else { return }
-        names[name] = replacement
+        names[Array(name.utf8)] = Array(replacement.utf8)
     }
 
     /// The line with other names, addresses of radios, and serial numbers in the names of readers.
@@ -69,8 +70,7 @@ struct ReportScrubber {
         let digits = word.count { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard isInBrackets, digits >= 4, word.count >= 6 else {
             let parts = word.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-            let texts = parts.map { String(decoding: $0, as: UTF8.self) }
-            return Array(texts.map { names[$0] ?? $0 }.joined(separator: ":").utf8)
+            return Array(parts.map { names[Array($0)] ?? Array($0) }.joined(separator: [UInt8(ascii: ":")]))
         }
         // pcscd writes the serial number of a reader so.
         return [UInt8](repeating: UInt8(ascii: "X"), count: word.count)
