@@ -226,7 +226,7 @@ for number in range(350):
 until(lambda: small.status()["waiting"] == 100)
 told = small.run("--status").stdout
 check("--status counts what waits and what is lost, and says why", "100 events, 250 lost" in told and "the queue is full" in told, told)
-check("the log says that events are lost", "events are lost; credential: the queue is full" in small.log(), small.log())
+check("the log says that an event is lost", "1 event is lost; credential: the queue is full" in small.log(), small.log())
 with small.frozen():
     broker.start()
     consumer = Consumer("watcher3", port)
