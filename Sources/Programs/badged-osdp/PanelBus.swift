@@ -148,19 +148,18 @@ import Text
         turnaround.set(after: Int64(settings.turnaround))
     }
 
-    /// The log has the number of the tap, never that of the card.
+    /// The log has the outcome of each tap, and the number of the tap, never that of the card.
     private func ended(_ card: Int, _ outcome: OSDPPeripheral.Outcome) {
         switch outcome {
         case .confirmed:
             confirmed += 1
-            LineLog.write(.info, "\(name) told", "\(name): tap \(card) was told")
+            Log.info("\(name): tap \(card) was told")
         case .unconfirmed:
             unconfirmed += 1
-            let text = "tap \(card) is unconfirmed: the panel did not go on after it; it is not told again"
-            LineLog.write(.warning, "\(name) unconfirmed", "\(name): \(text)")
+            Log.warning("\(name): tap \(card) is unconfirmed: the panel did not go on after it; it is not told again")
         case .dropped(let reason):
             dropped += 1
-            LineLog.write(.warning, "\(name) dropped", "\(name): tap \(card) was dropped: \(reason)")
+            Log.warning("\(name): tap \(card) was dropped: \(reason)")
         }
         report()
     }

@@ -24,7 +24,7 @@ struct TapAgeTests {
 
     @Test("of each kind some lines come into the log in a minute, and the log says how many did not")
     func lines() {
-        var limit = LineLimit(3)
+        var limit = RepeatLimit(3)
         let flood = (0..<1000).compactMap { limit.addition("front", at: Int64($0) * 10) }
         #expect(flood == ["", "", "; more lines like this are left out for a minute"])
         #expect(limit.addition("yard", at: 10_000) == "")
@@ -35,7 +35,7 @@ struct TapAgeTests {
 
     @Test("a thousand kinds do not stay in the memory, and do not stop the lines")
     func kinds() {
-        var limit = LineLimit(3)
+        var limit = RepeatLimit(3)
         for kind in 0..<5000 { #expect(limit.addition("\(kind)", at: Int64(kind) * 100) == "") }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 /// Limits how many lines of one kind come into the log, and counts those that are left out.
-package struct LineLimit: Sendable {
+package struct RepeatLimit: Sendable {
     /// The time in milliseconds for which lines are counted.
     package static let window: Int64 = 60_000
     private static let mostKinds = 1000
