@@ -218,19 +218,20 @@ class Link:
             except OSError:
                 client.close()
                 continue
-            for pair, limit, is_silent in (((client, broker), self.packets[0], False),
-                                           ((broker, client), self.packets[1], self.is_silent)):
-                threading.Thread(target=self.copy, args=(*pair, limit, is_silent), daemon=True).start()
+            for source, target, limit, is_answer in ((client, broker, self.packets[0], False),
+                                                     (broker, client, self.packets[1], True)):
+                is_silent = is_answer and self.is_silent
+                threading.Thread(target=self.copy, args=(source, target, limit, is_answer, is_silent), daemon=True).start()
 
-    def copy(self, source, target, limit, is_silent):
-        waiting, is_answer = b"", source.getpeername()[1] == self.target
+    def copy(self, source, target, limit, is_answer, is_silent):
+        waiting = b""
         try:
             while limit != 0 and (data := source.recv(4096)):
                 while self.is_cut or self.holds_answers and is_answer:
                     time.sleep(0.05)
                 if is_silent:
                     continue
-                if target.getpeername()[1] == self.target:
+                if not is_answer:
                     self.heard += data
                 if self.rate:
                     time.sleep(len(data) / self.rate)

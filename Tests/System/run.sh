@@ -42,7 +42,7 @@ run_job() {
     for name in $names; do
         begin=$(date +%s)
         # The limit is for a script that hangs.
-        timeout --kill-after=10 3600 "./$name.sh" </dev/null >"$work/$name.out" 2>&1 3>&- &
+        timeout --kill-after=10 1800 "./$name.sh" </dev/null >"$work/$name.out" 2>&1 3>&- &
         echo $! >"$work/$name.pid"
         wait $!
         echo "$name $? $(($(date +%s) - begin))" >&3
