@@ -267,13 +267,13 @@ package import Text
         clients[connection] = client
     }
 
-    private func makeLink(for client: Client) -> DaemonLink? {
+    private func makeLink(for client: Client) -> BrowserLink? {
         guard let descriptor = connect(client.socket) else {
             log("the daemon accepts no connection", false)
             return nil
         }
         do throws(SystemError) {
-            return try DaemonLink(descriptor)
+            return try BrowserLink(descriptor)
         } catch {
             log("cannot watch a connection: \(error.description)", false)
             return nil

@@ -4,13 +4,13 @@ import Server
 import Text
 
 /// A request of a browser that the daemon executes: sends one ACTIVATE and waits for one answer.
-@Loop package final class BrowserExchange: DaemonLink.Owner {
-    private let link: DaemonLink
+@Loop package final class BrowserExchange: BrowserLink.Owner {
+    private let link: BrowserLink
     /// Called with each progress; after the end there is none.
     private let report: (ActivationProgress) -> Void
     private var isOver = false
 
-    init(_ link: DaemonLink, _ report: @escaping @Loop (ActivationProgress) -> Void) {
+    init(_ link: BrowserLink, _ report: @escaping @Loop (ActivationProgress) -> Void) {
         self.link = link
         self.report = report
         link.owner = self
@@ -27,17 +27,17 @@ import Text
         link.close()
     }
 
-    // MARK: DaemonLink.Owner
+    // MARK: BrowserLink.Owner
 
-    func linkHasBytes(_ link: DaemonLink) {
+    func linkHasBytes(_ link: BrowserLink) {
         while !isOver, let progress = link.withLine({ Self.progress(of: $0) }) {
             if let progress { handle(progress) }
         }
     }
 
-    func linkIsDrained(_ link: DaemonLink) {}
+    func linkIsDrained(_ link: BrowserLink) {}
 
-    func linkEnded(_ link: DaemonLink) {
+    func linkEnded(_ link: BrowserLink) {
         if !isOver { handle(.ended(.failed)) }
     }
 

@@ -7,10 +7,10 @@ import Host
 
 /// A program at the browser port that uses a WebSocket: each text frame is a line for the daemon, and each line of the
 /// daemon is a frame. RFC 6455.
-@Loop final class WebSocketClient: DaemonLink.Owner {
+@Loop final class WebSocketClient: BrowserLink.Owner {
     /// Closes the socket.
     private let handle: OpaquePointer
-    private let link: DaemonLink
+    private let link: BrowserLink
     private let closed: @Loop () -> Void
     private let stream: SocketStream
     // A longer line is refused by the daemon, which says so.
@@ -26,7 +26,7 @@ import Host
     private static let readSize = 16_384
 
     /// Takes over an upgraded connection. `closed` is called at its end, when the library has to work.
-    init(_ socket: Int32, _ handle: OpaquePointer, _ link: DaemonLink, _ closed: @escaping @Loop () -> Void) {
+    init(_ socket: Int32, _ handle: OpaquePointer, _ link: BrowserLink, _ closed: @escaping @Loop () -> Void) {
         stream = SocketStream(socket, isOwned: false)
         self.handle = handle
         self.link = link
@@ -130,13 +130,13 @@ import Host
         closed()
     }
 
-    // MARK: DaemonLink.Owner
+    // MARK: BrowserLink.Owner
 
-    func linkHasBytes(_ link: DaemonLink) { sendLines() }
+    func linkHasBytes(_ link: BrowserLink) { sendLines() }
 
-    func linkIsDrained(_ link: DaemonLink) { updateInterest() }
+    func linkIsDrained(_ link: BrowserLink) { updateInterest() }
 
-    func linkEnded(_ link: DaemonLink) {
+    func linkEnded(_ link: BrowserLink) {
         while link.withLine({ queue(.text, $0) }) != nil {}
         // Going away. RFC 6455 7.4.1.
         end(with: 1001)

@@ -125,7 +125,7 @@ private let recording = #"badged-recording 1\natr 3b00\nkind eid\n> 00a40400\n< 
             "readers = 3", "[eid]", "# f, line 8", "proxy = https://a:b@proxy.example", "# f, line 9", "empty = ",
         ]
         #expect(
-            HostFacts.settings(in: lines) == [
+            ReportFacts.settings(in: lines) == [
                 "[access] somebody = cards, agent", "[ble] backend = mgmt", "[credentials] site_key = (set)",
                 "[credentials] allow_list = (set)", "[credentials] aliro_fast = no", "[log] level = debug",
                 "[virtual] readers = 3", "[eid] proxy = (set)", "[eid] empty = ",

@@ -202,7 +202,7 @@ struct RulesTests {
     @Test("line ends in a frame become tabs, so that the frame stays one line")
     func frames() {
         var queue = WipedQueue()
-        queue.append(Array("{\r\n\"cmd\":\"a\nb\"}".utf8), DaemonLink.withoutLineEnd)
+        queue.append(Array("{\r\n\"cmd\":\"a\nb\"}".utf8), BrowserLink.withoutLineEnd)
         queue.drain { bytes in
             #expect(String(decoding: bytes, as: UTF8.self) == "{\t\t\"cmd\":\"a\tb\"}")
             return bytes.count

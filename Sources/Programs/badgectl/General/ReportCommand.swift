@@ -170,9 +170,9 @@ struct Report {
 
     /// Adds what this host says: versions, USB devices, settings, log.
     mutating func addHost() {
-        add("versions", ["badgectl \(Version.current)"] + HostFacts.system + HostFacts.packages)
-        add("USB devices", HostFacts.usbDevices)
-        add("settings", HostFacts.settings)
-        add("log", HostFacts.log)
+        add("versions", ["badgectl \(Version.current)"] + ReportFacts.system + ReportFacts.packages)
+        add("USB devices", ReportFacts.usbDevices)
+        add("settings", ReportFacts.settings)
+        add("log", ReportFacts.log)
     }
 }

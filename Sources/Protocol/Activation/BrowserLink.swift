@@ -5,20 +5,20 @@ import Host
 import Text
 
 /// A connection to the daemon for one connection at the browser port. Each link has its own session.
-@Loop final class DaemonLink {
+@Loop final class BrowserLink {
     /// Receives the events of a link. The owner may close the link in any of these calls.
     @Loop protocol Owner: AnyObject {
         /// Called when bytes from the daemon have arrived, possibly complete lines.
-        func linkHasBytes(_ link: DaemonLink)
+        func linkHasBytes(_ link: BrowserLink)
         /// Called when all bytes for the daemon are sent.
-        func linkIsDrained(_ link: DaemonLink)
+        func linkIsDrained(_ link: BrowserLink)
         /// Called when the daemon has closed the link, or when one of the queues is full.
-        func linkEnded(_ link: DaemonLink)
+        func linkEnded(_ link: BrowserLink)
     }
 
     weak var owner: (any Owner)?
     private let stream: SocketStream
-    private let incoming = LineBuffer(limit: DaemonLink.capacity)
+    private let incoming = LineBuffer(limit: BrowserLink.capacity)
 
     /// The largest number of bytes that wait in each direction.
     static let capacity = 2 << 20

@@ -4,7 +4,7 @@ import Host
 import Text
 
 /// What a report says of this host.
-enum HostFacts {
+enum ReportFacts {
     private static let maximumOutput = 1 << 20
 
     // MARK: Versions
