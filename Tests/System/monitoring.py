@@ -58,7 +58,7 @@ with open(broker, "w", encoding="utf-8") as file:
 children.append(subprocess.Popen([f"{binaries}/badged-mqtt", "--config", broker], env={**os.environ, "RUNTIME_DIRECTORY": run},
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 mqtt = os.path.join(run, "metrics.json")
-check("badged-mqtt writes its metrics", until(lambda: os.path.exists(mqtt)))
+check("badged-mqtt writes its metrics", until(lambda: os.path.exists(mqtt) and os.path.getsize(mqtt) > 0))
 os.mkdir(os.path.join(work, "textfile"))
 prom = os.path.join(work, "textfile", "badged.prom")
 subprocess.run([f"{binaries}/badgectl", "--socket", path, "metrics", "--mqtt", mqtt, "--output", prom], check=True)

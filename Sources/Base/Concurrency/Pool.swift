@@ -128,9 +128,17 @@ package final class Pool: Sendable {
         let end = OneShot<Result<Value, Failure>>()
         Task.detached(executorPreference: Requester.share) {
             guard !end.isFilled else { return }
-            _ = end.fill(Result(of: work))
+            _ = end.fill(Result(catching: work))
         }
         return try await end.value(whenCancelled: .failure(cancelled)).get()
+    }
+
+    /// The same for one expression.
+    package static func run<Value: Sendable, Failure: Error>(
+        orIfCancelled cancelled: Failure,
+        _ value: @autoclosure @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await run(orIfCancelled: cancelled) { () throws(Failure) in try value() }
     }
 
     /// Takes the jobs of the pool of the Swift runtime, which wakes the process every second after its first job. They
@@ -166,15 +174,5 @@ private final class PoolShare: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         pool.add(for: user) { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-}
-
-extension Result {
-    fileprivate init(of body: () throws(Failure) -> Success) {
-        do throws(Failure) {
-            self = .success(try body())
-        } catch {
-            self = .failure(error)
-        }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import COpenSSL
+package import Text
 
 /// A number in memory that is wiped on release. libcrypto chooses algorithms in constant time for it.
 package struct BigNumber: ~Copyable {
@@ -29,6 +30,10 @@ package struct BigNumber: ~Copyable {
         let number = try BigNumber()
         _ = try check(BN_bin2bn(bytes, Int32(bytes.count), number.pointer))
         self = number
+    }
+
+    package init(_ secret: borrowing Secret) throws(CryptoError) {
+        self = try secret.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
     }
 
     package init(hexadecimal: String) throws(CryptoError) {

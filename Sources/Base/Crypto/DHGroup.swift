@@ -79,7 +79,7 @@ package final class DHGroup: @unchecked Sendable {
         key: borrowing DHPrivateKey,
         peer: DHPublicKey
     ) throws(CryptoError) -> DHGroup {
-        let number = try nonce.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let number = try BigNumber(nonce)
         let power = try raise(generator, to: number)
         let shared = try key.sharedNumber(with: peer)
         let product = try BigNumber()
@@ -92,7 +92,7 @@ package final class DHGroup: @unchecked Sendable {
     /// ICAO 9303-11 4.4.3.3.2.
     package func mapped(random: borrowing Secret) throws(CryptoError) -> DHGroup {
         let context = try BigNumberContext()
-        let number = try random.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let number = try BigNumber(random)
         let reduced = try BigNumber()
         try check(BN_div(nil, reduced.pointer, number.pointer, prime.pointer, context.pointer))
         let cofactor = try BigNumber()
@@ -161,7 +161,7 @@ package struct DHPrivateKey: ~Copyable, @unchecked Sendable {
     /// Takes a key: a big-endian number.
     /// - Throws: `.invalidKey` unless the number is above 0 and shorter than the prime.
     package init(_ exponent: borrowing Secret, on group: DHGroup) throws(CryptoError) {
-        let number = try exponent.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let number = try BigNumber(exponent)
         guard number.isScalar(below: group.prime.pointer) else { throw .invalidKey }
         try self.init(exponent: number, on: group)
     }

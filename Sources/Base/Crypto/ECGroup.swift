@@ -88,7 +88,7 @@ package final class ECGroup: @unchecked Sendable {
         key: borrowing ECPrivateKey,
         peer: ECPublicKey
     ) throws(CryptoError) -> ECGroup {
-        let product = try multiplyGenerator(by: nonce.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) })
+        let product = try multiplyGenerator(by: BigNumber(nonce))
         let shared = try key.sharedPoint(with: peer)
         let sum = try ECPoint(on: self)
         try check(EC_POINT_add(pointer, sum.pointer, product.pointer, shared.pointer, nil))

@@ -17,7 +17,7 @@ package struct ECPrivateKey: ~Copyable, @unchecked Sendable {
     /// Takes a key: a big-endian number of any length.
     /// - Throws: `.invalidKey` unless the number is in 1 ..< order.
     package init(_ scalar: borrowing Secret, on group: ECGroup) throws(CryptoError) {
-        let number = try scalar.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let number = try BigNumber(scalar)
         try self.init(scalar: number, on: group)
     }
 

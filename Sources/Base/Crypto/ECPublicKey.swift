@@ -36,7 +36,7 @@ package struct ECPublicKey: Sendable, Equatable {
     /// - Throws: `.invalidKey` unless the number is in 1 ..< order.
     package func multiplied(by number: borrowing Secret) throws(CryptoError) -> ECPublicKey {
         let group = try curve.group
-        let scalar = try number.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let scalar = try BigNumber(number)
         guard group.accepts(scalar) else { throw .invalidKey }
         let product = try group.multiply(try ECPoint(uncompressed, on: group), by: scalar)
         return ECPublicKey(checked: try product.uncompressed(on: group), on: curve)

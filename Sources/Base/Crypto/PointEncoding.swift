@@ -8,7 +8,7 @@ enum PointEncoding {
     /// - Throws: `.unsupported` for a prime that is 1 modulo 4; `.invalidPoint` for a number without a point.
     static func point(of number: borrowing Secret, on group: ECGroup) throws(CryptoError) -> ECPoint {
         let field = try Field(of: group)
-        let wide = try number.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let wide = try BigNumber(number)
         let t = try field.reduced(wide)
         let one = try BigNumber(1)
 

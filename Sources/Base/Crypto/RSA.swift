@@ -107,8 +107,8 @@ package struct RSAPublicKey: Sendable, Equatable {
 
     /// Makes a key of libcrypto, which the caller frees. The C function is EVP_PKEY_fromdata.
     private func handle() throws(CryptoError) -> OpaquePointer {
-        let n = try Secret(modulus).withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
-        let e = try Secret(exponent).withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let n = try BigNumber(Secret(modulus))
+        let e = try BigNumber(Secret(exponent))
         let context = try check(EVP_PKEY_CTX_new_from_name(nil, permanent("RSA"), nil))
         defer { EVP_PKEY_CTX_free(context) }
         let builder = try check(OSSL_PARAM_BLD_new())
@@ -143,7 +143,7 @@ package struct RSAPrivateNumbers: ~Copyable, Sendable {
     package func sign(_ message: [UInt8]) throws(CryptoError) -> [UInt8] {
         let number = try BigNumber(message)
         let n = try BigNumber(modulus)
-        let d = try exponent.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let d = try BigNumber(exponent)
         let result = try BigNumber()
         let context = try BigNumberContext()
         try check(

@@ -183,7 +183,7 @@ extension Failure {
     @discardableResult
     package static func logged<Value>(
         _ what: String,
-        of work: () async throws(Failure) -> Value
+        of work: @autoclosure () async throws(Failure) -> Value
     ) async -> Value? {
         do throws(Failure) {
             return try await work()

@@ -52,7 +52,7 @@ package struct DeviceEngagement: Sendable {
     package init(_ bytes: [UInt8]) throws(MdocProblem) {
         var limits = CBOR.Limits()
         limits.bytes = Self.maximumBytes
-        let item = try reading { () throws(Malformed) in try CBOR(bytes, limits: limits) }
+        let item = try reading(CBOR(bytes, limits: limits))
         guard item.kind == .map else { throw .malformed("the engagement is no map") }
         let minor = try MdocVersion.minor(item[0]?.text)
         guard let security = item[1]?.array, security.count >= 2, let suite = security[0].integer else {
@@ -60,7 +60,7 @@ package struct DeviceEngagement: Sendable {
         }
         guard suite == 1 else { throw .unsupported("the cipher suite \(suite)") }
         encoded = bytes
-        key = try ECPublicKey(cose: try reading { () throws(Malformed) in try security[1].embedded() })
+        key = try ECPublicKey(cose: try reading(security[1].embedded()))
         keyBytes = security[1].encoded
         guard let methods = item[2].map(\.array) ?? [] else { throw .malformed("the ways to connect are no list") }
         ways = methods.compactMap(Self.way)

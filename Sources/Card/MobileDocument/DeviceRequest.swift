@@ -143,7 +143,7 @@ package struct DeviceRequest: Sendable {
             var registrations: [[UInt8]?] = []
             for request in requests {
                 guard let part = request["itemsRequest"] else { throw .malformed("a document of a request is missing") }
-                let items = try reading { () throws(Malformed) in try part.embedded() }
+                let items = try reading(part.embedded())
                 guard let docType = items["docType"]?.text, let spaces = items["nameSpaces"]?.map else {
                     throw .malformed("a document of a request has no type")
                 }

@@ -26,10 +26,10 @@ package struct MdocAuthorityList: Sendable {
     package init(_ bytes: [UInt8]) throws(MdocProblem) {
         var limits = CBOR.Limits()
         limits.bytes = Self.maximumBytes
-        let item = try reading { () throws(Malformed) in try CBOR(bytes, limits: limits) }
+        let item = try reading(CBOR(bytes, limits: limits))
         message = try COSEMessage(item, .signature)
         guard let payload = message.payload else { throw .malformed("the list has no content") }
-        let content = try reading { () throws(Malformed) in try payload.decoded() }
+        let content = try reading(payload.decoded())
         _ = try MdocVersion.minor(content["version"]?.text)
         guard let provider = content["vicalProvider"]?.text, let date = content["date"].flatMap(MdocDate.seconds),
             let infos = content["certificateInfos"]?.array

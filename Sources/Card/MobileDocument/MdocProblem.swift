@@ -28,11 +28,11 @@ package enum MdocProblem: Error, Sendable, Equatable {
 }
 
 /// Runs cryptography with values that have been checked.
-func library<Value: ~Copyable>(_ body: () throws(CryptoError) -> Value) throws(MdocProblem) -> Value {
-    try translating(MdocProblem.library, body)
+func library<Value: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> Value) throws(MdocProblem) -> Value {
+    try translating(MdocProblem.library, value())
 }
 
 /// Reads CBOR.
-func reading<Value>(_ body: () throws(Malformed) -> Value) throws(MdocProblem) -> Value {
-    try translating({ (fault: Malformed) in MdocProblem(fault) }, body)
+func reading<Value>(_ value: @autoclosure () throws(Malformed) -> Value) throws(MdocProblem) -> Value {
+    try translating({ (fault: Malformed) in MdocProblem(fault) }, value())
 }

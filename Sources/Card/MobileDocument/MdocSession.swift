@@ -35,9 +35,7 @@ package final class MdocBinding: Sendable {
         peer: ECPublicKey
     ) throws(MdocProblem) {
         let transcript: CBORValue = [.tag(24, .bytes(engagement)), .tag(24, .bytes(readerKey)), handover.value]
-        salt = try library { () throws(CryptoError) in
-            try DigestAlgorithm.sha256.hash(CBORValue.embedded(transcript).encoding)
-        }
+        salt = try library(DigestAlgorithm.sha256.hash(CBORValue.embedded(transcript).encoding))
         self.transcript = transcript
         self.key = key
         self.peer = peer
@@ -55,7 +53,7 @@ package final class MdocBinding: Sendable {
         guard deviceKey.curve == curve else {
             throw .unsupported("the key of the document has another curve than the session")
         }
-        return try derive(try library { () throws(CryptoError) in try key.sharedSecret(with: deviceKey) }, "EMacKey")
+        return try derive(try library(key.sharedSecret(with: deviceKey)), "EMacKey")
     }
 
     /// On the side of the phone: the same key.
@@ -74,7 +72,7 @@ package final class MdocBinding: Sendable {
 
     /// The secret that both sides share, from which the key for each direction is derived.
     fileprivate func sharedSecret() throws(MdocProblem) -> Secret {
-        try library { () throws(CryptoError) in try key.sharedSecret(with: peer) }
+        try library(key.sharedSecret(with: peer))
     }
 
     fileprivate func derive(_ shared: borrowing Secret, _ info: String) throws(MdocProblem) -> Secret {
@@ -133,7 +131,7 @@ package struct MdocSession: ~Copyable {
     /// Makes the session of a reader, with a new key on the curve of the phone's key.
     package init(_ engagement: DeviceEngagement, _ handover: MdocHandover) throws(MdocProblem) {
         let curve = engagement.key.curve
-        let key = try library { () throws(CryptoError) in try ECPrivateKey(on: try curve.group) }
+        let key = try library(ECPrivateKey(on: try curve.group))
         try self.init(engagement, handover, readerKey: key)
     }
 
@@ -165,11 +163,11 @@ package struct MdocSession: ~Copyable {
         key: consuming ECPrivateKey,
         establishment message: [UInt8]
     ) throws(MdocProblem) {
-        let item = try reading { () throws(Malformed) in try CBOR(message) }
+        let item = try reading(CBOR(message))
         guard let (tag, content) = item["eReaderKey"]?.tagged, tag == 24, let readerKey = content.bytes else {
             throw .malformed("the first message of the session has no key")
         }
-        let peer = try ECPublicKey(cose: try reading { () throws(Malformed) in try CBOR(readerKey) })
+        let peer = try ECPublicKey(cose: try reading(CBOR(readerKey)))
         guard peer.curve == key.group.curve else { throw .malformed("the key of the reader has another curve") }
         let binding = try MdocBinding(engagement, readerKey: readerKey, handover, key: key, peer: peer)
         try self.init(binding, .phone, readerKey: readerKey)

@@ -50,10 +50,10 @@ package struct MdocStatusList: Sendable {
         limits.bytes = Self.maximumBytes
         limits.entries = 1 << 17
         limits.items = 1 << 19
-        let item = try reading { () throws(Malformed) in try CBOR(bytes, limits: limits) }
+        let item = try reading(CBOR(bytes, limits: limits))
         message = try COSEMessage(item.untagged(61) ?? item, .signature)
         guard let payload = message.payload else { throw .malformed("the list has no content") }
-        let claims = try reading { () throws(Malformed) in try payload.decoded() }
+        let claims = try reading(payload.decoded())
         guard let uri = claims[2]?.text, let issued = claims[6]?.integer.flatMap(Int.init(exactly:)) else {
             throw .malformed("the list does not say what it is about, or when it was made")
         }

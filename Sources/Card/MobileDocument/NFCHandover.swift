@@ -17,7 +17,7 @@ package struct TNEPService: Sendable, Equatable {
     /// Finds the service in the first message of a phone: a record `Tp`. TNEP 1.0, 4.1.2.
     /// - Returns: nil if the message offers no such service, and may be the one of a static handover.
     package init?(in message: [UInt8]) throws(MdocProblem) {
-        let records = try reading { () throws(Malformed) in try NFCHandover.records(message) }
+        let records = try reading(NFCHandover.records(message))
         for record in records where record.isType(.wellKnown, "Tp") {
             guard record.payload.count >= 2 else { continue }
             let rest = record.payload[2...]
@@ -48,7 +48,7 @@ package struct TNEPService: Sendable, Equatable {
     /// Checks the answer of a phone: a record `Te`. TNEP 1.0, 4.1.4.
     /// - Throws: `.noEngagement` if the phone refuses.
     package static func checkStatus(_ message: [UInt8]) throws(MdocProblem) {
-        let records = try reading { () throws(Malformed) in try NFCHandover.records(message) }
+        let records = try reading(NFCHandover.records(message))
         guard let status = records.first(where: { $0.isType(.wellKnown, "Te") }), status.payload.first == 0 else {
             throw .noEngagement("the phone refuses to negotiate a handover")
         }
@@ -199,13 +199,13 @@ package struct HandoverRequest: Sendable, Equatable {
 
     /// Reads the request of a reader.
     package init(_ message: [UInt8]) throws(MdocProblem) {
-        let records = try reading { () throws(Malformed) in try NFCHandover.records(message) }
+        let records = try reading(NFCHandover.records(message))
         guard records.contains(where: { $0.isType(.wellKnown, "Hr") }) else {
             throw .noEngagement("the message is no handover request")
         }
         var roles: (isPeripheral: Bool, isCentral: Bool, uuid: [UInt8]?)?
         if let ble = records.first(where: { $0.isType(.media, NFCHandover.bleType) }) {
-            roles = try reading { () throws(Malformed) in try NFCHandover.ble(ble.payload) }
+            roles = try reading(NFCHandover.ble(ble.payload))
         }
         offersCentralClient = roles?.isPeripheral ?? false
         offersPeripheralServer = roles?.isCentral ?? false
@@ -226,16 +226,16 @@ package struct HandoverSelect: Sendable {
     /// `request`: the request as it was sent; nil in a static handover.
     /// - Throws: `.noEngagement` for a message without engagement; `.unsupported` without a way that badged knows.
     package init(_ message: [UInt8], request: [UInt8]?) throws(MdocProblem) {
-        let records = try reading { () throws(Malformed) in try NFCHandover.records(message) }
+        let records = try reading(NFCHandover.records(message))
         guard let select = records.first(where: { $0.isType(.wellKnown, "Hs") }),
             select.payload.first.map({ $0 >> 4 }) == 1,
             let engagement = records.first(where: { $0.isType(.external, NFCHandover.engagementType) })
         else { throw .noEngagement("the message has no handover with an engagement of a mobile document") }
         self.engagement = try DeviceEngagement(engagement.payload)
-        let offered = try request.map { request throws(MdocProblem) in try HandoverRequest(request) }
+        let offered = try request.map(HandoverRequest.init)
         var ways: [DeviceEngagement.Way] = []
         for record in records where record.isType(.media, NFCHandover.bleType) {
-            let found = try reading { () throws(Malformed) in try NFCHandover.ble(record.payload) }
+            let found = try reading(NFCHandover.ble(record.payload))
             // In a negotiated handover, the phone as client uses the UUID of the reader. 8.3.3.1.1.2.
             guard let found, let uuid = found.uuid ?? offered?.uuid else { continue }
             let ble = DeviceEngagement.BLE(

@@ -112,9 +112,9 @@ import Text
     }
 
     /// Names the step that has taken too long, perhaps after failures that bluetoothd has explained.
-    func step(_ late: String, _ body: () async throws(LinkFailure) -> Void) async throws(LinkFailure) {
+    func step(_ late: String, _ call: @autoclosure @Loop () async throws(LinkFailure) -> Void) async throws(LinkFailure) {
         do throws(LinkFailure) {
-            try await body()
+            try await call()
         } catch {
             guard error == .timedOut else { throw error }
             throw .late(late + (reason.map { "; before, bluetoothd has answered \($0)" } ?? ""))

@@ -136,25 +136,28 @@ import Text
         if !isConnected {
             mayBeConnected = true
             connecting = Loop.now
-            try await calls.step("bluetoothd has not connected to \(peer) in time") { () async throws(LinkFailure) in
-                try await calls.call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
-            }
+            try await calls.step(
+                "bluetoothd has not connected to \(peer) in time",
+                await calls.call(devicePath, BlueZName.device, "Connect", until: Loop.now + limit)
+            )
             isConnected = true
         }
-        try await calls.step("the services of \(peer) were not read in time") { () async throws(LinkFailure) in
-            let deadline = Loop.now + limit
-            // Earlier signals may belong to an earlier connection.
-            try await readObjects(until: deadline)
-            guard gatt.isConnected else { throw lost() }
-            if gatt.isResolved { isResolved = true }
-            try await calls.wait(until: deadline) { self.isResolved }
-            try await readObjects(until: deadline)
-            guard gatt.isComplete else { throw .failed("\(peer) does not offer \(profile.name)") }
-            // From here on the device may have begun the dialogue.
-            isEstablished = true
-            for notify in gatt.notifyPaths {
-                try await calls.call(notify.path, BlueZName.characteristic, "StartNotify", until: deadline)
-            }
+        try await calls.step("the services of \(peer) were not read in time", await establish(until: Loop.now + limit))
+    }
+
+    /// Waits for the services of the connected device, and listens to their values.
+    private func establish(until deadline: Milliseconds) async throws(LinkFailure) {
+        // Earlier signals may belong to an earlier connection.
+        try await readObjects(until: deadline)
+        guard gatt.isConnected else { throw lost() }
+        if gatt.isResolved { isResolved = true }
+        try await calls.wait(until: deadline) { self.isResolved }
+        try await readObjects(until: deadline)
+        guard gatt.isComplete else { throw .failed("\(peer) does not offer \(profile.name)") }
+        // From here on the device may have begun the dialogue.
+        isEstablished = true
+        for notify in gatt.notifyPaths {
+            try await calls.call(notify.path, BlueZName.characteristic, "StartNotify", until: deadline)
         }
     }
 
@@ -168,23 +171,26 @@ import Text
     private func find(within limit: Milliseconds) async throws(LinkFailure) {
         if try await connectDirectly(within: limit) { return }
         if owner.searches(adapter) {
-            return try await calls.step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
-                try await calls.wait(until: Loop.now + limit) { self.gatt.hasDevice }
-            }
+            return try await calls.step(
+                "bluetoothd has not found \(peer) in time",
+                await calls.wait(until: Loop.now + limit) { self.gatt.hasDevice }
+            )
         }
         reserveRadio()
         if await owner.beginConnection(to: address, adapter: adapter) {
             mayBeConnected = true
             defer { owner.endConnection(to: address, adapter: adapter) }
-            try await calls.step("\(peer) was not connected in time") { () async throws(LinkFailure) in
-                try await calls.wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
-            }
+            try await calls.step(
+                "\(peer) was not connected in time",
+                await calls.wait(until: Loop.now + 2 * limit) { self.gatt.isConnected }
+            )
             isConnected = true
             return
         }
-        try await calls.step("bluetoothd has not found \(peer) in time") { () async throws(LinkFailure) in
-            try await calls.discover(on: adapterPath, until: Loop.now + limit) { self.gatt.hasDevice }
-        }
+        try await calls.step(
+            "bluetoothd has not found \(peer) in time",
+            await calls.discover(on: adapterPath, until: Loop.now + limit) { self.gatt.hasDevice }
+        )
     }
 
     /// Lets bluetoothd connect to a device that it does not know. Only with option -E has it this method, which waits for
@@ -195,15 +201,16 @@ import Text
         connecting = Loop.now
         let type = address.isRandom ? "random" : "public"
         do throws(LinkFailure) {
-            try await calls.step("\(peer) was not connected in time") { () async throws(LinkFailure) in
-                let deadline = Loop.now + 2 * limit
-                try await calls.call(adapterPath, BlueZName.adapter, "ConnectDevice", until: deadline) { message in
+            let deadline = Loop.now + 2 * limit
+            try await calls.step(
+                "\(peer) was not connected in time",
+                await calls.call(adapterPath, BlueZName.adapter, "ConnectDevice", until: deadline) { message in
                     message.container("a", "{sv}") {
                         message.property("Address", "s") { message.append(address.description) }
                         message.property("AddressType", "s") { message.append(type) }
                     }
                 }
-            }
+            )
         } catch {
             guard case .failed = error, calls.failure == nil, !Task.isCancelled else { throw error }
             mayBeConnected = false

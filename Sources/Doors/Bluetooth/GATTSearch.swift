@@ -52,9 +52,10 @@ import Text
     }
 
     private func discover(until deadline: Milliseconds) async throws(LinkFailure) {
-        try await calls.step("the phone was not found in time") { () async throws(LinkFailure) in
-            try await calls.discover(on: adapterPath, services: [uuid], until: deadline) { self.found != nil }
-        }
+        try await calls.step(
+            "the phone was not found in time",
+            await calls.discover(on: adapterPath, services: [uuid], until: deadline) { self.found != nil }
+        )
     }
 
     private func address(until deadline: Milliseconds) async throws(LinkFailure) -> DeviceAddress {

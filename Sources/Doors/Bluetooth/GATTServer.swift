@@ -80,9 +80,7 @@ package struct GATTService: Sendable {
         try await register("RegisterApplication", BlueZName.gattManager, Self.root, until: deadline)
         isAdvertised = true
         try await register("RegisterAdvertisement", BlueZName.advertisingManager, Self.advertisement, until: deadline)
-        try await calls.step("no phone has connected in time") { () async throws(LinkFailure) in
-            try await calls.wait(until: deadline) { self.peer != nil }
-        }
+        try await calls.step("no phone has connected in time", await calls.wait(until: deadline) { self.peer != nil })
         stopAdvertising()
         if let peer { try await watch(peer, until: deadline) }
     }
@@ -93,12 +91,13 @@ package struct GATTService: Sendable {
         _ path: String,
         until deadline: Milliseconds
     ) async throws(LinkFailure) {
-        try await calls.step("bluetoothd has not answered \(member) in time") { () async throws(LinkFailure) in
-            try await calls.call(adapterPath, manager, member, until: deadline) { message in
+        try await calls.step(
+            "bluetoothd has not answered \(member) in time",
+            await calls.call(adapterPath, manager, member, until: deadline) { message in
                 message.append(path, "o")
                 message.container("a", "{sv}") {}
             }
-        }
+        )
     }
 
     private func stopAdvertising() {

@@ -125,9 +125,7 @@ package import Vault
             let (limit, timeout): (Milliseconds, OpeningStatus) =
                 framing.isInside
                 ? (timeouts.fragment, .readerTimedOutFragment) : (timeouts.apdu, .readerTimedOutAPDU)
-            let bytes = try await step(timeout) { () async throws(LinkFailure) in
-                try await link.notification(within: limit)
-            }
+            let bytes = try await step(timeout, await link.notification(within: limit))
             if let message = try framing.receive(bytes), let dialect = framing.dialect { return (message, dialect) }
         }
     }
@@ -143,19 +141,17 @@ package import Vault
             throw .link(.bluetoothCommunicationFailed, reason)
         }
         for bytes in writes {
-            try await step(.readerTimedOutBLE) { () async throws(LinkFailure) in
-                try await link.write(bytes, within: timeouts.apdu)
-            }
+            try await step(.readerTimedOutBLE, await link.write(bytes, within: timeouts.apdu))
         }
     }
 
     /// Runs a step of the link; `timeout` is the status when the reader does not answer in time.
     private static func step<T>(
         _ timeout: OpeningStatus,
-        _ body: () async throws(LinkFailure) -> T
+        _ value: @autoclosure @Loop () async throws(LinkFailure) -> T
     ) async throws(PKOCFailure) -> T {
         do throws(LinkFailure) {
-            return try await body()
+            return try await value()
         } catch {
             switch error {
             case .timedOut, .late: throw .link(timeout, "the reader does not answer")

@@ -41,8 +41,8 @@ package struct DoorSite: Sendable {
             locations.allSatisfy({ $0.count == Self.identifierCount })
         else { throw .malformed }
         self.identifier = identifier
-        self.siteKey = try siteKey.map { key throws(PKOCFailure) in try Self.key(key) }
-        self.issuerKey = try issuerKey.map { key throws(PKOCFailure) in try Self.key(key) }
+        self.siteKey = try siteKey.map(Self.key)
+        self.issuerKey = try issuerKey.map(Self.key)
         self.locations = locations
         self.isLegacy = isLegacy
         self.revocations = revocations

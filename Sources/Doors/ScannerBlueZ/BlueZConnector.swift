@@ -23,9 +23,7 @@ import Text
     }
 
     package func link(to device: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
-        let bus = try translating({ LinkFailure.failed($0.text) }) { () throws(BusFailure) in
-            try SystemBus(address: address)
-        }
+        let bus = try translating({ (error: BusFailure) in LinkFailure.failed(error.text) }, SystemBus(address: address))
         let client = GATTClient(bus, device, adapter: adapter, .pkoc, owner: owner) { [weak self] path in
             self?.own.remove(path)
         }

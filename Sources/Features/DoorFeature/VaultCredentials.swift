@@ -43,8 +43,9 @@ package struct VaultCredentials: CredentialProvider {
 
     package func used(uid: UInt32, keyID: String) async {
         // The opening is over, so a failure of the store does not change its result.
-        await Failure.logged("the use of a key for doors is not counted") { () throws(Failure) in
-            try await vault.used(keyID, isModified: false, of: uid)
-        }
+        await Failure.logged(
+            "the use of a key for doors is not counted",
+            of: try await vault.used(keyID, isModified: false, of: uid)
+        )
     }
 }

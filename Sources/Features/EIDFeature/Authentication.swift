@@ -151,14 +151,12 @@ struct AuthenticationResult: Equatable {
             idPICC: pace.idPICC,
             challenge: challenge
         )
-        let answer = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC1(output) }
+        let answer = try await exchange(card, await self.service.sendEAC1(output))
 
         // EAC2
         var signature = answer.signature ?? []
         if answer.signature == nil {
-            signature = try await exchange(card) { service throws(EServiceFailure) in
-                try await service.sendChallenge(challenge)
-            }
+            signature = try await exchange(card, await self.service.sendChallenge(challenge))
         }
         guard let chain = answer.certificates.chain(startingAtFirstOf: references) else {
             throw EServiceFailure(.processCertificatesFromEAC2CVCChainMissing, .noChainToCard)
@@ -181,7 +179,7 @@ struct AuthenticationResult: Equatable {
             authenticationToken: chip.token,
             nonce: chip.nonce
         )
-        var step = try await exchange(card) { service throws(EServiceFailure) in try await service.sendEAC2(result) }
+        var step = try await exchange(card, await self.service.sendEAC2(result))
 
         // Transmit
         if case .transmit = step { workflow.progress(60) }
@@ -195,9 +193,7 @@ struct AuthenticationResult: Equatable {
             guard !Task.isCancelled else { throw EServiceFailure(.userCancelled, .cancelledByUser) }
             if !answers.isEmpty { sent.sending(consent) }
             do throws(EServiceFailure) {
-                step = try await exchange(card) { service throws(EServiceFailure) in
-                    try await service.sendTransmit(answers, error: error)
-                }
+                step = try await exchange(card, await self.service.sendTransmit(answers, error: error))
             } catch {
                 // An error that the eID-Server reports is an answer, too.
                 if !answers.isEmpty, error.serverResult != nil { sent.confirmed() }
@@ -273,11 +269,10 @@ struct AuthenticationResult: Equatable {
     /// Runs one round with the server, which ends at once if the card is removed.
     private func exchange<T: Sendable>(
         _ card: HeldEIDCard,
-        _ body: @escaping @Sendable (any EServiceConnection) async throws(EServiceFailure) -> T
+        _ answer: @autoclosure @escaping @Loop @Sendable () async throws(EServiceFailure) -> T
     ) async throws(EServiceFailure) -> T {
-        let service = service
         let round = Task.immediate { @Loop in
-            await Result { () async throws(EServiceFailure) in try await body(service) }
+            await Result(of: answer)
         }
         let watch = Task.immediate { @Loop in
             await card.lease.cardLeaves()

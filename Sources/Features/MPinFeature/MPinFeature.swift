@@ -153,11 +153,8 @@ import Text
                 let run = UserRun(workflow: workflow, dialogue: dialogue, user: user)
                 return Reply(MPinResultMessage(name, try await body(run)))
             } catch {
-                known =
-                    await Failure.logged("a user of M-Pin is not shown at the end of a workflow") {
-                        () throws(Failure) in
-                        try await users.user(dialogue.name)
-                    } ?? nil
+                let event = "a user of M-Pin is not shown at the end of a workflow"
+                known = await Failure.logged(event, of: try await users.user(dialogue.name)) ?? nil
                 throw error
             }
         }

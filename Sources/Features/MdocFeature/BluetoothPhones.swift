@@ -169,7 +169,7 @@ import Text
     }
 
     private func bus() throws(LinkFailure) -> SystemBus {
-        try translating({ LinkFailure.failed($0.text) }) { () throws(BusFailure) in try SystemBus(address: place) }
+        try translating({ (error: BusFailure) in LinkFailure.failed(error.text) }, SystemBus(address: place))
     }
 
     /// Runs the first steps of a connection, which is ended if they fail.

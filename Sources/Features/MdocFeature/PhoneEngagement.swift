@@ -48,18 +48,16 @@ struct PhoneEngagement {
     static func read(on channel: any CardChannel, offering offered: Set<MdocWay>) async throws(NFCProblem) -> Self {
         let application = try await NDEFApplication(on: channel)
         let first = try await application.message()
-        guard let service = try part(of: first, { () throws(MdocProblem) in try TNEPService(in: first) }) else {
+        guard let service = try part(of: first, TNEPService(in: first)) else {
             return Self(
                 .nfcStatic,
-                try part(of: first) { () throws(MdocProblem) in
-                    try HandoverSelect(first, request: nil)
-                }
+                try part(of: first, HandoverSelect(first, request: nil))
             )
         }
         let pause = Int64(service.wait / .milliseconds(1))
         try await application.write(TNEPService.select)
         let status = try await application.message(pause: pause)
-        try part(of: nil) { () throws(MdocProblem) in try TNEPService.checkStatus(status) }
+        try part(of: nil, TNEPService.checkStatus(status))
         let request = HandoverRequest.encoding(
             uuid: try uuid(),
             offersCentralClient: offered.contains(.bleCentral),
@@ -70,9 +68,7 @@ struct PhoneEngagement {
         let select = try await application.message(pause: pause)
         return Self(
             .nfcNegotiated,
-            try part(of: nil) { () throws(MdocProblem) in
-                try HandoverSelect(select, request: request)
-            }
+            try part(of: nil, HandoverSelect(select, request: request))
         )
     }
 
@@ -87,10 +83,10 @@ struct PhoneEngagement {
     /// Reads a message of the phone. The first one may be that of a tag.
     private static func part<Value>(
         of tag: [UInt8]?,
-        _ read: () throws(MdocProblem) -> Value
+        _ value: @autoclosure () throws(MdocProblem) -> Value
     ) throws(NFCProblem) -> Value {
         do throws(MdocProblem) {
-            return try read()
+            return try value()
         } catch {
             if case .noEngagement = error, let tag { throw .noHandover(tag) }
             throw .mdoc(error)

@@ -136,7 +136,7 @@ import Text
         interruption = end
         defer { interruption = nil }
         let task = Task.immediate { @Loop in
-            _ = end.fill(await Result { () async throws(Failure) in try await body() })
+            _ = end.fill(await Result(of: body))
         }
         let result = await end.value(whenCancelled: .failure(.cancelled))
         task.cancel()
@@ -268,7 +268,7 @@ import Text
         let central = ways.contains(.bleCentral) ? ble.client : nil
         let peripheral = ways.contains(.blePeripheral) ? ble.server : nil
         guard central != nil || peripheral != nil else { return nil }
-        let ident = try Self.session { () throws(MdocProblem) in try MdocSession.ident(phone.engagement) }
+        let ident = try Self.session(MdocSession.ident(phone.engagement))
         return MdocBluetoothOffer(central: central, peripheral: peripheral, address: ble.address, ident: ident)
     }
 
@@ -329,9 +329,9 @@ import Text
     // MARK: The session
 
     private static func session<Value: ~Copyable>(
-        _ body: () throws(MdocProblem) -> Value
+        _ value: @autoclosure () throws(MdocProblem) -> Value
     ) throws(Failure) -> Value {
-        try translating(Failure.init(session:), body)
+        try translating(Failure.init(session:), value())
     }
 
     /// Sends the request over a transport, reads the answer, and checks it. The transport is closed on every path.
@@ -373,18 +373,11 @@ import Text
         _ transport: any MdocTransport,
         _ last: inout [UInt8]?
     ) async throws(Failure) -> (DeviceResponse, MdocBinding) {
-        var session = try Self.session { () throws(MdocProblem) in
-            try MdocSession(phone.engagement, phone.handover)
-        }
+        var session = try Self.session(MdocSession(phone.engagement, phone.handover))
         let binding = session.binding
-        let message = try Self.session { () throws(MdocProblem) in
-            let request = try request.request.encoded(
-                for: binding,
-                signedBy: identity,
-                signsAll: phone.engagement.capabilities.readerAuthAll
-            )
-            return try session.establishment(request)
-        }
+        let signsAll = phone.engagement.capabilities.readerAuthAll
+        let request = try Self.session(request.request.encoded(for: binding, signedBy: identity, signsAll: signsAll))
+        let message = try Self.session(session.establishment(request))
         let received: [UInt8]
         do throws(MdocTransportError) {
             try await transport.send(message)

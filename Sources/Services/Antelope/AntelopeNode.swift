@@ -59,16 +59,14 @@ package struct AntelopeNode: Sendable {
     /// Requests the state of the chain.
     /// - Throws: `.wrongChain` if the node belongs to another chain.
     package func info() async throws(NodeFailure) -> NodeInfo {
-        let info = try Self.read(try await call("get_info", .object([]))) { bytes throws(Malformed) in
-            try NodeInfo(bytes)
-        }
+        let info = try Self.read(try await call("get_info", .object([])), NodeInfo.init)
         guard info.chain == chain else { throw .wrongChain(info.chain) }
         return info
     }
 
     package func account(_ name: AccountName) async throws(NodeFailure) -> NodeAccount {
         let bytes = try await call("get_account", Self.object([("account_name", "\(name)")]))
-        return try Self.read(bytes) { bytes throws(Malformed) in try NodeAccount(bytes) }
+        return try Self.read(bytes, NodeAccount.init)
     }
 
     /// Requests the ABI of a contract in the packed form, and in JSON from nodes that do not support the packed form.
@@ -77,18 +75,16 @@ package struct AntelopeNode: Sendable {
         do throws(NodeFailure) {
             let answer = try await call("get_raw_abi", question)
             return try await Self.working { () throws(NodeFailure) in
-                let packed = try Self.read(answer) { bytes throws(Malformed) in try NodeAnswer.rawABI(bytes) }
-                return try Self.read(packed, orElse: NodeFailure.unusableABI) { bytes throws(Malformed) in
-                    try ABI(packed: bytes)
-                }
+                let packed = try Self.read(answer, NodeAnswer.rawABI)
+                return try Self.read(packed, orElse: NodeFailure.unusableABI, ABI.init(packed:))
             }
         } catch {
             guard case .refused(let refusal) = error, refusal.status == 404 else { throw error }
         }
         let answer = try await call("get_abi", question)
         return try await Self.working { () throws(NodeFailure) in
-            let json = try Self.read(answer) { bytes throws(Malformed) in try NodeAnswer.abi(bytes) }
-            return try Self.read(json, orElse: NodeFailure.unusableABI) { json throws(Malformed) in try ABI(json) }
+            let json = try Self.read(answer, NodeAnswer.abi)
+            return try Self.read(json, orElse: NodeFailure.unusableABI, ABI.init)
         }
     }
 

@@ -176,9 +176,7 @@ package actor EServiceSession: EServiceConnection {
         )
         // CANCEL does not wait for the certificates and the description of the service.
         let cancelled = EServiceFailure(.userCancelled, .cancelledByUser)
-        let outcome = try await Pool.run(orIfCancelled: cancelled) { () throws(EServiceFailure) in
-            try check.check(input)
-        }
+        let outcome = try await Pool.run(orIfCancelled: cancelled, check.check(input))
         await set(outcome.listed, of: [web, paos.session])
         request = outcome.request
         return outcome.request

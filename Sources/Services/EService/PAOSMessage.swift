@@ -64,9 +64,7 @@ package struct PAOSMessage: Sendable, Equatable {
         case "DIDAuthenticate":
             content = try Self.didAuthenticate(message)
         case "Transmit":
-            content = Self.reading(.transmitResponse) { () throws(Malformed) in
-                .transmit(try Self.commands(message))
-            }
+            content = Self.reading(.transmitResponse, .transmit(try Self.commands(message)))
         case "StartPAOSResponse":
             content = .startPAOSResponse(Self.result(message))
         default:
@@ -85,27 +83,25 @@ package struct PAOSMessage: Sendable, Equatable {
             message.all("AuthenticationProtocolData").count == 1, let type = data.attributes["type"]
         else { throw Malformed("DIDAuthenticate without typed data") }
         if type.hasSuffix("EAC1InputType") {
-            return reading(.didAuthenticateResponse(.eac1)) { () throws(Malformed) in
-                .eac1(try EAC1Input(data))
-            }
+            return reading(.didAuthenticateResponse(.eac1), .eac1(try EAC1Input(data)))
         }
         if type.hasSuffix("EAC2InputType") {
-            return reading(.didAuthenticateResponse(.eac2)) { () throws(Malformed) in
-                .eac2(try EAC2Input(data))
-            }
+            return reading(.didAuthenticateResponse(.eac2), .eac2(try EAC2Input(data)))
         }
         guard type.hasSuffix("EACAdditionalInputType") else {
             throw Malformed("DIDAuthenticate with data of an unknown type")
         }
-        return reading(.didAuthenticateResponse(.eac2)) { () throws(Malformed) in
-            guard let signature = try data.hex("Signature") else { throw Malformed("Signature is missing") }
-            return .eacAdditional(signature)
-        }
+        return reading(.didAuthenticateResponse(.eac2), .eacAdditional(try signature(data)))
     }
 
-    private static func reading(_ pending: Pending, _ body: () throws(Malformed) -> Content) -> Content {
+    private static func signature(_ data: XMLElement) throws(Malformed) -> [UInt8] {
+        guard let signature = try data.hex("Signature") else { throw Malformed("Signature is missing") }
+        return signature
+    }
+
+    private static func reading(_ pending: Pending, _ value: @autoclosure () throws(Malformed) -> Content) -> Content {
         do throws(Malformed) {
-            return try body()
+            return try value()
         } catch {
             return .invalid(pending, error.text)
         }

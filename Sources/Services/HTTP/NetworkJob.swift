@@ -136,7 +136,7 @@ import Text
 
     /// Parses a report where others need not wait.
     private func parse(_ received: Received) async throws(HTTPFault) -> NetworkReport {
-        let report = try await Pool.run(orIfCancelled: HTTPFault.cancelled) { () throws(HTTPFault) in received.parse() }
+        let report = try await Pool.run(orIfCancelled: HTTPFault.cancelled, received.parse())
         guard let report else {
             ended(.violation)
             throw .lost(Self.violation)

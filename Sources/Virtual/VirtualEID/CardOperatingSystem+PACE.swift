@@ -35,7 +35,7 @@ extension CardOperatingSystem {
         guard let password = PasswordID(rawValue: number),
             let parameters = known.first(where: { parameterID == nil || $0.parameterID == parameterID })
         else { throw RefusedCommand(0x6A88) }
-        let chat = try objects[0x7F4C].map { object throws(RefusedCommand) in try template(object) }
+        let chat = try objects[0x7F4C].map(template)
         let key = try crypto(PACE.passwordKey(passwords.secret(password), id: password, cipher: parameters.cipher))
         let newest = trustPoints.first?.certificate.holderReference
         let previous = trustPoints.dropFirst().first?.certificate.holderReference

@@ -103,7 +103,7 @@ package final class VirtualApplet: VirtualCardSoftware {
         }
         switch selection {
         case nil: return Self.status(0x6986)
-        case .identity: return answer { () throws(RefusedCommand) in .clear(try storeIdentity(command)) }
+        case .identity: return answer(.clear(try storeIdentity(command)))
         case .wallet: return run(command)
         }
     }
@@ -112,21 +112,21 @@ package final class VirtualApplet: VirtualCardSoftware {
         switch version.generation {
         case .pairing:
             guard secrets != nil else {
-                return answer { () throws(RefusedCommand) in .clear(try runBeforeInit(command)) }
+                return answer(.clear(try runBeforeInit(command)))
             }
-            return answer { () throws(RefusedCommand) in try runPaired(command) }
+            return answer(try runPaired(command))
         case .certificate:
             guard identity != nil else { return Self.status(0x6985) }
-            return answer { () throws(RefusedCommand) in try runCertified(command) }
+            return answer(try runCertified(command))
         }
     }
 
     static func status(_ value: UInt16) -> [UInt8] { [UInt8(value >> 8), UInt8(value & 0xFF)] }
 
     /// Writes the answer. An error status goes through the channel, too, except 6982.
-    private func answer(_ body: () throws(RefusedCommand) -> Reply) -> [UInt8] {
+    private func answer(_ reply: @autoclosure () throws(RefusedCommand) -> Reply) -> [UInt8] {
         do throws(RefusedCommand) {
-            switch try body() {
+            switch try reply() {
             case .clear(let bytes): return bytes + Self.status(0x9000)
             case .protected(let data): return protect(KeycardAnswer(data: data, .ok))
             }

@@ -67,7 +67,7 @@ package struct VirtualMdocDescription: VirtualCardDescription {
 
     private mutating func set(_ key: String, _ entry: CardEntry) throws(Malformed) {
         switch key {
-        case "documents": documents = try entry.objects().map { entry throws(Malformed) in try Self.document(entry) }
+        case "documents": documents = try entry.objects().map(Self.document)
         case "consent": consent = try entry.word()
         case "consentMs": consentMilliseconds = try entry.int(0...600_000)
         case "withheld": withheld = Set(try entry.texts())

@@ -13,7 +13,7 @@ extension DaemonConnection {
     func runWorkflow<Final: WorkflowMessage>(
         until final: Final.Type,
         _ user: any WorkflowUser,
-        start: @escaping @Sendable () async throws(ClientError) -> RequestID
+        start: @autoclosure @escaping @Sendable () async throws(ClientError) -> RequestID
     ) async throws(ClientError) -> Final.Outcome {
         try link.inbox.beginWorkflow()
         defer { link.inbox.endWorkflow() }

@@ -124,8 +124,8 @@ extension Credential {
         uptime = json["uptime"]?.int.map(Int64.init)
         guard try json.required("verified", as: \.bool) else {
             reason = json["reason"]?.string ?? "unknown"
-            tag = try json["tag"].map { tag throws(Malformed) in try Tag(tag) }
-            raw = try json["raw"].map { raw throws(Malformed) in try Raw(raw) }
+            tag = try json["tag"].map(Tag.init)
+            raw = try json["raw"].map(Raw.init)
             return
         }
         phase = json["phase"]?.string

@@ -103,9 +103,11 @@ extension DaemonConnection {
         if let groups { members.append(.init("groups", .array(groups.map { .number(String($0)) }))) }
         if let allowBAC { members.append(.init("allowBAC", .string(allowBAC))) }
         let all = members
-        return try await runWorkflow(until: DocumentMessage.self, user) { () throws(ClientError) in
-            try await self.send("RUN_READ_DOCUMENT", all)
-        }
+        return try await runWorkflow(
+            until: DocumentMessage.self,
+            user,
+            start: await self.send("RUN_READ_DOCUMENT", all)
+        )
     }
 
     /// GET_DOCUMENT_ANCHORS: the authorities of documents that badged trusts.

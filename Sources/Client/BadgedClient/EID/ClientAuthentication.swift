@@ -87,13 +87,11 @@ extension DaemonConnection {
         developerMode: Bool = false,
         user: some EIDUser
     ) async throws(ClientError) -> AuthenticationResult {
-        try await runWorkflow(until: AuthenticationMessage.self, user) { () throws(ClientError) in
-            try await self.startAuthentication(
-                tcTokenURL: tcTokenURL,
-                reader: reader,
-                developerMode: developerMode
-            )
-        }
+        try await runWorkflow(
+            until: AuthenticationMessage.self,
+            user,
+            start: await self.startAuthentication(tcTokenURL: tcTokenURL, reader: reader, developerMode: developerMode)
+        )
     }
 
     /// RUN_AUTH: starts an authentication. Its questions and its end, `AuthenticationMessage`, are events.

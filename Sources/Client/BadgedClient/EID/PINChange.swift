@@ -40,9 +40,7 @@ extension DaemonConnection {
         reader: String? = nil,
         user: some EIDUser
     ) async throws(ClientError) -> ChangePINResult {
-        try await runWorkflow(until: ChangePINMessage.self, user) { () throws(ClientError) in
-            try await self.startChangePIN(reader: reader)
-        }
+        try await runWorkflow(until: ChangePINMessage.self, user, start: await self.startChangePIN(reader: reader))
     }
 
     /// RUN_CHANGE_PIN: starts a PIN change. Its questions and its end, `ChangePINMessage`, are events.

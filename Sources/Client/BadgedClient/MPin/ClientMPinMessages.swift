@@ -78,8 +78,6 @@ extension DaemonConnection {
         _ members: [JSON.Member] = [],
         user: any MPinUser
     ) async throws(ClientError) -> JSON {
-        try await runWorkflow(until: MPinMessage.self, user) { () throws(ClientError) in
-            try await self.send(command, members)
-        }
+        try await runWorkflow(until: MPinMessage.self, user, start: await self.send(command, members))
     }
 }

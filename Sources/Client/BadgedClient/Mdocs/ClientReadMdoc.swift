@@ -117,9 +117,7 @@ extension DaemonConnection {
         }
         if let timeout { members.append(.init("timeout", .number(String(timeout)))) }
         let all = members
-        return try await runWorkflow(until: MdocMessage.self, user) { () throws(ClientError) in
-            try await self.send("RUN_READ_MDOC", all)
-        }
+        return try await runWorkflow(until: MdocMessage.self, user, start: await self.send("RUN_READ_MDOC", all))
     }
 
     /// SET_ENGAGEMENT: gives a reading that waits for a phone the text of its QR code.

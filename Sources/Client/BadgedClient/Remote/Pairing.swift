@@ -117,9 +117,11 @@ extension DaemonConnection {
         _ fingerprint: String,
         code: @escaping @Sendable (PairingCodeQuestion) async -> SecretBox?
     ) async throws(ClientError) -> PairingResult {
-        try await runWorkflow(until: PairingMessage.self, PairingUser(code: code)) { () throws(ClientError) in
-            try await self.send("PAIR_READER", [.init("fingerprint", .string(fingerprint))])
-        }
+        try await runWorkflow(
+            until: PairingMessage.self,
+            PairingUser(code: code),
+            start: await self.send("PAIR_READER", [.init("fingerprint", .string(fingerprint))])
+        )
     }
 
     /// Lets another device pair with this host: runs OPEN_PAIRING from its start to its end. Cancelling the calling
@@ -131,8 +133,10 @@ extension DaemonConnection {
     public func openPairing(
         show: @escaping @Sendable (PairingCode) async -> Void
     ) async throws(ClientError) -> PairingResult {
-        try await runWorkflow(until: PairingMessage.self, CodeReader(show: show)) { () throws(ClientError) in
-            try await self.send("OPEN_PAIRING")
-        }
+        try await runWorkflow(
+            until: PairingMessage.self,
+            CodeReader(show: show),
+            start: await self.send("OPEN_PAIRING")
+        )
     }
 }

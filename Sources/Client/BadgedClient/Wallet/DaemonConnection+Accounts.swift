@@ -179,8 +179,10 @@ extension DaemonConnection {
         user: some WalletUser
     ) async throws(ClientError) -> WalletResult {
         let members = operation.members + (reader.map { [JSON.Member("reader", .string($0))] } ?? [])
-        return try await runWorkflow(until: WalletOperationMessage.self, user) { () throws(ClientError) in
-            try await self.send(operation.command, members)
-        }
+        return try await runWorkflow(
+            until: WalletOperationMessage.self,
+            user,
+            start: await self.send(operation.command, members)
+        )
     }
 }

@@ -132,9 +132,11 @@ extension DaemonConnection {
         reader: String? = nil,
         user: some WalletUser
     ) async throws(ClientError) -> FlowResult {
-        try await runWorkflow(until: FlowMessage.self, user) { () throws(ClientError) in
-            try await self.startWallet(flow, userID: userID, tokenID: tokenID, reader: reader)
-        }
+        try await runWorkflow(
+            until: FlowMessage.self,
+            user,
+            start: await self.startWallet(flow, userID: userID, tokenID: tokenID, reader: reader)
+        )
     }
 
     /// RUN_WALLET: starts a workflow with a wallet card. Its questions and its end, `FlowMessage`, are events.

@@ -20,30 +20,25 @@ package struct KeycardKind: CardKind {
         _ channel: any CardChannel,
         answerToReset: [UInt8]
     ) async throws(CardError) -> (any CardProfile)? {
-        let selected = try await Self.answered { () async throws(KeycardError) in
-            try await KeycardApplet.select(on: channel, trust: trust)
-        }
+        let selected = try await Self.answered(await KeycardApplet.select(on: channel, trust: trust))
         guard let applet = selected else { return nil }
         let info = await applet.info
         var profile = KeycardProfile(info: info, isTrusted: info.certificate.map(trust.accepts))
         guard info.isInitialized, info.isSupported else { return profile }
         // A card without a usable channel is a Keycard whose counters are not known. One answer may be disturbed.
         for attempt in 1...2 where profile.status == nil && profile.isTrusted != false {
-            let opened = try await Self.answered { () async throws(KeycardError) in
-                if attempt > 1 { try await applet.select() }
-                return try await open(applet, info)
-            }
+            let opened = try await Self.answered(await open(applet, info, isAgain: attempt > 1))
             guard opened != false else { break }
             guard opened == true else { continue }
             profile.isPaired = info.generation == .pairing
-            profile.status = try await Self.answered { () async throws(KeycardError) in try await applet.readStatus() }
+            profile.status = try await Self.answered(await applet.readStatus())
         }
         return profile
     }
 
     /// Runs a step; nil if it fails, unless the card does not answer.
     private static func answered<Value>(
-        _ step: () async throws(KeycardError) -> Value
+        _ step: @autoclosure () async throws(KeycardError) -> Value
     ) async throws(CardError) -> Value? {
         do throws(KeycardError) {
             return try await step()
@@ -54,7 +49,12 @@ package struct KeycardKind: CardKind {
     }
 
     /// Opens the channel; false if this computer has no pairing with the card.
-    private func open(_ applet: KeycardApplet, _ info: KeycardInfo) async throws(KeycardError) -> Bool {
+    private func open(
+        _ applet: KeycardApplet,
+        _ info: KeycardInfo,
+        isAgain: Bool
+    ) async throws(KeycardError) -> Bool {
+        if isAgain { try await applet.select() }
         switch info.generation {
         case .certificate: try await applet.openWithCertificate()
         case .pairing:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Antelope
+import Concurrency
 import HTTP
 import Server
 import Text
@@ -19,16 +20,12 @@ extension WalletOperation {
         _ account: AccountName,
         _ node: AntelopeNode
     ) async throws(Failure) -> NodeAccount {
-        try await asking(node, about: "account \(account)") { node throws(NodeFailure) in
-            try await node.account(account)
-        }
+        try await asking(await node.account(account), about: "account \(account)")
     }
 
     func abi(of contract: AccountName, _ node: AntelopeNode) async throws(Failure) -> ABI {
         // A contract without a usable ABI cannot be called.
-        try await asking(node, about: "contract \(contract)", senseless: .badField) { node throws(NodeFailure) in
-            try await node.abi(of: contract)
-        }
+        try await asking(await node.abi(of: contract), about: "contract \(contract)", senseless: .badField)
     }
 
     /// Asks the node.
@@ -36,13 +33,12 @@ extension WalletOperation {
     /// If the client has named the `subject`, a refusal has the code `badField`. A malformed answer has the code
     /// `senseless`.
     func asking<T: Sendable>(
-        _ node: AntelopeNode,
+        _ answer: @autoclosure @Loop () async throws(NodeFailure) -> T,
         about subject: String? = nil,
-        senseless: OperationCode = .failed,
-        _ body: (AntelopeNode) async throws(NodeFailure) -> T
+        senseless: OperationCode = .failed
     ) async throws(Failure) -> T {
         do throws(NodeFailure) {
-            return try await body(node)
+            return try await answer()
         } catch {
             if workflow.isCancelled { throw .cancelled }
             switch error {

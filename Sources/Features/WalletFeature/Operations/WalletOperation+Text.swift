@@ -15,7 +15,7 @@ extension WalletOperation {
         if bindingKey != nil { _ = try await services.store.required() }
         let node = try connect()
         defer { node.session.close() }
-        _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
+        _ = try await asking(await node.node.info())
         let known = try await self.known(account, node.node)
         try check(permission, of: known)
         let (uuid, timestamp) = (request.dapp.uuid, antelope.time())

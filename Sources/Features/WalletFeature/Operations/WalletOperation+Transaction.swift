@@ -14,7 +14,7 @@ extension WalletOperation {
         let node = try connect()
         defer { node.session.close() }
         // A node of another chain is refused before any of its data is used.
-        _ = try await asking(node.node) { node throws(NodeFailure) in try await node.info() }
+        _ = try await asking(await node.node.info())
         let known = try await self.known(account, node.node)
         try check(permission, of: known)
         let plan = try await plan(account, permission, node.node)
@@ -103,7 +103,7 @@ extension WalletOperation {
         _ node: AntelopeNode
     ) async throws(Failure) -> Plan {
         let begin = services.now()
-        let info = try await asking(node) { node throws(NodeFailure) in try await node.info() }
+        let info = try await asking(await node.info())
         let seconds = try valid("head_block_time", info.time.seconds)
         let (expiration, isTooLate) = seconds.addingReportingOverflow(Self.life)
         guard !isTooLate else { throw Failure(operation: .failed, "The node has a time after 2106") }
@@ -162,7 +162,7 @@ extension WalletOperation {
             return
         }
         let (code, contract) = (quantity.symbol.code, action.account)
-        let stats = try await asking(node) { node throws(NodeFailure) in try await node.stats(of: code, at: contract) }
+        let stats = try await asking(await node.stats(of: code, at: contract))
         guard let symbol = stats.symbol else {
             throw Failure(operation: .badField, "\(contract) has no token \(code)")
         }
@@ -176,9 +176,7 @@ extension WalletOperation {
             throw Failure(operation: .badField, "memo has more than 256 bytes")
         }
         guard data["from"]?.string == "\(account)" else { return }
-        let found = try await asking(node) { node throws(NodeFailure) in
-            try await node.balance(of: account, in: code, at: contract)
-        }
+        let found = try await asking(await node.balance(of: account, in: code, at: contract))
         let balance = found.balance?.amount ?? 0
         guard balance >= quantity.amount else {
             let words = found.balance.map { "\($0)" } ?? "no \(code)"

@@ -134,10 +134,8 @@ struct ResetCard: WalletWorkflow {
                 throw Failure(afterReset: error)
             }
             if let uid {
-                await Failure.logged("the pairing with a card that was reset stays in the store") {
-                    () throws(Failure) in
-                    try await flow.services.pairings.remove(uid)
-                }
+                let event = "the pairing with a card that was reset stays in the store"
+                await Failure.logged(event, of: try await flow.services.pairings.remove(uid))
             }
             card.profile = KeycardProfile(info: await card.applet.info, isTrusted: card.profile.isTrusted)
             return card.entity

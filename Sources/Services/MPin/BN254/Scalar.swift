@@ -22,7 +22,7 @@ package struct Scalar: ~Copyable {
     /// - Throws: `.invalidLength`, or `.invalidKey` for zero and for a number that is not below the order.
     package init(_ encoding: borrowing Secret) throws(CryptoError) {
         guard encoding.count == Self.encodedCount else { throw .invalidLength }
-        let number = try encoding.withBytes { bytes throws(CryptoError) in try BigNumber(bytes) }
+        let number = try BigNumber(encoding)
         guard number.isScalar(below: try Group.order) else { throw .invalidKey }
         self.init(number)
     }
