@@ -13,7 +13,7 @@ package struct DocumentOffer: Sendable, Equatable {
     /// - Throws: `CardError` when the card gave no answer.
     package static func recognize(on channel: any CardChannel) async throws(CardError) -> DocumentOffer? {
         let channel = CompletingChannel(channel)
-        let file = try await readCardAccess { command throws(CardError) in try await channel.transmit(command) }
+        let file = try await readCardAccess(channel.transmit)
         let infos = file.flatMap { try? SecurityInfos($0.content) }
         let selected = try await channel.transmit(.select(application: DocumentChip.applicationID))
         let offer = DocumentOffer(

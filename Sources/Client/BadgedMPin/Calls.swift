@@ -66,15 +66,13 @@ enum Calls {
         }
     }
 
-    static let listUsers: MPinCall<[IUser]> = .request("MPIN_USERS") { status, json throws(ClientError) in
-        try users(status, json)
-    }
+    static let listUsers: MPinCall<[IUser]> = .request("MPIN_USERS", nil, [:], read: users)
 
     static func listUsers(_ backend: Backend) -> MPinCall<[IUser]> {
         let members: KeyValuePairs<String, JSON> = [
             "url": .string(backend.url), "rpsPrefix": .string(backend.rpsPrefix),
         ]
-        return .request("MPIN_USERS", nil, members) { status, json throws(ClientError) in try users(status, json) }
+        return .request("MPIN_USERS", nil, members, read: users)
     }
 
     /// `customerId` is nil for `MPin`.

@@ -112,7 +112,8 @@ import Text
     }
 
     /// Names the step that has taken too long, perhaps after failures that bluetoothd has explained.
-    func step(_ late: String, _ call: @autoclosure @Loop () async throws(LinkFailure) -> Void) async throws(LinkFailure) {
+    func step(_ late: String, _ call: @autoclosure @Loop () async throws(LinkFailure) -> Void) async throws(LinkFailure)
+    {
         do throws(LinkFailure) {
             try await call()
         } catch {
@@ -233,11 +234,7 @@ import Text
                 message.append(name)
             },
             until: deadline
-        ) { answer throws(Malformed) in
-            var value = false
-            try answer.enter("v", "b") { () throws(Malformed) in value = try answer.bool() }
-            return value
-        }
+        ) { answer throws(Malformed) in try answer.variant("b", answer.bool()) }
     }
 
     /// Disconnects a device and lets bluetoothd forget it, with what it has written to the disk. A device that is paired

@@ -47,11 +47,7 @@ package struct BlueZDevice {
                 copy.name = try message.string()
                 hasNewData = true
             case "UUIDs":
-                copy.uuids = []
-                try message.each("s") { () throws(Malformed) in
-                    let uuid = try message.string()
-                    if copy.uuids.count < Self.maximumEntries { copy.uuids.append(uuid) }
-                }
+                copy.uuids = try message.strings(maximum: Self.maximumEntries)
                 hasNewData = true
             case "ManufacturerData":
                 copy.manufacturerData = []
@@ -88,9 +84,7 @@ package struct BlueZDevice {
             try message.skip("v")
             return nil
         }
-        var data: [UInt8] = []
-        try message.enter("v", "ay") { () throws(Malformed) in data = try message.bytes() }
-        return Array(data.prefix(maximumBytes))
+        return Array(try message.variant("ay", message.bytes()).prefix(maximumBytes))
     }
 
     // MARK: Advertising data

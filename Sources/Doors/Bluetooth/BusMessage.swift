@@ -85,6 +85,24 @@ package final class BusMessage {
         try check(csystemd_message_exit_container(raw))
     }
 
+    /// Enters a variant, and leaves it after `value`.
+    package func variant<T>(_ type: String, _ value: @autoclosure () throws(Malformed) -> T) throws(Malformed) -> T {
+        guard csystemd_message_enter_container(raw, code("v"), type) > 0 else { throw Self.malformed }
+        let value = try value()
+        try check(csystemd_message_exit_container(raw))
+        return value
+    }
+
+    /// Reads an array of strings; at most the first `maximum` are returned.
+    package func strings(maximum: Int = 256) throws(Malformed) -> [String] {
+        var found: [String] = []
+        try each("s") { () throws(Malformed) in
+            let text = try string()
+            if found.count < maximum { found.append(text) }
+        }
+        return found
+    }
+
     /// Calls `body` for every element of an array to read it.
     package func each(_ contents: String, _ body: () throws(Malformed) -> Void) throws(Malformed) {
         guard csystemd_message_enter_container(raw, code("a"), contents) > 0 else { throw Self.malformed }
@@ -99,7 +117,7 @@ package final class BusMessage {
             try enter("e", "sv") { () throws(Malformed) in
                 let key = try string()
                 guard let type = types[key], try variantType() == type else { return try skip("v") }
-                try enter("v", type) { () throws(Malformed) in try body(key) }
+                try variant(type, body(key))
             }
         }
     }

@@ -126,7 +126,7 @@ struct GATTObjects: Sendable {
             case "MTU": found.mtu = try message.number("q", as: UInt16.self)
             case "Notifying", "NotifyAcquired": if try message.bool() { found.isListenedTo = true }
             default:
-                try message.each("s") { () throws(Malformed) in found.flags.insert(try message.string()) }
+                found.flags.formUnion(try message.strings())
             }
         }
         guard characteristics.count < Self.mostCharacteristics else { return }

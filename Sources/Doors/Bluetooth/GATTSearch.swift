@@ -100,9 +100,7 @@ import Text
         }
         var isOffered = false
         try message.properties(["UUIDs": "as"]) { _ throws(Malformed) in
-            try message.each("s") { () throws(Malformed) in
-                if try message.string().lowercased() == uuid { isOffered = true }
-            }
+            if try message.strings().contains(where: { $0.lowercased() == uuid }) { isOffered = true }
         }
         return isOffered
     }

@@ -23,7 +23,10 @@ import Text
     }
 
     package func link(to device: DeviceAddress, adapter: Int) throws(LinkFailure) -> any DoorLink {
-        let bus = try translating({ (error: BusFailure) in LinkFailure.failed(error.text) }, SystemBus(address: address))
+        let bus = try translating(
+            { (error: BusFailure) in LinkFailure.failed(error.text) },
+            SystemBus(address: address)
+        )
         let client = GATTClient(bus, device, adapter: adapter, .pkoc, owner: owner) { [weak self] path in
             self?.own.remove(path)
         }
@@ -141,9 +144,8 @@ struct BlueZConnections: Sendable {
                 case "Paired": device.isPaired = try message.bool()
                 case "Trusted": device.isTrusted = try message.bool()
                 default:
-                    try message.each("s") { () throws(Malformed) in
-                        if PKOCService.services.contains(try message.string().lowercased()) { device.isReader = true }
-                    }
+                    let offered = try message.strings().map { $0.lowercased() }
+                    if offered.contains(where: PKOCService.services.contains) { device.isReader = true }
                 }
             }
             devices[path] = device

@@ -31,26 +31,17 @@ extension ABI {
         _ = try Self.list(&reader) { reader throws(Malformed) in
             _ = try reader.number(UInt64.self)
             _ = try reader.counted()
-            for _ in 0..<2 { _ = try Self.list(&reader) { reader throws(Malformed) in _ = try reader.counted() } }
+            for _ in 0..<2 { try Self.skipList(&reader, number: 0, texts: 1) }
             _ = try reader.counted()
         }
-        _ = try Self.list(&reader) { reader throws(Malformed) in
-            _ = try reader.counted()
-            _ = try reader.counted()
-        }
-        _ = try Self.list(&reader) { reader throws(Malformed) in
-            _ = try reader.number(UInt64.self)
-            _ = try reader.counted()
-        }
-        _ = try Self.list(&reader) { reader throws(Malformed) in
-            _ = try reader.number(UInt16.self)
-            _ = try reader.counted()
-        }
+        try Self.skipList(&reader, number: 0, texts: 2)
+        try Self.skipList(&reader, number: 8, texts: 1)
+        try Self.skipList(&reader, number: 2, texts: 1)
         // ABIs of version 1.0 end here. The parts after the variants in newer versions are not needed.
         if !reader.isAtEnd {
             parts.variants = try Self.list(&reader) { reader throws(Malformed) in
                 let name = try Self.name(&reader)
-                return (name, try Self.list(&reader) { reader throws(Malformed) in try Self.name(&reader) })
+                return (name, try Self.list(&reader, Self.name))
             }
         }
         try self.init(parts)
@@ -59,6 +50,14 @@ extension ABI {
     /// Reads the name of a type or a field. A name that is not UTF-8 is empty, and cannot be used.
     private static func name(_ reader: inout PackReader) throws(Malformed) -> String {
         name(String(validating: try reader.counted(), as: UTF8.self) ?? "")
+    }
+
+    /// Skips a list, each of whose entries is a number of so many bytes, and texts.
+    private static func skipList(_ reader: inout PackReader, number: Int, texts: Int) throws(Malformed) {
+        _ = try list(&reader) { reader throws(Malformed) in
+            _ = try reader.raw(number)
+            for _ in 0..<texts { _ = try reader.counted() }
+        }
     }
 
     private static func list<T>(
@@ -80,22 +79,22 @@ extension ABI {
         guard json.members != nil else { throw Malformed("the ABI is not an object") }
         var parts = Parts()
         parts.version = Self.text(json, "version")
-        parts.aliases = try Self.list(json, "types") { item throws(Malformed) in
+        parts.aliases = try Self.list(json, "types") { item in
             (Self.text(item, "new_type_name"), Self.text(item, "type"))
         }
         parts.structures = try Self.list(json, "structs") { item throws(Malformed) in
-            let fields = try Self.list(item, "fields") { field throws(Malformed) in
+            let fields = try Self.list(item, "fields") { field in
                 let name = Self.text(field, "name")
                 return Field(name: name, type: name.isEmpty ? "" : Self.text(field, "type"))
             }
             return (Self.text(item, "name"), Self.text(item, "base"), fields)
         }
-        parts.actions = try Self.list(json, "actions") { item throws(Malformed) in
+        parts.actions = try Self.list(json, "actions") { item in
             // An action with a malformed name cannot be called.
             (try? AccountName(Self.text(item, "name"))).map { ($0, Self.text(item, "type")) }
         }.compactMap { $0 }
         parts.variants = try Self.list(json, "variants") { item throws(Malformed) in
-            let types = try Self.list(item, "types") { type throws(Malformed) in Self.name(type.string ?? "") }
+            let types = try Self.list(item, "types") { Self.name($0.string ?? "") }
             return (Self.text(item, "name"), types)
         }
         try self.init(parts)

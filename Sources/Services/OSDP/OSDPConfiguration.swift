@@ -153,11 +153,12 @@ package struct OSDPConfiguration: Sendable, Equatable {
                     case "panel": try readPanel(key, value, place)
                     case "reader":
                         guard !readers.isEmpty else { continue }
-                        try Self.unknown(key, in: section, Self.busKeys.keys, place) { () throws(StartError) in
-                            try Self.busKeys[key]?(&readers[readers.count - 1], value) != nil
+                        guard let rule = Self.busKeys[key] else {
+                            throw Self.unknown(key, in: section, Self.busKeys.keys, place)
                         }
+                        try rule.read(&readers[readers.count - 1], value)
                     case "format": try Self.readFormat(key, value, &drafts[name, default: Draft()], place)
-                    default: try Self.unknown(key, in: section, ["rule"], place) { false }
+                    default: throw Self.unknown(key, in: section, ["rule"], place)
                     }
                 }
             } catch {
@@ -209,12 +210,10 @@ package struct OSDPConfiguration: Sendable, Equatable {
         _ key: String,
         in section: String,
         _ keys: some Sequence<String>,
-        _ place: String,
-        _ read: () throws(StartError) -> Bool
-    ) throws(StartError) {
-        guard try !read() else { return }
+        _ place: String
+    ) -> StartError {
         let hint = Suggestion.question(key, among: keys) + "see osdp.conf(5)"
-        throw .inConfiguration("\(place): unknown key '\(key)' in [\(section)]", hint: hint)
+        return .inConfiguration("\(place): unknown key '\(key)' in [\(section)]", hint: hint)
     }
 
     private mutating func readServer(
@@ -226,7 +225,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
         case "socket": socket = try value.absolutePath()
         case "folder": folder = try value.absolutePath()
         case "log": logLevel = try value.logLevel()
-        default: try Self.unknown(key, in: "server", ["socket", "folder", "log"], place) { false }
+        default: throw Self.unknown(key, in: "server", ["socket", "folder", "log"], place)
         }
     }
 
@@ -237,17 +236,12 @@ package struct OSDPConfiguration: Sendable, Equatable {
     ) throws(StartError) {
         guard !panels.isEmpty else { return }
         let last = panels.count - 1
-        let keys = Array(Self.busKeys.keys) + Array(Self.panelKeys.keys)
-        try Self.unknown(key, in: "panel", keys, place) { () throws(StartError) in
-            if let read = Self.busKeys[key] {
-                try read(&panels[last].bus, value)
-                return true
-            }
-            if let read = Self.panelKeys[key] {
-                try read(&panels[last], value)
-                return true
-            }
-            return false
+        if let rule = Self.busKeys[key] {
+            try rule.read(&panels[last].bus, value)
+        } else if let rule = Self.panelKeys[key] {
+            try rule.read(&panels[last], value)
+        } else {
+            throw Self.unknown(key, in: "panel", Array(Self.busKeys.keys) + Array(Self.panelKeys.keys), place)
         }
     }
 
@@ -266,7 +260,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
             guard value.text == "left" || value.text == "right" else { throw value.refuse("left, right") }
             draft.format.append(value.text)
         default:
-            try unknown(key, in: "format", ["fields", "parities", "facility", "reversed", "align"], place) { false }
+            throw unknown(key, in: "format", ["fields", "parities", "facility", "reversed", "align"], place)
         }
     }
 

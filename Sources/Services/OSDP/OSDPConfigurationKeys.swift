@@ -5,54 +5,54 @@ import Text
 
 /// The keys of `[panel NAME]` and `[reader NAME]`.
 extension OSDPConfiguration {
-    typealias BusTable = [String: @Sendable (inout Bus, ConfigurationValue) throws(StartError) -> Void]
+    typealias BusTable = [String: SettingRule<Bus>]
 
     static let busKeys: BusTable = [
-        "device": { bus, value throws(StartError) in
+        "device": .init { bus, value throws(StartError) in
             let path = try value.absolutePath()
             guard path.hasPrefix("/dev/"), !path.contains("/../") else { throw value.refuse("a path below /dev") }
             try bus.use(.device(path), value)
         },
-        "tcp": { bus, value throws(StartError) in
+        "tcp": .init { bus, value throws(StartError) in
             let (address, port) = try value.addressAndPort()
             try bus.use(.connect(address: address, port: port), value)
         },
-        "listen": { bus, value throws(StartError) in
+        "listen": .init { bus, value throws(StartError) in
             let (address, port) = try value.addressAndPort()
             try bus.use(.listen(address: address, port: port), value)
         },
-        "baud": { bus, value throws(StartError) in
+        "baud": .init { bus, value throws(StartError) in
             guard let baud = Int(value.text), OSDPPeripheral.baudRates.contains(baud) else {
                 throw value.refuse(OSDPPeripheral.baudRates.map(String.init).joined(separator: ", "))
             }
             bus.baud = baud
         },
-        "address": { bus, value throws(StartError) in bus.address = try value.number(in: 0...126) },
-        "security": { bus, value throws(StartError) in bus.security = try value.word() },
-        "key": { bus, value throws(StartError) in bus.keyFile = try value.absolutePath() },
-        "rs485": { bus, value throws(StartError) in bus.isRS485 = try value.bool() },
+        "address": .number(\.address, in: 0...126),
+        "security": .word(\.security),
+        "key": .path(\.keyFile),
+        "rs485": .bool(\.isRS485),
     ]
 
-    typealias PanelTable = [String: @Sendable (inout Panel, ConfigurationValue) throws(StartError) -> Void]
+    typealias PanelTable = [String: SettingRule<Panel>]
 
     static let panelKeys: PanelTable = [
-        "install": { panel, value throws(StartError) in panel.installMinutes = try value.number(in: 0...1440) },
-        "comset": { panel, value throws(StartError) in panel.acceptsCommunication = try value.bool() },
-        "turnaround": { panel, value throws(StartError) in panel.turnaround = try value.number(in: 0...100) },
-        "wait": { panel, value throws(StartError) in panel.patience = try value.number(in: 1...60) },
-        "leds": { panel, value throws(StartError) in panel.leds = try value.number(in: 0...8) },
-        "buzzer": { panel, value throws(StartError) in panel.hasBuzzer = try value.bool() },
-        "text": { panel, value throws(StartError) in panel.rows = try value.number(in: 0...8) },
-        "outputs": { panel, value throws(StartError) in panel.outputs = try value.number(in: 0...8) },
-        "silence": { panel, value throws(StartError) in panel.silence = try value.word() },
-        "silence_text": { panel, value throws(StartError) in
+        "install": .number(\.installMinutes, in: 0...1440),
+        "comset": .bool(\.acceptsCommunication),
+        "turnaround": .number(\.turnaround, in: 0...100),
+        "wait": .number(\.patience, in: 1...60),
+        "leds": .number(\.leds, in: 0...8),
+        "buzzer": .bool(\.hasBuzzer),
+        "text": .number(\.rows, in: 0...8),
+        "outputs": .number(\.outputs, in: 0...8),
+        "silence": .word(\.silence),
+        "silence_text": .init { panel, value throws(StartError) in
             guard value.text.utf8.count <= OSDPDisplay.mostColumns,
                 value.text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) })
             else { throw value.refuse("at most \(OSDPDisplay.mostColumns) characters of ASCII") }
             panel.silenceText = value.text
         },
-        "gpio": { panel, value throws(StartError) in panel.lines = try value.lines() },
-        "readers": { panel, value throws(StartError) in
+        "gpio": .form(\.lines, ConfigurationValue.lines),
+        "readers": .init { panel, value in
             panel.readers = value.text.split(separator: ",").map { String(INIFile.trim($0)) }.filter { !$0.isEmpty }
         },
     ]

@@ -125,21 +125,27 @@ struct Report {
         } catch {
             add("badged", [error.description])
         }
-        await addLines("health") { () async throws(ClientError) in try await connection.health().map(Self.line) }
-        await addLines("readers") { () async throws(ClientError) in
-            var lines: [String] = []
-            for reader in try await connection.readers() { lines += await Self.lines(reader, connection) }
-            return lines
-        }
-        await addLines("metrics") { () async throws(ClientError) in
-            let text = MetricsText.text(try await connection.metrics(), .prometheus)
-            return text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init)
-        }
+        await addLines("health", try await connection.health().map(Self.line))
+        await addLines("readers", try await Self.readers(connection))
+        await addLines("metrics", Self.samples(try await connection.metrics()))
     }
 
-    private mutating func addLines(_ title: String, _ body: () async throws(ClientError) -> [String]) async {
+    private static func readers(_ connection: DaemonConnection) async throws(ClientError) -> [String] {
+        var lines: [String] = []
+        for reader in try await connection.readers() { lines += await Self.lines(reader, connection) }
+        return lines
+    }
+
+    private static func samples(_ families: [MetricFamily]) -> [String] {
+        MetricsText.text(families, .prometheus).split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init)
+    }
+
+    private mutating func addLines(
+        _ title: String,
+        _ lines: @autoclosure () async throws(ClientError) -> [String]
+    ) async {
         do throws(ClientError) {
-            add(title, try await body())
+            add(title, try await lines())
         } catch {
             add(title, [error.description])
         }

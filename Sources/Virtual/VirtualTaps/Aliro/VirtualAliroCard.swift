@@ -64,7 +64,7 @@ final class VirtualAliroCard: VirtualCardSoftware {
     }
 
     func process(_ command: [UInt8]) -> [UInt8] {
-        answers.process(command) { command throws(RefusedCommand) in try answer(to: command) }
+        answers.process(command, answer)
     }
 
     private func answer(to command: CommandAPDU) throws(RefusedCommand) -> [UInt8] {
