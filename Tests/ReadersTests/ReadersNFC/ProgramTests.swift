@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Drivers
 import Foundation
 import Glibc
@@ -48,7 +49,7 @@ struct NFCProgramTests {
 
     @Test("a program that is stopped is ended and started again while a client watches readers, or asks for the health")
     func hang() async throws {
-        let fixture = try await NFCFixture()
+        let fixture = try await NFCFixture(heartbeat: Heartbeat.Times())
         let first = try #require(await fixture.backend.client.process)
         kill(first, SIGSTOP)
         fixture.backend.watch(true)
@@ -69,7 +70,7 @@ struct NFCProgramTests {
 
     @Test("a board that falls silent while it waits for cards is reported and removed, and used when it answers again")
     func silentBoard() async throws {
-        let fixture = try await NFCFixture()
+        let fixture = try await NFCFixture(heartbeat: Heartbeat.Times())
         fixture.backend.watch(true)
         fixture.board.stopAnswering()
         try await fixture.events.wait(for: "removed \(fixture.reader)")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import Drivers
 import ISO7816
 import NFCTestSupport
@@ -17,10 +18,11 @@ struct NFCFixture {
     /// The name that libnfc gives the device.
     var reader: String { "pn532_uart:\(board.path)" }
 
-    /// Returns when the reader has been added.
-    init(_ options: EmulatedPN532.Options = .init()) async throws {
+    /// Returns when the reader has been added. `heartbeat` says when a program that does not answer is ended; on a busy
+    /// machine a program that lives may be late, too.
+    init(_ options: EmulatedPN532.Options = .init(), heartbeat: Heartbeat.Times = .patient) async throws {
         board = try EmulatedPN532(options)
-        backend = DriverBackend.nfc(devices: [board.connection])
+        backend = DriverBackend(NFCDriver(devices: [board.connection]), heartbeat: heartbeat)
         events = Events(backend)
         try await events.wait(for: "added \(reader)")
     }

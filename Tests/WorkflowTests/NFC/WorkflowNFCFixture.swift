@@ -24,7 +24,8 @@ import VirtualEID
         self.technology = technology
         card = try VirtualCard(description)
         board = try EmulatedPN532()
-        server = try await TestServer(readers: 0, backends: [DriverBackend.nfc(devices: [board.connection])])
+        let backend = DriverBackend(NFCDriver(devices: [board.connection]), heartbeat: .patient)
+        server = try await TestServer(readers: 0, backends: [backend])
         await server.ready([reader])
     }
 
