@@ -14,26 +14,35 @@ import time
 
 LIMIT = 120.0  # seconds
 failures = 0
+# Whether a wait has failed. What follows rests on it, and would wait in vain as well, perhaps a thousand times.
+has_waited_in_vain = False
 
 
 def check(sentence, condition, detail=""):
-    """Prints the sentence with the result; a failure is shown with its detail and makes `finish` exit with 1."""
+    """Prints the sentence with the result; a failure is shown with its detail and makes `finish` exit with 1. After a
+    wait that has failed this is the last check: the script ends."""
     global failures
     if condition:
         print(f"  ok: {sentence}", flush=True)
     else:
         failures += 1
         print(f"  FAILED: {sentence}\n    {detail}", flush=True)
+    if has_waited_in_vain:
+        finish()
 
 
 def until(condition):
     """Waits for something that no event announces, and returns the result of the condition. Its end without one is a
-    failure, whether the caller looks at the result or not."""
+    failure, whether the caller looks at the result or not. The caller may show it with `check`; then the script ends."""
+    global has_waited_in_vain
+    if has_waited_in_vain:
+        finish()
     end = time.monotonic() + LIMIT
     while not (result := condition()):
         if time.monotonic() > end:
             caller = sys._getframe(1)
             check(f"{os.path.basename(caller.f_code.co_filename)}, line {caller.f_lineno}: it happens in {LIMIT} s", False)
+            has_waited_in_vain = True
             break
         time.sleep(0.02)
     return result
