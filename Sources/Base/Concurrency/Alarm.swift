@@ -41,22 +41,29 @@ extension Loop {
         alarm.cancel()
     }
 
-    private struct Setting {
+    /// A class, because copies of weak references are slow, and each search for the earliest time makes some.
+    private final class Setting {
         /// Microseconds of CLOCK_MONOTONIC.
         let time: Int64
         weak let alarm: Alarm?
+
+        init(time: Int64, alarm: Alarm) {
+            self.time = time
+            self.alarm = alarm
+        }
     }
 
     @Loop private static var settings: [ObjectIdentifier: Setting] = [:]
 
     @Loop private static func updateDeadline() {
-        shared.executor.deadline = settings.values.map(\.time).min()
+        shared.executor.deadline = settings.values.lazy.map(\.time).min()
     }
 
     /// Calls the alarms that are due, the earliest first. An alarm that is set again meanwhile waits for the next
     /// round.
     @Loop static func fireAlarms() {
         let now = shared.executor.microseconds
+        guard let deadline = shared.executor.deadline, deadline <= now else { return }
         let due = settings.filter { $0.value.time <= now }.sorted { $0.value.time < $1.value.time }
         // A called alarm may have cancelled or changed another one.
         for (id, setting) in due where settings[id]?.time == setting.time {

@@ -111,9 +111,11 @@ package struct OSDPDisplay: Sendable {
 
     /// When something changes by itself; nil: nothing does.
     var deadline: Int64? {
-        let ends =
-            temporaryLights.map { $0?.until } + outputStates.map(\.until) + [refusal?.until, temporaryText?.until]
-        return ends.compactMap(\.self).min()
+        let ends = [
+            temporaryLights.lazy.compactMap { $0?.until }.min(), outputStates.lazy.compactMap(\.until).min(),
+            refusal?.until, temporaryText?.until,
+        ]
+        return ends.lazy.compactMap(\.self).min()
     }
 
     /// Ends what has a limit before `now`; false: nothing has changed.

@@ -87,18 +87,29 @@ package struct OSDPFrame: Sendable, Equatable {
         let block = securityBlock.isEmpty ? 0 : securityBlock.count + 1
         let count = Self.headerCount + block + 1 + data.count + (Self.hasMAC(securityBlock) ? 4 : 0) + (usesCRC ? 2 : 1)
         let control = sequence & 3 | (usesCRC ? 4 : 0) | (block == 0 ? 0 : 8)
-        var bytes: [UInt8] = [
-            Self.start, address | (isReply ? 0x80 : 0), UInt8(truncatingIfNeeded: count),
-            UInt8(truncatingIfNeeded: count >> 8), control,
-        ]
-        if block > 0 { bytes += [UInt8(truncatingIfNeeded: block)] + securityBlock }
-        return bytes + [code] + data
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 1)
+        bytes.append(Self.start)
+        bytes.append(address | (isReply ? 0x80 : 0))
+        bytes.append(UInt8(truncatingIfNeeded: count))
+        bytes.append(UInt8(truncatingIfNeeded: count >> 8))
+        bytes.append(control)
+        if block > 0 {
+            bytes.append(UInt8(truncatingIfNeeded: block))
+            bytes += securityBlock
+        }
+        bytes.append(code)
+        bytes += data
+        return bytes
     }
 
     /// The frame as it goes on the line, after the mark FF.
     package var bytes: [UInt8] {
-        let body = authenticated + mac
-        return [Self.mark] + body + Self.check(body[...], usesCRC ? 4 : 0)
+        var bytes = authenticated
+        bytes += mac
+        bytes += Self.check(bytes[...], usesCRC ? 4 : 0)
+        bytes.insert(Self.mark, at: 0)
+        return bytes
     }
 
     /// The CRC, low byte first, or the sum.

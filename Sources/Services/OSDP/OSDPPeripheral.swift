@@ -159,7 +159,7 @@ package final class OSDPPeripheral {
     /// When `expire` has something to do; nil: never without an input.
     package var deadline: Int64? {
         [cards.map(\.until).min(), display.deadline, link == .silent ? nil : heard + Self.silence, installsUntil]
-            .compactMap(\.self).min()
+            .lazy.compactMap(\.self).min()
     }
 
     package func expire(at now: Int64) -> [Effect] {
@@ -356,10 +356,14 @@ package final class OSDPPeripheral {
             outstanding = nil
             effects.append(.ended(card: card.id, .confirmed))
         }
-        let isOpen: Set<UInt8> = [OSDPCommand.identify, OSDPCommand.capabilities]
-        // The poll with which a panel begins tells nothing.
-        let isFirstPoll = frame.code == OSDPCommand.poll && frame.sequence == 0
-        guard isSealed || settings.security != .required || isOpen.contains(frame.code) || isFirstPoll else {
+        let isOpen =
+            switch frame.code {
+            case OSDPCommand.identify, OSDPCommand.capabilities: true
+            // The poll with which a panel begins tells nothing.
+            case OSDPCommand.poll: frame.sequence == 0
+            default: false
+            }
+        guard isSealed || settings.security != .required || isOpen else {
             return refuse(.needsSecurity, frame, raw)
         }
         if frame.code == OSDPCommand.setKey { return setKey(data, frame, raw, isSealed: isSealed) }
@@ -525,8 +529,9 @@ package final class OSDPPeripheral {
             guard let sealed = try? session.seal(reply) else { return effects.append(.note("libcrypto failed")) }
             reply = sealed
         }
-        if let raw { last = (frame.sequence, raw, reply.bytes) }
-        effects.append(.send(reply.bytes))
+        let bytes = reply.bytes
+        if let raw { last = (frame.sequence, raw, bytes) }
+        effects.append(.send(bytes))
     }
 
     /// NAK for a frame that proves nothing: while a secure channel is open, it does not change the place of the panel.

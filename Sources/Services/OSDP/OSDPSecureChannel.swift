@@ -70,8 +70,8 @@ package final class OSDPKey: Sendable {
 /// The keys and cryptograms of one connection. IEC 60839-11-5, Annex D.
 package final class OSDPSession {
     private let encryption: Secret
-    private let mac1: Secret
-    private let mac2: Secret
+    private let mac1: AES.Encryptor
+    private let mac2: AES.Encryptor
     /// The answer of the peripheral to the random bytes of the panel, and the reverse.
     let clientCryptogram: [UInt8]
     package let serverCryptogram: [UInt8]
@@ -88,18 +88,18 @@ package final class OSDPSession {
             return Secret(block)
         }
         encryption = try derive(0x01, 0x82)
-        mac1 = try derive(0x01, 0x01)
-        mac2 = try derive(0x01, 0x02)
+        mac1 = try AES.Encryptor(key: try derive(0x01, 0x01))
+        mac2 = try AES.Encryptor(key: try derive(0x01, 0x02))
         clientCryptogram = try AES.encrypt(panel + peripheral, key: encryption)
         serverCryptogram = try AES.encrypt(peripheral + panel, key: encryption)
-        replyMAC = try AES.encrypt(try AES.encrypt(serverCryptogram, key: mac1), key: mac2)
+        replyMAC = try mac2.encrypt(try mac1.encrypt(serverCryptogram))
     }
 
     /// A session with these keys, which begins with MACs of zeros: for frames whose handshake is not known.
-    init(encryption: consuming Secret, mac1: consuming Secret, mac2: consuming Secret) {
+    init(encryption: consuming Secret, mac1: borrowing Secret, mac2: borrowing Secret) throws(CryptoError) {
         self.encryption = encryption
-        self.mac1 = mac1
-        self.mac2 = mac2
+        self.mac1 = try AES.Encryptor(key: mac1)
+        self.mac2 = try AES.Encryptor(key: mac2)
         clientCryptogram = []
         serverCryptogram = []
         replyMAC = []
@@ -111,18 +111,17 @@ package final class OSDPSession {
     /// The full MAC over a frame: CBC, with another key for the last block.
     private func mac(_ message: [UInt8], after start: [UInt8]) throws(CryptoError) -> [UInt8] {
         var padded = message
-        if padded.count % AES.blockSize != 0 {
-            padded.append(0x80)
-            padded += [UInt8](repeating: 0, count: (AES.blockSize - padded.count % AES.blockSize) % AES.blockSize)
-        }
+        if padded.count % AES.blockSize != 0 { Self.pad(&padded) }
         let last = padded.count - AES.blockSize
-        var vector = start
-        if last > 0 {
-            vector = Array(
-                try AES.encrypt(Array(padded[..<last]), key: mac1, initialVector: start).suffix(AES.blockSize)
-            )
-        }
-        return try AES.encrypt(Array(padded[last...]), key: mac2, initialVector: vector)
+        guard last > 0 else { return try mac2.encrypt(padded, initialVector: start) }
+        let vector = try mac1.encrypt(Array(padded[..<last]), initialVector: start).suffix(AES.blockSize)
+        return try mac2.encrypt(Array(padded[last...]), initialVector: Array(vector))
+    }
+
+    /// Fills the last block up: 80, 00, 00, ...
+    private static func pad(_ bytes: inout [UInt8]) {
+        bytes.append(0x80)
+        while bytes.count % AES.blockSize != 0 { bytes.append(0) }
     }
 
     private func start(of isReply: Bool) -> [UInt8] {
@@ -140,8 +139,8 @@ package final class OSDPSession {
         let start = start(of: frame.isReply)
         sealed.securityBlock = [(frame.data.isEmpty ? 0x15 : 0x17) + (frame.isReply ? 1 : 0)]
         if !frame.data.isEmpty {
-            var padded = frame.data + [0x80]
-            padded += [UInt8](repeating: 0, count: (AES.blockSize - padded.count % AES.blockSize) % AES.blockSize)
+            var padded = frame.data
+            Self.pad(&padded)
             sealed.data = try AES.encrypt(padded, key: encryption, initialVector: start.map { ~$0 })
             padded.wipe()
         }

@@ -59,6 +59,12 @@ struct KnownAnswerTests {
         #expect(try AES.encrypt(plain, key: key, initialVector: vector) == hex(encrypted))
         #expect(try AES.encrypt(Secret(plain), key: key, initialVector: vector) == hex(encrypted))
         #expect(bytes(try AES.decrypt(hex(encrypted), key: key, initialVector: vector)) == plain)
+        let encryptor = try AES.Encryptor(key: key)
+        // A message leaves nothing behind for the next one.
+        for message in [plain, plain + plain, plain] {
+            let expected = try AES.encrypt(message, key: key, initialVector: vector)
+            #expect(try encryptor.encrypt(message, initialVector: vector) == expected)
+        }
     }
 
     /// SP 800-38B, examples (and RFC 4493 for 128 bits): tags of the empty message, of 16 and of 40 bytes.
@@ -92,6 +98,12 @@ struct KnownAnswerTests {
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt(block, key: Secret([1, 2, 3])) }
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt([1], key: Secret(block)) }
         #expect(throws: CryptoError.invalidLength) { try AES.encrypt(block, key: Secret(block), initialVector: [0]) }
+        #expect(throws: CryptoError.invalidLength) { try AES.Encryptor(key: Secret([1, 2, 3])) }
+        for (data, vector) in [([1], block), (block, [0]), (block + [1], block)] {
+            #expect(throws: CryptoError.invalidLength) {
+                try AES.Encryptor(key: Secret(block)).encrypt(data, initialVector: vector)
+            }
+        }
         #expect(throws: CryptoError.invalidLength) {
             try CMAC.tag(block, key: Secret([UInt8](repeating: 1, count: 17)))
         }
