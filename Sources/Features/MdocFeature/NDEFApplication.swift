@@ -27,7 +27,7 @@ struct NDEFApplication {
     private static let capabilityCount = 15
     private static let maximumBytes = 16_384
     /// The time for one message, and the shortest time between two looks at its length, in milliseconds.
-    private static let patience = Duration.seconds(3)
+    private static let timeout = Duration.seconds(3)
     private static let pauses: ClosedRange<Int64> = 1...1000
 
     private let channel: CompletingChannel
@@ -91,7 +91,7 @@ struct NDEFApplication {
             guard head.count == 2 else { throw .malformed("the message of the phone has no length") }
             count = Int(head[0]) << 8 | Int(head[1])
             if count > 0 { break }
-            guard ContinuousClock.now - start < Self.patience else { throw .stopped("its message does not come") }
+            guard ContinuousClock.now - start < Self.timeout else { throw .stopped("its message does not come") }
             await Loop.sleep(milliseconds: min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
         }
         guard count <= Self.maximumBytes else { throw .malformed("the message of the phone has \(count) bytes") }

@@ -62,7 +62,7 @@ struct LineFiles: Sendable {
         settings.hasBuzzer = panel.hasBuzzer
         settings.rows = panel.rows
         settings.outputs = panel.outputs
-        settings.patience = Int64(panel.patience) * 1000
+        settings.wait = Int64(panel.wait) * 1000
         settings.silence = panel.silence
         settings.silenceText = panel.silenceText
         if panel.acceptsCommunication, let (address, baud) = folder.communication(of: panel.bus.name) {

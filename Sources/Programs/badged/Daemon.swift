@@ -236,7 +236,7 @@ import WalletFeature
     }
 
     /// Milliseconds after which the start goes on without the browser port.
-    private static let portPatience: Int64 = 1000
+    private static let portTimeout: Int64 = 1000
 
     /// Opens the browser port. A port that is taken is an error in the log; the rest of badged works without it. A
     /// badged-network that hangs does not delay the start for long, and the port is opened later.
@@ -253,7 +253,7 @@ import WalletFeature
             isTried.fill(())
         }
         let limit = Loop.Alarm { isTried.fill(()) }
-        limit.set(after: Self.portPatience)
+        limit.set(after: Self.portTimeout)
         await isTried.value(whenCancelled: ())
         limit.cancel()
     }

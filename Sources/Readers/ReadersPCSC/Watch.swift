@@ -259,13 +259,13 @@ final class Watch: Sendable {
     }
 
     /// Milliseconds for an answer of pcscd.
-    private static let patience: Int64 = 3000
+    private static let timeout: Int64 = 3000
 
     /// Makes a context; the health says so while pcscd does not answer.
     private func makeContext() throws(PCSCFault) -> PCSCContext {
         let before = state.withLock { $0.generation }
         let limit = Task { @Loop [weak self] in
-            await Loop.sleep(milliseconds: Self.patience)
+            await Loop.sleep(milliseconds: Self.timeout)
             guard let self, !Task.isCancelled else { return }
             publish { state in
                 if state.generation == before, state.context == nil { state.health = PCSCHealth(fault: .silent) }
@@ -305,7 +305,7 @@ final class Watch: Sendable {
             }
         if !isAsked { state.withLock { $0.probes = [] } }
         let limit = Task { @Loop in
-            await Loop.sleep(milliseconds: Self.patience)
+            await Loop.sleep(milliseconds: Self.timeout)
             answer.fill(.silent)
         }
         defer { limit.cancel() }

@@ -48,7 +48,7 @@ package struct OSDPConfiguration: Sendable, Equatable {
         /// Milliseconds before an answer.
         package var turnaround = 0
         /// Seconds that a card waits.
-        package var patience = 5
+        package var wait = 5
         package var leds = 1
         package var hasBuzzer = true
         package var rows = 1

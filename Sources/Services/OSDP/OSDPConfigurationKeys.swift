@@ -39,7 +39,7 @@ extension OSDPConfiguration {
         "install": .number(\.installMinutes, in: 0...1440),
         "comset": .bool(\.acceptsCommunication),
         "turnaround": .number(\.turnaround, in: 0...100),
-        "wait": .number(\.patience, in: 1...60),
+        "wait": .number(\.wait, in: 1...60),
         "leds": .number(\.leds, in: 0...8),
         "buzzer": .bool(\.hasBuzzer),
         "text": .number(\.rows, in: 0...8),

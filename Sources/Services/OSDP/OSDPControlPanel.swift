@@ -102,7 +102,7 @@ package final class OSDPControlPanel {
                 var again = waiting
                 if !again.waitsForBusy { again.attempts += 1 }
                 again.waitsForBusy = false
-                again.until = now + patience(again.frame)
+                again.until = now + timeout(of: again.frame)
                 pending = again
                 effects.append(.send(again.frame.bytes))
             } else {
@@ -178,12 +178,12 @@ package final class OSDPControlPanel {
             }
         }
         peers[index] = peer
-        pending = Pending(member: index, frame: frame, until: now + patience(frame))
+        pending = Pending(member: index, frame: frame, until: now + timeout(of: frame))
         effects.append(.send(frame.bytes))
     }
 
     /// How long an answer may take, with the time of the bytes on the line.
-    private func patience(_ frame: OSDPFrame) -> Int64 {
+    private func timeout(of frame: OSDPFrame) -> Int64 {
         Self.answerTime + Int64(frame.bytes.count * 10_000 / max(baud, 1))
     }
 

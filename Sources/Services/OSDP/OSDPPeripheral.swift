@@ -35,7 +35,7 @@ package final class OSDPPeripheral {
         package var rows = 1
         package var outputs = 0
         /// How long a card waits for its panel.
-        package var patience: Int64 = 5000
+        package var wait: Int64 = 5000
         /// What is shown while the panel is silent, and its text.
         package var silence = OSDPDisplay.Silence.keep
         package var silenceText = ""
@@ -139,10 +139,10 @@ package final class OSDPPeripheral {
             drop(card, "nobody knows how long ago it was", at: now)
             return take()
         }
-        if age >= settings.patience {
+        if age >= settings.wait {
             drop(card, "it was \(age / 1000) seconds ago", at: now)
         } else if cards.count < Self.mostCards {
-            cards.append((card, now + settings.patience - max(0, age)))
+            cards.append((card, now + settings.wait - max(0, age)))
         } else {
             drop(card, "too many cards wait for the panel", at: now)
         }

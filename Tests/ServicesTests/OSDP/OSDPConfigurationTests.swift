@@ -58,7 +58,7 @@ struct OSDPConfigurationTests {
         #expect(errors == [])
         let panel = try #require(configuration.panels.first)
         #expect(panel.bus.line == .device("/dev/serial/by-path/x"))
-        #expect((panel.bus.baud, panel.bus.address, panel.patience) == (115_200, 5, 7))
+        #expect((panel.bus.baud, panel.bus.address, panel.wait) == (115_200, 5, 7))
         #expect((panel.leds, panel.rows, panel.outputs, panel.hasBuzzer) == (2, 0, 3, false))
         #expect(panel.silence == .blink && panel.silenceText.isEmpty)
         #expect(panel.readers == ["Desk", "Door 1"])

@@ -184,8 +184,8 @@ struct OSDPPeripheralTests {
     }
 
     @Test("a card waits as long as the settings say, and is dropped with a reason")
-    func patience() throws {
-        let line = Line { $0.patience = 2000 }
+    func wait() throws {
+        let line = Line { $0.wait = 2000 }
         line.present(1)
         #expect(line.device.deadline == 3000)
         line.take(line.device.expire(at: 2999))

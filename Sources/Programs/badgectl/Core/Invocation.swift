@@ -191,12 +191,12 @@ extension Invocation {
     /// - Throws: the failure with which the program ends.
     func connect(keepsEvents: Bool, showsEvents: Bool? = nil) async throws -> DaemonConnection {
         let show = show(events: showsEvents ?? keepsEvents)
-        // A command that only asks needs no patience: this time counts twice, for the answer and for a ping.
-        let patience: Duration = keepsEvents ? .seconds(10) : .seconds(5)
+        // A command that only asks waits less: this time counts twice, for the answer and for a ping.
+        let timeout: Duration = keepsEvents ? .seconds(10) : .seconds(5)
         return try await DaemonConnection.connect(
             to: socket,
             keepsEvents: keepsEvents,
-            timeout: patience,
+            timeout: timeout,
             onMessage: show
         )
     }

@@ -162,7 +162,7 @@ def connect_async(
     return _Connecting(path, timeout, connected)
 
 
-class _Patience:
+class _Backoff:
     """The time before the next try to connect: longer and longer, and short again after a success."""
 
     FIRST, LAST = 0.1, 30.0
@@ -183,32 +183,32 @@ def connections(path: str | None = None, *, timeout: float = 90.0) -> Iterator[D
 
     The program uses each in the body of its loop. A wrong path or a missing permission ends the loop with its error.
     """
-    patience = _Patience()
+    backoff = _Backoff()
     while True:
-        time.sleep(patience.next())
+        time.sleep(backoff.next())
         try:
             daemon = connect(path, timeout=timeout)
         except ConnectError as error:
             if error.code not in ("NOT_RUNNING", "UNREACHABLE"):
                 raise
             continue
-        patience.reset()
+        backoff.reset()
         with daemon:
             yield daemon
 
 
 async def connections_async(path: str | None = None, *, timeout: float = 90.0) -> AsyncIterator[AsyncDaemon]:
     """As `connections`, for asyncio."""
-    patience = _Patience()
+    backoff = _Backoff()
     while True:
-        await asyncio.sleep(patience.next())
+        await asyncio.sleep(backoff.next())
         try:
             daemon = await connect_async(path, timeout=timeout)
         except ConnectError as error:
             if error.code not in ("NOT_RUNNING", "UNREACHABLE"):
                 raise
             continue
-        patience.reset()
+        backoff.reset()
         async with daemon:
             yield daemon
 
