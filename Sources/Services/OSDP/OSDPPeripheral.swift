@@ -21,30 +21,6 @@ package struct OSDPCard: Sendable, Equatable {
 /// Times are milliseconds of one clock. A card is told once: after its answer has left, a repeated command gets the
 /// same bytes, and a panel that begins anew gets nothing of it.
 package final class OSDPPeripheral {
-    package enum Security: String, Sendable, CaseIterable { case required, optional, off }
-
-    package struct Settings: Sendable {
-        package var address: UInt8 = 0
-        package var baud = 9600
-        package var security = Security.required
-        package var key: OSDPKey?
-        /// Whether the panel may change address and baud rate.
-        package var acceptsCommunication = false
-        package var leds = 1
-        package var hasBuzzer = true
-        package var rows = 1
-        package var outputs = 0
-        /// How long a card waits for its panel.
-        package var wait: Int64 = 5000
-        /// What is shown while the panel is silent, and its text.
-        package var silence = OSDPDisplay.Silence.keep
-        package var silenceText = ""
-        package var serial: UInt32 = 0
-        package var firmware: [UInt8] = [0, 0, 0]
-
-        package init() {}
-    }
-
     /// How a card has ended.
     package enum Outcome: Sendable, Equatable {
         /// The panel has gone on after the answer.
@@ -72,8 +48,6 @@ package final class OSDPPeripheral {
         case note(String)
     }
 
-    /// Vendor (a local identifier, without a registered OUI) and model.
-    private static let identity: [UInt8] = [0x42, 0x44, 0x47, 1]
     package static let baudRates = [9600, 19_200, 38_400, 57_600, 115_200, 230_400]
     package static let silence: Int64 = 8000
     package static let mostCards = 16
@@ -325,7 +299,7 @@ package final class OSDPPeripheral {
             let handshake = try OSDPSession(key, panel: frame.data, peripheral: random)
             self.handshake = handshake
             handshakeKey = key
-            let data = identifier + random + handshake.clientCryptogram
+            let data = settings.identifier + random + handshake.clientCryptogram
             reply(OSDPReply.clientCryptogram, data, to: frame, raw, block: [0x12, wantsDefault ? 0 : 1])
         } catch {
             refuseUnproven(.unsupportedSecurity, frame, raw)
@@ -423,8 +397,10 @@ package final class OSDPPeripheral {
             outstanding = (card.id, until)
             let bits = [UInt8(truncatingIfNeeded: card.bits), UInt8(truncatingIfNeeded: card.bits >> 8)]
             return .success((OSDPReply.raw, [0, 0] + bits + card.bytes))
-        case OSDPCommand.identify: return .success((OSDPReply.identification, identification))
-        case OSDPCommand.capabilities: return .success((OSDPReply.capabilities, capabilities))
+        case OSDPCommand.identify: return .success((OSDPReply.identification, settings.identification))
+        case OSDPCommand.capabilities:
+            let capabilities = settings.capabilities(isInstalling: installsUntil != nil)
+            return .success((OSDPReply.capabilities, capabilities))
         case OSDPCommand.localStatus: return .success((OSDPReply.localStatus, [0, 0]))
         case OSDPCommand.inputStatus: return .success((OSDPReply.inputStatus, []))
         case OSDPCommand.outputStatus:
@@ -484,29 +460,6 @@ package final class OSDPPeripheral {
     }
 
     // MARK: Answers
-
-    private var identifier: [UInt8] { Self.identity + serial }
-
-    private var serial: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: settings.serial >> (8 * $0)) } }
-
-    private var identification: [UInt8] { Self.identity + [1] + serial + settings.firmware }
-
-    /// PDCAP: function, level and number of each thing that is there.
-    private var capabilities: [UInt8] {
-        var list: [[UInt8]] = []
-        if settings.outputs > 0 { list.append([2, 2, UInt8(truncatingIfNeeded: settings.outputs)]) }
-        list.append([3, 1, 0])
-        if settings.leds > 0 { list.append([4, 4, UInt8(truncatingIfNeeded: settings.leds)]) }
-        if settings.hasBuzzer { list.append([5, 2, 1]) }
-        if settings.rows > 0 { list.append([6, 1, 1]) }
-        list.append([8, 1, 0])
-        if settings.security != .off { list.append([9, 1, installsUntil == nil ? 0 : 1]) }
-        list.append([10, UInt8(OSDPFrame.largest & 0xFF), UInt8(OSDPFrame.largest >> 8)])
-        list.append([11, UInt8(OSDPFrame.largest & 0xFF), UInt8(OSDPFrame.largest >> 8)])
-        list.append([13, 0, 1])
-        list.append([16, 2, 0])
-        return list.flatMap(\.self)
-    }
 
     private func reply(
         _ code: UInt8,
