@@ -177,7 +177,9 @@ class WallReader:
     """A reader of libosdp, whose cards a control panel fetches."""
 
     def __init__(self, descriptor, key, address=0):
-        info = PDInfo(address, Line(descriptor), scbk=key, flags=[LibFlag.EnforceSecure])
+        # Its descriptor may change: the line is another one then.
+        self.line = Line(descriptor)
+        info = PDInfo(address, self.line, scbk=key, flags=[LibFlag.EnforceSecure])
         self.device = PeripheralDevice(info, PDCapabilities([]), log_level=LogLevel.Emergency)
         self.driver = Driver(self.device)
 

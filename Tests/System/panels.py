@@ -2,9 +2,11 @@
 """badged-osdp between a real badged and libosdp. Started by panels.sh."""
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 from harness import Client, Daemon, check, finish, free_port, until
 from panel_peers import LibFlag, Noise, Panel, Pty, WallReader, osdp
@@ -256,16 +258,61 @@ print("Readers in the wall")
 daemon = start(f"[reader hall]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\n")
 reader = WallReader(line.descriptor, KEY)
 until(lambda: "with the secure channel" in daemon.log())
+
+
+def read():
+    """Waits for a card of the reader in the wall."""
+    while True:
+        message = watcher.wait_for("CREDENTIAL")
+        if message["reader"] == "osdp hall":
+            return message
+
+
 for bits, number in CARDS[:4]:
     reader.show(bits, bytes.fromhex(number))
-    message = watcher.wait_for("CREDENTIAL")
-    while message["reader"] != "osdp hall":
-        message = watcher.wait_for("CREDENTIAL")
+    message = read()
     check(f"{bits} bits of the reader become CREDENTIAL, not verified",
           message["protocol"] == "raw" and not message["verified"] and message["raw"]["bits"] == bits
           and message["raw"]["data"] == number, message)
 reader.end()
 daemon.end()
+
+print("A reader in the wall whose line goes away")
+port = free_port()
+server = socket.create_server(("127.0.0.1", port))
+daemon = start(f"[reader hall]\ntcp = 127.0.0.1:{port}\nkey = {KEY_FILE}\n")
+link, _ = server.accept()
+link.setblocking(False)
+reader = WallReader(link.fileno(), KEY)
+until(lambda: "with the secure channel" in daemon.log())
+reader.show(64, bytes(8))
+check("a card is told", read()["raw"]["data"] == bytes(8).hex())
+reader.line.descriptor = -1
+link.close()
+until(lambda: "the line is gone" in daemon.log())
+lost = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+reader.show(64, bytes(7) + b"\1")
+link, _ = server.accept()
+link.setblocking(False)
+reader.line.descriptor = link.fileno()
+message = read()
+check("a card that the reader kept meanwhile is told, with a time before the loss",
+      message["raw"]["data"] == "0000000000000001" and message["uptime"] <= lost, (message, lost))
+
+print("badged stops while it is told cards of this reader")
+badged.process.send_signal(signal.SIGSTOP)
+count = daemon.log().count("a card with 64 bits")
+for number in (2, 3):
+    reader.show(64, bytes(7) + bytes([number]))
+until(lambda: daemon.log().count("a card with 64 bits") == count + 2)
+daemon.end()
+badged.process.send_signal(signal.SIGCONT)
+check("when badged-osdp ends, one of them is unconfirmed, and the other one is dropped",
+      daemon.log().count("a card at 'osdp hall' is unconfirmed: badged-osdp ends") == 1
+      and daemon.log().count("a card at 'osdp hall' was dropped: badged-osdp ends") == 1, daemon.log())
+reader.end()
+link.close()
+server.close()
 
 print(f"{taps} taps over a line that loses and changes bytes")
 daemon = start(f"[panel front]\ndevice = {line.device}\nbaud = 115200\nkey = {KEY_FILE}\nwait = 60\n")

@@ -26,7 +26,9 @@ import Text
     /// The last report of each panel, for the next connection.
     private var reports: [String: [JSON.Member]] = [:]
     /// Reports that are sent one after the other.
-    private var queue: [(command: String, members: [JSON.Member])] = []
+    private var queue: [Report] = []
+    /// The report that badged has not answered yet.
+    private var sent: Report?
     private var isSending = false
 
     /// A card at a reader of badged.
@@ -36,6 +38,14 @@ import Text
         let number: Int
         /// Milliseconds since it was read; nil: nobody knows.
         let age: Int64?
+    }
+
+    private struct Report {
+        let command: String
+        let members: [JSON.Member]
+
+        /// The reader in the wall whose card this is; nil: it is another report.
+        var reader: String? { command == "REPORT_TAP" ? members.first?.value.string : nil }
     }
 
     private static let longestQueue = 256
@@ -81,7 +91,8 @@ import Text
             Loop.shared.preconditionIsolated()
             setWatching(status.isWatching)
         }
-        queue = []
+        // Cards that have come meanwhile stay.
+        queue.removeAll { $0.reader == nil }
         for report in reports.sorted(by: { $0.key < $1.key }) { post("REPORT_PANEL", report.value) }
     }
 
@@ -95,8 +106,29 @@ import Text
         if let reason { Log.warning("badged: \(reason)") }
         connection?.close()
         connection = nil
-        queue = []
+        drop("the connection to badged has ended")
         setWatching(false)
+    }
+
+    /// The program ends: what becomes of cards of readers in the wall is in the log.
+    func end() {
+        if let sent { unconfirmed(sent, "badged-osdp ends") }
+        drop("badged-osdp ends")
+    }
+
+    /// Reports that wait are not sent.
+    private func drop(_ reason: String) {
+        for reader in queue.compactMap(\.reader) {
+            LineLog.write(.warning, "\(reader) dropped", "a card at '\(reader)' was dropped: \(reason)")
+        }
+        queue = []
+    }
+
+    /// A card that badged was told, and has not answered.
+    private func unconfirmed(_ report: Report, _ reason: String) {
+        guard let reader = report.reader else { return }
+        let text = "a card at '\(reader)' is unconfirmed: \(reason); badged may have told it, and it is not told again"
+        LineLog.write(.warning, "\(reader) unconfirmed", text)
     }
 
     private func handle(_ event: Event) {
@@ -176,7 +208,7 @@ import Text
         guard queue.count < Self.longestQueue else {
             return LineLog.write(.warning, "lost \(command)", "badged does not answer: \(command) is lost")
         }
-        queue.append((command, members))
+        queue.append(Report(command: command, members: members))
         guard !isSending else { return }
         isSending = true
         Task { @Loop in await send() }
@@ -185,6 +217,7 @@ import Text
     private func send() async {
         while let connection, !queue.isEmpty {
             let next = queue.removeFirst()
+            sent = next
             do throws(ClientError) {
                 let answer = try await connection.request(next.command, next.members)
                 Loop.shared.preconditionIsolated()
@@ -194,10 +227,9 @@ import Text
                 }
             } catch {
                 Loop.shared.preconditionIsolated()
-                if next.command == "REPORT_TAP" {
-                    LineLog.write(.warning, "failed", "a card was dropped: \(error.text)")
-                }
+                unconfirmed(next, error.text)
             }
+            sent = nil
         }
         isSending = false
     }

@@ -51,6 +51,7 @@ import Text
     /// The program ends: what becomes of the cards that wait is in the log.
     func end() {
         for panel in panels { panel.end("badged-osdp ends") }
+        link.end()
     }
 
     // MARK: Settings

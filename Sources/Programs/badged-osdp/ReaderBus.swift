@@ -10,11 +10,11 @@ import Text
     private let members: [OSDPConfiguration.Bus]
     private let link: DaemonLink
     private let keys: [String: OSDPKey]
-    private var panel: OSDPControlPanel?
+    private let panel: OSDPControlPanel
     private var port: BusPort?
     private var links: [OSDPControlPanel.Link]
     private lazy var alarm = Loop.Alarm { [unowned self] in
-        if let panel { perform(panel.expire(at: Loop.bootClock)) }
+        perform(panel.expire(at: Loop.bootClock))
     }
 
     init(
@@ -28,13 +28,20 @@ import Text
         self.keys = keys
         self.link = link
         links = members.map { _ in .silent }
+        let list = members.map { bus in
+            OSDPControlPanel.Member(
+                name: bus.name,
+                address: UInt8(truncatingIfNeeded: bus.address),
+                security: bus.security,
+                key: keys[bus.name]
+            )
+        }
+        panel = OSDPControlPanel(list, baud: members[0].baud, gap: 100, at: Loop.bootClock)
         port = BusPort(
             members[0],
             line,
             opened: { [unowned self] in begin() },
-            received: { [unowned self] bytes in
-                if let panel { perform(panel.receive(bytes, at: Loop.bootClock)) }
-            },
+            received: { [unowned self] bytes in perform(panel.receive(bytes, at: Loop.bootClock)) },
             closed: { [unowned self] in lost() }
         )
     }
@@ -47,7 +54,7 @@ import Text
     /// The line is closed for good.
     func end() {
         port?.end()
-        lost()
+        alarm.cancel()
     }
 
     /// Whether this is the bus of these settings.
@@ -57,25 +64,13 @@ import Text
     }
 
     private func begin() {
-        let list = members.map { bus in
-            OSDPControlPanel.Member(
-                name: bus.name,
-                address: UInt8(truncatingIfNeeded: bus.address),
-                security: bus.security,
-                key: keys[bus.name]
-            )
-        }
-        let new = OSDPControlPanel(list, baud: members[0].baud, gap: 100, at: Loop.bootClock)
-        panel = new
-        perform(new.expire(at: Loop.bootClock))
+        perform(panel.lineOpened(at: Loop.bootClock))
         for index in members.indices { report(index) }
     }
 
     private func lost() {
+        perform(panel.lineLost(at: Loop.bootClock))
         alarm.cancel()
-        if let panel { perform(panel.lineLost(at: Loop.bootClock)) }
-        alarm.cancel()
-        panel = nil
         for index in members.indices { report(index) }
     }
 
@@ -84,6 +79,7 @@ import Text
             switch effect {
             case .send(let bytes): port?.send(bytes)
             case .read(let index, let bits, let bytes, let isWiegand, let since):
+                Log.write(.debug) { "\(members[index].name): a card with \(bits) bits" }
                 let format = isWiegand ? "wiegand" : "unspecified"
                 link.reportTap("osdp \(members[index].name)", bits, bytes, format, since: since)
             case .ignored(let index, let reason):
@@ -102,7 +98,7 @@ import Text
                 report(index)
             }
         }
-        if let deadline = panel?.deadline { alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000) }
+        if let deadline = panel.deadline { alarm.set(at: Loop.clock + (deadline - Loop.bootClock) * 1000) }
     }
 
     private func report(_ index: Int) {
@@ -112,7 +108,7 @@ import Text
             name,
             [
                 .init("panel", .string(name)), .init("link", .string(word)),
-                .init("faults", .number(String(index == 0 ? panel?.faults ?? 0 : 0))),
+                .init("faults", .number(String(index == 0 ? panel.faults : 0))),
             ]
         )
     }

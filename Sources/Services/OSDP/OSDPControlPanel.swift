@@ -47,8 +47,13 @@ package final class OSDPControlPanel {
         var next: Int64
         var failures = 0
         var activeUntil: Int64 = 0
-        /// The time of the last answer to a poll, also in an earlier connection.
-        var polled: Int64?
+        /// The time of the last answer to a poll, also in an earlier connection. At first a card may be as old as this
+        /// start of the machine.
+        var polled: Int64 = 0
+        /// The card in the last answer to a poll, also in an earlier connection.
+        var lastCard: [UInt8]?
+        /// Whether no poll was answered in this connection yet.
+        var isFresh = false
     }
 
     /// The command that waits for its answer. A repeated one has the same bytes.
@@ -123,6 +128,15 @@ package final class OSDPControlPanel {
         }
         proceed(at: now)
         return take()
+    }
+
+    /// The line is open, perhaps again.
+    package func lineOpened(at now: Int64) -> [Effect] {
+        for index in peers.indices {
+            peers[index].next = now
+            peers[index].failures = 0
+        }
+        return expire(at: now)
     }
 
     /// The line was closed.
@@ -273,16 +287,23 @@ package final class OSDPControlPanel {
         peers[index].link = link
         peers[index].fault = nil
         effects.append(.link(member: index, link, fault: nil))
-        if peers[index].polled == nil { peers[index].polled = now }
+        peers[index].isFresh = true
     }
 
     private func polled(_ index: Int, _ code: UInt8, _ data: [UInt8], at now: Int64) {
-        let since = peers[index].polled ?? now
+        let since = peers[index].polled
+        let isRepeated = peers[index].isFresh && code == OSDPReply.raw && data == peers[index].lastCard
         peers[index].polled = now
+        peers[index].isFresh = false
+        peers[index].lastCard = code == OSDPReply.raw ? data : nil
         if code == OSDPReply.raw {
             peers[index].activeUntil = now + Self.activeTime
             let bits = data.count >= 4 ? Int(data[2]) | Int(data[3]) << 8 : 0
-            if (1...Self.mostBits).contains(bits), data.count == 4 + (bits + 7) / 8 {
+            if isRepeated {
+                // A reader may keep a card until the next poll, which has not come.
+                let reason = "a card was dropped: the same one was told just before the connection was lost"
+                effects.append(.ignored(member: index, reason))
+            } else if (1...Self.mostBits).contains(bits), data.count == 4 + (bits + 7) / 8 {
                 let bytes = Array(data[4...])
                 effects.append(
                     .read(member: index, bits: bits, bytes: bytes, isWiegand: data[1] == 1, since: since)

@@ -74,6 +74,15 @@ private final class Wall {
         now = max(now, end)
     }
 
+    /// The line is away for this time.
+    func lose(for milliseconds: Int64, meanwhile: () -> Void = {}) {
+        inbox = []
+        take(panel.lineLost(at: now))
+        now += milliseconds
+        meanwhile()
+        take(panel.lineOpened(at: now))
+    }
+
     func present(_ id: Int, at reader: Int) {
         _ = readers[reader].present(
             OSDPCard(id: id, bits: 32, bytes: [0, 0, UInt8(id >> 8), UInt8(id & 0xFF)]),
@@ -128,6 +137,61 @@ struct OSDPControlPanelTests {
         wall.present(2, at: 0)
         wall.run(until: wall.now + 100)
         #expect(wall.since.last.map { $0 <= 20_000 } == true, "\(wall.since)")
+    }
+
+    @Test("a card that a reader kept while the line was away is told once, as old as the last answer before")
+    func keptCard() throws {
+        let wall = Wall(2)
+        wall.run(until: 2000)
+        wall.lose(for: 3000) { wall.present(1, at: 1) }
+        wall.run(until: 60_000)
+        #expect(wall.links.map(\.link) == [.secure, .secure, .silent, .silent, .secure, .secure])
+        #expect(wall.reads.map(\.bytes) == [[0, 0, 0, 1]])
+        #expect(wall.since.allSatisfy { $0 <= 2000 }, "\(wall.since)")
+    }
+
+    @Test("a card that a reader kept before the first connection may be as old as the start of the machine")
+    func oldCard() {
+        let wall = Wall(1)
+        wall.now = 50_000
+        wall.present(1, at: 0)
+        wall.run(until: 52_000)
+        #expect(wall.since == [0])
+        wall.present(2, at: 0)
+        wall.run(until: 54_000)
+        #expect(wall.since.count == 2 && wall.since.last.map { $0 > 50_000 } == true, "\(wall.since)")
+    }
+
+    @Test("a card that a reader tells again, because the line was lost after it, is not told twice")
+    func repeatedCard() {
+        let wall = Wall(1)
+        wall.run(until: 2000)
+        wall.present(1, at: 0)
+        wall.disturb = { bytes in
+            // Nothing follows the answer with the card.
+            wall.reads.isEmpty ? bytes : nil
+        }
+        while wall.reads.isEmpty { wall.run(until: wall.now + 1) }
+        wall.disturb = { $0 }
+        wall.lose(for: 1000) { wall.present(1, at: 0) }
+        wall.run(until: wall.now + 3000)
+        #expect(wall.reads.count == 1)
+        #expect(wall.ignored == ["a card was dropped: the same one was told just before the connection was lost"])
+        // The person holds the card to the reader once more.
+        wall.present(1, at: 0)
+        wall.run(until: wall.now + 3000)
+        #expect(wall.reads.count == 2 && wall.ignored.count == 1)
+    }
+
+    @Test("the same card is told again if the reader has answered in between, before the line was lost")
+    func sameCard() {
+        let wall = Wall(1)
+        wall.run(until: 2000)
+        wall.present(1, at: 0)
+        wall.run(until: 4000)
+        wall.lose(for: 1000) { wall.present(1, at: 0) }
+        wall.run(until: 8000)
+        #expect(wall.reads.count == 2 && wall.ignored.isEmpty)
     }
 
     @Test("a reader that is away is tried again, more and more rarely, and comes back")
