@@ -20,17 +20,33 @@ import OSDP
         for (indicator, line) in lines {
             let descriptor = clinux_open_gpio("/dev/\(line.chip)", UInt32(line.line))
             guard descriptor >= 0 else {
-                Log.error("\(name): \(line.chip):\(line.line) cannot be used: \(errorText())")
+                Log.error("\(name): \(line.chip):\(line.line) cannot be used: \(Self.reason(errno))")
                 continue
             }
             descriptors[indicator] = descriptor
         }
     }
 
-    /// Gives the lines back.
+    private static func reason(_ code: Int32) -> String {
+        switch code {
+        case ENOENT: "there is no such chip"
+        case EINVAL: "the chip has no such line"
+        case EBUSY: "another program or driver uses it (gpioinfo shows which one)"
+        case EACCES, EPERM: "the user of this program may not open the chip (a rule of udev allows it)"
+        default: errorText(code)
+        }
+    }
+
+    /// Gives the lines back. Lamps and sounder are off then; an output stays as it is, as far as its chip allows.
     func end() {
         alarm.cancel()
-        for descriptor in descriptors.values { close(descriptor) }
+        for (indicator, descriptor) in descriptors {
+            switch indicator {
+            case .red, .green, .blue, .buzzer: _ = clinux_set_gpio(descriptor, 0)
+            case .output: break
+            }
+            close(descriptor)
+        }
         descriptors = [:]
     }
 
