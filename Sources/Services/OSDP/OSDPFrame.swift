@@ -145,21 +145,21 @@ package struct OSDPFrameReader: Sendable {
 
     /// Returns the frames that are complete with these bytes, each with its bytes. `now` is in milliseconds.
     package mutating func read(_ bytes: some Collection<UInt8>, at now: Int64) -> [(frame: OSDPFrame, bytes: [UInt8])] {
-        var found: [(OSDPFrame, [UInt8])] = []
+        var found: [(frame: OSDPFrame, bytes: [UInt8])] = []
         if !buffer.isEmpty, now - lastByte > gap {
             faults += 1
-            found = frames(isOver: true)
+            takeFrames(&found, isOver: true)
             buffer = []
         }
         lastByte = now
         buffer += bytes
-        return found + frames(isOver: false)
+        takeFrames(&found, isOver: false)
+        return found
     }
 
     /// Takes the frames out of the buffer. `isOver`: no bytes follow, so an unfinished frame is none.
-    private mutating func frames(isOver: Bool) -> [(frame: OSDPFrame, bytes: [UInt8])] {
+    private mutating func takeFrames(_ found: inout [(frame: OSDPFrame, bytes: [UInt8])], isOver: Bool) {
         var position = 0
-        var found: [(OSDPFrame, [UInt8])] = []
         while let start = buffer[position...].firstIndex(of: OSDPFrame.start) {
             position = start
             guard buffer.count - start >= OSDPFrame.headerCount else { break }
@@ -184,6 +184,5 @@ package struct OSDPFrameReader: Sendable {
         }
         if buffer[position...].firstIndex(of: OSDPFrame.start) == nil { position = buffer.count }
         buffer.removeFirst(position)
-        return found
     }
 }
