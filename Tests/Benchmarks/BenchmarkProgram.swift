@@ -115,7 +115,7 @@ import Glibc
         say("a fleet")
         if report.wants(.fleetEvent, .fleetMemory) { try FleetBench.run(settings, &report) }
         say("door panels")
-        if report.wants(.panelCPU, .panelMemory, .panelTap) { try PanelBench.run(settings, &report) }
+        if report.wants(.panelCPU, .panelPoll, .panelMemory, .panelTap) { try PanelBench.run(settings, &report) }
         say("idle")
         if report.wants(.nfcShort, .nfcLong, .nfcWakeUps) { try NFCBench.run(settings, &report) }
         if report.wants(.resident, .proportional, .privateDirty, .wakeUps, .idleCPU) {

@@ -12,6 +12,7 @@ enum PanelBench {
     static func run(_ settings: Settings, _ report: inout Report) throws(BenchError) {
         let program = settings.badged + "-osdp"
         guard access(program, X_OK) == 0 else { return }
+        report.add(.panelFloor, try floor(settings), "eight processes")
         let daemon = try Daemon(settings, ["--virtual", "--no-pcsc"])
         let client = try daemon.client()
         let key = try settings.write("panel.key", [UInt8](0x10...0x1F))
@@ -27,17 +28,12 @@ enum PanelBench {
         let child = try Child(program, ["--config", configuration], log: settings.folder + "/osdp.log")
         for panel in panels { try panel.connect() }
         let figures = ProcessFigures(pid: child.pid)
-        // Everything was used once.
-        try poll(panels, rounds: 20)
-        let before = try figures.activity()
-        let rounds = settings.count(200)
-        try poll(panels, rounds: rounds)
-        let spent = try figures.activity().since(before)
+        let (cost, switches) = try cost(of: [figures], settings, panels) { panel throws(BenchError) in
+            guard try panel.exchange(0x60).code == 0x40 else { throw BenchError("a poll was not answered") }
+        }
+        report.add(.panelPoll, cost, "\(text(switches, 2)) wake-ups")
         // On a busy machine the polls come later than every 50 ms, so the share is that of polls in time.
-        let cost = Double(spent.runtime) / Double(rounds * lines)
-        let share = cost / 1e6 * Double(lines) / Double(interval) * 100
-        let switches = text(Double(spent.switches) / Double(rounds * lines), 2)
-        report.add(.panelCPU, share, "\(text(cost / 1000, 1)) µs and \(switches) wake-ups a poll")
+        report.add(.panelCPU, cost / 1000 * Double(lines) / Double(interval) * 100, "\(lines) lines")
         report.add(.panelMemory, try figures.memory().proportional / 1024, "")
         var delays = Samples()
         for _ in 0..<settings.count(50) {
@@ -53,11 +49,55 @@ enum PanelBench {
         report.add(.panelTap, delays.median, "p99 \(text(delays.percentile(99), 2)), n=\(delays.count)")
     }
 
-    private static func poll(_ panels: [Panel], rounds: Int) throws(BenchError) {
+    /// The processor time of cat(1), which sends a poll back as it is.
+    private static func floor(_ settings: Settings) throws(BenchError) -> Double {
+        var panels: [Panel] = []
+        var echoes: [Child] = []
+        for _ in 0..<lines {
+            let panel = try Panel()
+            panels.append(panel)
+            let log = settings.folder + "/cat.log"
+            echoes.append(try Child("/bin/sh", ["-c", #"exec cat <"$0" >"$0""#, panel.device], log: log))
+        }
+        let figures = echoes.map { ProcessFigures(pid: $0.pid) }
+        let found = try cost(of: figures, settings, panels) { panel throws(BenchError) in try panel.echo() }
+        // The panels stay open until here, and so do the programs.
+        return withExtendedLifetime((panels, echoes)) { found.time }
+    }
+
+    /// Polls the panels, each every 50 ms.
+    /// - Returns: microseconds of these processes for each poll, and their wake-ups.
+    private static func cost(
+        of processes: [ProcessFigures],
+        _ settings: Settings,
+        _ panels: [Panel],
+        _ ask: (Panel) throws(BenchError) -> Void
+    ) throws(BenchError) -> (time: Double, switches: Double) {
+        // Everything was used once.
+        try poll(panels, rounds: 20, ask)
+        var before: [ProcessFigures.Activity] = []
+        for process in processes { before.append(try process.activity()) }
+        let rounds = settings.count(200)
+        try poll(panels, rounds: rounds, ask)
+        var (runtime, switches) = (0, 0)
+        for (process, old) in zip(processes, before) {
+            let spent = try process.activity().since(old)
+            runtime += spent.runtime
+            switches += spent.switches
+        }
+        let polls = Double(rounds * panels.count)
+        return (Double(runtime) / 1000 / polls, Double(switches) / polls)
+    }
+
+    private static func poll(
+        _ panels: [Panel],
+        rounds: Int,
+        _ ask: (Panel) throws(BenchError) -> Void
+    ) throws(BenchError) {
         for _ in 0..<rounds {
             let start = monotonicNow()
             for panel in panels {
-                guard try panel.exchange(0x60).code == 0x40 else { throw BenchError("a poll was not answered") }
+                try ask(panel)
                 pause(milliseconds: interval / lines - 1)
             }
             let spent = Int((monotonicNow() - start) / 1_000_000)
@@ -107,6 +147,18 @@ enum PanelBench {
                 session = new
             } catch {
                 throw BenchError("no secure channel: \(error)")
+            }
+        }
+
+        /// Sends bytes as long as a poll, and waits until they come back.
+        func echo() throws(BenchError) {
+            let bytes = [UInt8](repeating: 0x53, count: 15)
+            guard write(descriptor, bytes, bytes.count) == bytes.count else { throw BenchError(call: "write") }
+            var (missing, buffer) = (bytes.count, [UInt8](repeating: 0, count: bytes.count))
+            while missing > 0 {
+                let count = read(descriptor, &buffer, missing)
+                guard count > 0 else { throw BenchError(call: "read") }
+                missing -= count
             }
         }
 

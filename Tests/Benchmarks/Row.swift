@@ -18,7 +18,7 @@ enum Row: String, CaseIterable {
     case vaultOpen, keySign, tpmSign, vaultWakeUps
     case mpinLogin, mpinPlain
     case fleetEvent, fleetMemory
-    case panelCPU, panelMemory, panelTap
+    case panelCPU, panelPoll, panelFloor, panelMemory, panelTap
     case packages, packageSize, onlinePackages, onlinePackageSize
     case manyReaders, manyReadersMemory, afterLoad
     case auth, authBeyond, authServer, authProcessor, tenAuths, authMemory, authDirty
@@ -138,6 +138,8 @@ enum Row: String, CaseIterable {
 
         // The limits are the goals.
         case .panelCPU: Facts("CPU of badged-osdp, eight panels poll every 50 ms, secure channel", "%", 2, limit: 1)
+        case .panelPoll: Facts("one of these polls, processor time", "µs", 1, of: .panelFloor, limit: 5)
+        case .panelFloor: Facts("the same bytes through cat(1) (floor)", "µs", 1)
         case .panelMemory: Facts("memory (PSS) of badged-osdp meanwhile", "MB", 1, limit: 12)
         case .panelTap: Facts("tap to the answer of the next poll, median", "ms", 2, limit: 5)
 
