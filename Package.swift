@@ -283,7 +283,7 @@ let package = Package(
         // `Network` in them, so their users depend on HTTP as well.
         features.target(
             "Cards",
-            ["Text", "Concurrency", "Server", "Host", "Readers", "ISO7816", "Crypto"]
+            ["Text", "Concurrency", "Server", "Host", "Readers", "ISO7816", "Crypto", "HDWallet"]
         ),
         features.target(
             "EIDFeature",

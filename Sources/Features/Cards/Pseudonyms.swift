@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package import Crypto
+import HDWallet
 package import ISO7816
 import Text
 
 /// Replaces what could name a card or its holder in a recording: numbers of cards, identifiers of applications on one
-/// card, and keys. The same value always becomes the same other value, of the same length and shape.
+/// card, and keys. The same value always becomes the same other value, of the same length and shape. A key becomes another
+/// key of its curve: whoever checks keys takes it.
 ///
 /// What is known to be the same on all cards of a kind stays; everything else of four bytes or more is replaced.
 package struct Pseudonyms {
@@ -72,8 +74,10 @@ package struct Pseudonyms {
         while let object = try? reader.next() {
             end = range.upperBound - reader.remainder.count
             let value = end - object.value.count..<end
+            // A Keycard 4.0 counts the bytes of its template one short.
+            if depth == 0, object.isConstructed, reader.remainder.count == 1 { end = range.upperBound }
             if object.isConstructed, depth < Self.deepest {
-                replace(&content, value, depth: depth + 1)
+                replace(&content, value.lowerBound..<end, depth: depth + 1)
             } else if !Self.isKept(object) {
                 // The first five bytes of a card's number are country and issuer; before its serial number, an OpenPGP card
                 // has application and manufacturer.
@@ -102,11 +106,62 @@ package struct Pseudonyms {
     private func replaceNumber(_ content: inout [UInt8], _ range: Range<Int>, keeping: Int) {
         let value = Array(content[range])
         guard value.count >= Self.shortest, !Self.constants.contains(value), Set(value).count > 1 else { return }
-        // An uncompressed point begins with 04.
+        if keeping == 0, let key = replacementKey(value) {
+            content.replaceSubrange(range, with: key)
+            return
+        }
+        // An uncompressed point begins with 04, also on a curve that is not known here.
         let isPoint = value[0] == 0x04 && value.count >= 49 && value.count % 2 == 1
         let first = min(value.count, isPoint ? 1 : keeping)
         let rest = Array(value[first...])
         content.replaceSubrange(range.lowerBound + first..<range.upperBound, with: replacement(rest))
+    }
+
+    /// Another key, or the certificate of another Keycard; nil if a value is none. The x of a compressed point may be on
+    /// several curves; then the first one counts, beginning with that of the wallets.
+    private func replacementKey(_ value: [UInt8]) -> [UInt8]? {
+        if let certificate = replacementCertificate(value) { return certificate }
+        let isCompressed = value[0] != 0x04
+        if let key = try? PublicKey(value), let new = privateKey(for: key) {
+            return isCompressed ? new.publicKey.compressed : new.publicKey.uncompressed
+        }
+        for curve in Curve.allCases where value.count == 1 + (isCompressed ? 1 : 2) * curve.fieldLength {
+            let key =
+                isCompressed
+                ? try? ECPublicKey(compressedPoint: value, on: curve) : try? ECPublicKey(value, on: curve)
+            guard let key, let new = publicKey(for: key) else { continue }
+            return isCompressed ? new.compressedPoint : new.uncompressed
+        }
+        return nil
+    }
+
+    /// The key in place of a key of secp256k1, the curve of the wallets, in both of its forms.
+    private func privateKey(for key: PublicKey) -> PrivateKey? {
+        try? PrivateKey(Secret(stream(for: key.compressed).prefix(PrivateKey.count)))
+    }
+
+    private func publicKey(for key: ECPublicKey) -> ECPublicKey? {
+        guard let group = try? key.curve.group else { return nil }
+        // Without its first byte, a number is below the order of each of these curves.
+        var number = Array(stream(for: key.compressedPoint).prefix(key.curve.scalarLength))
+        number[0] = 0
+        return try? ECPrivateKey(Secret(number), on: group).publicKey
+    }
+
+    /// What another authority has signed for another card: a compressed key, the signature of its hash, and the number that
+    /// finds the key of the authority.
+    private func replacementCertificate(_ value: [UInt8]) -> [UInt8]? {
+        let signatureCount = 64
+        guard value.count == PublicKey.compressedCount + signatureCount + 1, let id = value.last,
+            let card = try? PublicKey(Array(value.prefix(PublicKey.compressedCount))),
+            let signature = try? Signature(compact: Array(value.dropFirst(PublicKey.compressedCount).dropLast())),
+            let hash = try? DigestAlgorithm.sha256.hash(card.compressed),
+            let authority = try? signature.recover(id: id, for: hash),
+            let newCard = privateKey(for: card)?.publicKey.compressed, let newAuthority = privateKey(for: authority),
+            let newHash = try? DigestAlgorithm.sha256.hash(newCard), let signed = try? newAuthority.sign(newHash),
+            let newID = try? signed.recoveryID(for: newHash, by: newAuthority.publicKey)
+        else { return nil }
+        return newCard + signed.compact + [newID]
     }
 
     /// Another value of the same form: decimal digits in halves of bytes, digits and letters, or any bytes.
