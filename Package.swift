@@ -430,7 +430,7 @@ let package = Package(
                 "VirtualEID", "Keycard", "MobileDocument", "MdocFeature",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
-                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP",
+                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP", "Cards",
             ],
             in: "Fuzz/FuzzTargets"
         ),

@@ -24,6 +24,8 @@ package struct CardRecording: Sendable, Equatable {
     /// A recording that is longer, in bytes of text, is refused.
     package static let maximumLength = 1 << 20
     package static let maximumExchanges = 4096
+    /// A longer command is refused, in bytes.
+    package static let maximumCommand = 4096
     private static let answersToReset = 2...33
     private static let maximumKind = 32
     private static let longestName = 4
@@ -72,6 +74,7 @@ package struct CardRecording: Sendable, Equatable {
         private var kind: String?
         private var command: [UInt8]?
         private var exchanges: [Exchange] = []
+        private var hasEnd = false
 
         /// Returns false after the last line.
         mutating func read(_ line: ArraySlice<UInt8>) throws(Malformed) -> Bool {
@@ -90,7 +93,9 @@ package struct CardRecording: Sendable, Equatable {
             case "kind": try readKind(value)
             case ">": try readCommand(value)
             case "<": try readAnswer(value)
-            case "end" where value.isEmpty: return false
+            case "end" where value.isEmpty:
+                hasEnd = true
+                return false
             default: throw Malformed("begins with none of atr, kind, >, <, # and end")
             }
             return true
@@ -122,6 +127,9 @@ package struct CardRecording: Sendable, Equatable {
             guard command == nil else { throw Malformed("the command before has no answer") }
             guard exchanges.count < maximumExchanges else { throw Malformed("more than \(maximumExchanges) commands") }
             let bytes = try bytes(digits)
+            guard bytes.count <= maximumCommand else {
+                throw Malformed("a command of more than \(maximumCommand) bytes")
+            }
             guard CommandAPDU(bytes: bytes) != nil else { throw Malformed("is no command: its lengths are wrong") }
             command = bytes
         }
@@ -143,6 +151,7 @@ package struct CardRecording: Sendable, Equatable {
             guard hasHeader else { throw Malformed("has no line \(header)") }
             guard let answerToReset else { throw Malformed("has no answer to reset: a line atr") }
             guard command == nil else { throw Malformed("the last command has no answer") }
+            guard hasEnd else { throw Malformed("has no line end: what follows is missing") }
             return CardRecording(answerToReset: answerToReset, kind: kind, exchanges: exchanges)
         }
     }

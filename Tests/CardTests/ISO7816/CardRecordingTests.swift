@@ -55,11 +55,33 @@ struct CardRecordingTests {
             (start + "> 00A40400\n< 90 00\n", "line 4: is not hexadecimal"),
             (start + "whatever\n", "line 3: begins with none of"),
             (start + ">00A40400\n", "line 3: begins with none of"),
+            (start + "badged-recording 1\n", "line 3: begins with none of"),
+            (start + "end here\n", "line 3: begins with none of"),
+            (start + "> 00A40400\n< 9000\nkind eid\n", "line 5: a kind in the wrong place"),
+            (start + "kind eid\nkind eid\n", "line 4: a kind in the wrong place"),
+            (start + "\u{0}\u{1}\u{7F}é\n", "line 3: begins with none of"),
+            (start + "> \u{0}é\n", "line 3: is not hexadecimal"),
+            (start + "> " + String(repeating: "0", count: 1_000_000), "line 3: a command of more than 4096 bytes"),
+            (start + String(repeating: "x", count: 1_000_000), "line 3: begins with none of"),
+            (
+                start + "> 00B0000000\n< " + String(repeating: "90", count: 65_539) + "\n",
+                "line 4: is no answer, which has 2 to 65538 bytes"
+            ),
+            (start + "> 00A40400\n< 9000\n", "has no line end"),
         ]
     )
     func lies(text: String, reason: String) {
         let error = #expect(throws: Malformed.self) { try CardRecording(text.utf8) }
         #expect(error?.text.hasPrefix(reason) == true, "\(error?.text ?? "")")
+    }
+
+    @Test("a recording that was cut anywhere is refused")
+    func cut() {
+        let whole = Array((Self.start + "kind eid\n> 00A40400\n< 61029000\n> 00C0000002\n< AABB9000\nend").utf8)
+        #expect(throws: Never.self) { try CardRecording(whole) }
+        for count in 0..<whole.count {
+            #expect(throws: Malformed.self, "\(count) bytes") { try CardRecording(whole.prefix(count)) }
+        }
     }
 
     @Test("a recording that is too long, or has too many commands, is refused")

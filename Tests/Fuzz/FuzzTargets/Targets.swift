@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
 import ISO7816
 import ReadersVirtual
 import Server
@@ -189,6 +190,13 @@ package func require(_ condition: Bool, _ text: StaticString) {
     guard let recording = try? CardRecording(Array(input)) else { return }
     require(recording.exchanges.count <= CardRecording.maximumExchanges, "too many commands")
     require((try? CardRecording(recording.text.utf8)) == recording, "a recording changes when it is written and read")
+    if let replaced = (try? Pseudonyms())?.replacing(in: recording.exchanges) {
+        let isSame = zip(replaced, recording.exchanges).allSatisfy { new, old in
+            new.command == old.command && new.answer.count == old.answer.count
+                && new.answer.suffix(2) == old.answer.suffix(2)
+        }
+        require(isSame && replaced.count == recording.exchanges.count, "other numbers change the form of a recording")
+    }
     let card = RecordedCard(recording)
     for exchange in recording.exchanges {
         require(card.process(exchange.command).count >= 2, "an answer without a status word")

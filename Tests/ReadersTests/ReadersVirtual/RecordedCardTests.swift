@@ -44,7 +44,7 @@ struct RecordedCardTests {
     func answerToReset() async throws {
         let card = try VirtualCard(Self.card())
         #expect(card.answerToReset == hex("3B80800101"))
-        let contact = try VirtualCard(Self.card("badged-recording 1\natr 3f650000\n"))
+        let contact = try VirtualCard(Self.card("badged-recording 1\natr 3f650000\nend\n"))
         #expect(contact.answerToReset == hex("3F650000"))
         #expect(contact.historicalBytes == [])
     }
@@ -134,7 +134,7 @@ struct RecordedCardTests {
             (#"{"recording":["a",7]}"#, "card.recording is no text"),
             (#"{"recording":""}"#, "card.recording has no line"),
             (#"{"recording":"badged-recording 1\natr 3b00\n> 00\n"}"#, "card.recording line 3: is no command"),
-            (#"{"recording":"badged-recording 1\natr 3b00\n","latencyMs":-1}"#, "card.latencyMs is not"),
+            (#"{"recording":"badged-recording 1\natr 3b00\nend\n","latencyMs":-1}"#, "card.latencyMs is not"),
         ]
     )
     func wrong(card: String, reason: String) throws {
