@@ -80,6 +80,35 @@ struct IdentifyTests {
         #expect(await card.apdus == count)
     }
 
+    @Test(
+        "a card that takes the place of the one that the command meant is not asked",
+        arguments: [
+            (identify, "CARD_IDENTITY"), (#"{"cmd":"RECORD_CARD","name":"Desk"}"#, "CARD_RECORDING"),
+        ]
+    )
+    @Loop func replaced(command: String, message: String) async throws {
+        let (strange, other) = (try VirtualCard(StrangeCard(hasNumber: true)), try VirtualCard())
+        let (server, client, backend) = try await Self.server(strange)
+        let second = try server.connect()
+        backend.insert(into: "Desk", answerToReset: strange.answerToReset)
+        #expect(await client.next("READER")?["card"] != .null)
+        let reader = try #require(server.registry["Desk"])
+        // The command waits for the end of a reading.
+        let reading = await server.registry.lendForReading(reader, try #require(reader.insertion))
+        await client.send(command)
+        _ = await second.exchange()
+        backend.onConnect { _ throws(CardError) in ScriptedConnection(to: other) }
+        backend.withdraw(from: "Desk")
+        backend.insert(into: "Desk", answerToReset: other.answerToReset)
+        while let state = await client.next("READER"), state["card"]?["kind"] != .string("eid") {}
+        let count = await other.apdus
+        await reading?.release(removingVirtualCard: false)
+        let answer = try #require(await client.next(message))
+        #expect(answer["fault"] == .string("The card has left the reader."))
+        #expect(await other.apdus == count)
+        #expect(!server.isLent("Desk"))
+    }
+
     @Test("a card that another client uses is not disturbed, and the answer says why")
     @Loop func busy() async throws {
         let card = try VirtualCard(StrangeCard(hasNumber: true))

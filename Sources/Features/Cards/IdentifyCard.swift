@@ -2,6 +2,7 @@
 import Concurrency
 import Host
 import ISO7816
+import Readers
 import Server
 import Text
 
@@ -19,13 +20,14 @@ extension ReaderFeature {
     ]
 
     func identify(_ call: Call) async throws(Failure) -> Reply {
-        let (name, reader) = try cardReader(call)
+        let (reader, insertion) = try cardReader(call)
+        let name = reader.name
         let unasked = CardIdentityMessage(reader: name, answerToReset: reader.answerToReset)
         // A card that a feature knows is not asked for more.
         guard reader.knownKind == nil || reader.knownKind == "tag" else { return Reply(unasked) }
         let hasNumber = call.session.permissions.contains(.credentials)
         do throws(CardError) {
-            let identity = try await withCard(of: name, for: call) {
+            let identity = try await withCard(insertion, for: call) {
                 (lease) async throws(CardError) -> CardIdentityMessage in
                 var identity = unasked
                 let channel = CompletingChannel(lease.connection)
@@ -46,30 +48,36 @@ extension ReaderFeature {
         }
     }
 
-    /// The reader that `name` names, which has a card.
-    func cardReader(_ call: Call) throws(Failure) -> (name: String, reader: Reader) {
+    /// The reader that `name` names, and the card in it.
+    func cardReader(_ call: Call) throws(Failure) -> (Reader, Insertion) {
         let name = try call.arguments.text("name", 1...1024)
         guard let reader = registry[name] else { throw Failure(.wrongArgument, "there is no reader of this name") }
-        guard reader.insertion != nil, reader.showsCard else {
+        guard let insertion = reader.insertion, reader.showsCard else {
             throw Failure(.wrongArgument, "there is no card in this reader")
         }
-        return (name, reader)
+        return (reader, insertion)
     }
 
-    /// Lends the card in a reader to a body, and resets the card at the end.
+    /// Lends a card to a body, and resets the card at the end.
+    /// - Throws: `.removed` also if another card has taken its place.
     func withCard<Value>(
-        of name: String,
+        _ insertion: Insertion,
         for call: Call,
         _ body: @Loop (CardLease) async throws(CardError) -> Value
     ) async throws(CardError) -> Value {
         // As in `setCard`: in a task without a preferred executor.
         let lending = Task { @Loop in
             await Result { () async throws(CardError) in
-                try await registry.lend(name, to: ObjectIdentifier(call.session), called: "another client")
+                try await registry.lend(
+                    insertion.reader,
+                    to: ObjectIdentifier(call.session),
+                    called: "another client"
+                )
             }
         }
         let lease = try await lending.cancellableValue.get()
         do throws(CardError) {
+            guard lease.insertion == insertion else { throw .removed }
             let value = try await body(lease)
             await lease.release(removingVirtualCard: false)
             return value

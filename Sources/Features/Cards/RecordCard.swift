@@ -9,24 +9,24 @@ import Text
 /// RECORD_CARD: what a card says before any secret, as a recording that can be played again. docs/recordings.md.
 extension ReaderFeature {
     func record(_ call: Call) async throws(Failure) -> Reply {
-        let (name, reader) = try cardReader(call)
+        let (reader, insertion) = try cardReader(call)
         let isUnchanged = try call.arguments.isSet("unchanged")
         guard !isUnchanged || call.session.permissions.isSuperset(of: [.documents, .credentials]) else {
             throw call.arguments.wrong("unchanged", "left out: it needs the permissions documents and credentials")
         }
         let empty = CardRecordingMessage(
-            reader: name,
+            reader: reader.name,
             recording: CardRecording(answerToReset: reader.answerToReset, kind: reader.knownKind)
         )
         var message: CardRecordingMessage
         do throws(CardError) {
-            message = try await withCard(of: name, for: call) {
+            message = try await withCard(insertion, for: call) {
                 (lease) async throws(CardError) -> CardRecordingMessage in
                 await self.record(reader, of: lease, in: empty, withPersonalFiles: isUnchanged)
             }
         } catch {
             message = empty
-            message.fault = CardVerdict(error).text(name)
+            message.fault = CardVerdict(error).text(reader.name)
         }
         if !isUnchanged {
             guard let pseudonyms = try? Pseudonyms() else { throw Failure(.internalError, "no random numbers") }
