@@ -10,7 +10,7 @@ import Text
     private let driver: any Driver
     /// The readers of the program.
     private(set) lazy var session = DriverSession { [weak self] in
-        self?.run?.channel.send($0.bytes)
+        self?.send($0)
     } onEvent: { [weak self] in
         self?.handle($0)
     } onSilence: { [weak self] in
@@ -69,6 +69,11 @@ import Text
 
     /// Sends a message that is not one of `DriverRequest`, if the program runs.
     package func send(_ message: consuming [UInt8]) { run?.channel.send(message) }
+
+    private func send(_ request: DriverRequest) {
+        // A program that has ended meanwhile answers nothing.
+        if let run { run.channel.send(request.bytes) } else { session.end() }
+    }
 
     // MARK: Start and end
 

@@ -186,6 +186,10 @@ import Text
         defer { alarm?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
+                // The card may have left before the task came here.
+                guard self.number(of: insertion) == number else {
+                    return continuation.resume(returning: .failure(.removed))
+                }
                 answers[id] = continuation
                 send(.card(request, of: number, id: id))
             }

@@ -92,6 +92,15 @@ import Text
         throw Malformed("the events have ended")
     }
 
+    @Test("a driver whose program has ended answers for it, and does not keep GET_HEALTH waiting")
+    func ended() async throws {
+        let standIn = try StandIn { _ in false }
+        let backend = DriverBackend(standIn)
+        // As when the program ends between the sign of life and the question for its checks.
+        #expect(await backend.client.session.currentHealth().isEmpty)
+        standIn.end()
+    }
+
     @Test(
         "a request that is not answered ends the program, the card leaves, and the program is started again",
         arguments: Silence.allCases
