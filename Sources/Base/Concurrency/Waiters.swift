@@ -9,7 +9,11 @@
     /// Returns when the condition holds.
     package func wait(until condition: @escaping () -> Bool) async {
         guard !condition() else { return }
-        await withCheckedContinuation { waiting.append((condition, $0)) }
+        await withCheckedContinuation { continuation in
+            // In a task that prefers an executor, something may have changed since.
+            guard !condition() else { return continuation.resume() }
+            waiting.append((condition, continuation))
+        }
     }
 
     /// Resumes the tasks whose condition holds now.

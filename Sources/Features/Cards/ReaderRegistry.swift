@@ -472,24 +472,27 @@ package import Text
         await backend.removeCard(from: reader.name)
         // Not `nextChange`, which does not wait in a cancelled task.
         while reader.insertion == insertion {
-            await withCheckedContinuation { addWaiter($0) }
+            await withCheckedContinuation { waiter in
+                guard reader.insertion == insertion else { return waiter.resume() }
+                nextWaiter += 1
+                waiters[nextWaiter] = waiter
+            }
         }
     }
 
     /// Returns at the next change of any reader, or when the task is cancelled.
     package func nextChange() async {
+        // Taken before the task waits: the number is that of no other task.
+        nextWaiter += 1
         let id = nextWaiter
         await withTaskCancellationHandler {
-            guard !Task.isCancelled else { return }
-            await withCheckedContinuation { addWaiter($0) }
+            await withCheckedContinuation { waiter in
+                guard !Task.isCancelled else { return waiter.resume() }
+                waiters[id] = waiter
+            }
         } onCancel: {
             Task { @Loop in self.waiters.removeValue(forKey: id)?.resume() }
         }
-    }
-
-    private func addWaiter(_ waiter: CheckedContinuation<Void, Never>) {
-        waiters[nextWaiter] = waiter
-        nextWaiter += 1
     }
 
     private func changed(_ name: String) {

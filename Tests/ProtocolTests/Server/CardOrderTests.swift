@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Cards
 import Concurrency
 import ReadersVirtual
 import TestSupport
@@ -27,6 +28,18 @@ import Text
             }
         }
         return found
+    }
+
+    @Test("a wait for a change ends with its task, whatever else waits, also in a task of a command")
+    func cancelledWaits() async {
+        // Tasks of commands prefer the share of their user.
+        let wait: @Loop () async -> Void = { [registry = server.registry] in await registry.nextChange() }
+        let waits = (0..<8).map { _ in Task(executorPreference: Pool.share(of: 1001), operation: wait) }
+        for _ in 0..<100 { await Task.yield() }
+        for wait in waits.reversed() {
+            wait.cancel()
+            await wait.value
+        }
     }
 
     @Test("of the clients that wait, the first that asked gets the card, insertion by insertion")
