@@ -51,6 +51,8 @@ package import Text
     private var state = LendersState()
     private var lastPairing: UInt32 = 0
     private var pairings: [UInt32: (fingerprint: String, end: OneShot<RemotePairing>)] = [:]
+    /// The devices of all calls of `pair` that have not returned.
+    private var underWay: [String] = []
     /// Called when a device comes, changes or goes, and when the port is opened.
     package var observer: @Loop () -> Void = {}
 
@@ -178,9 +180,13 @@ package import Text
 
     /// Pairs with a device that announces itself. The code is that on its screen.
     package func pair(_ fingerprint: String, code: SecretBox) async -> RemotePairing {
-        guard paired[fingerprint] != nil || paired.count < RemoteMessage.maximumDevices else {
+        // Each pairing under way has its place.
+        let places = Set(paired.keys).union(underWay).union([fingerprint])
+        guard places.count <= RemoteMessage.maximumDevices else {
             return .failed("too many devices are paired: remove one")
         }
+        underWay.append(fingerprint)
+        defer { if let index = underWay.firstIndex(of: fingerprint) { underWay.remove(at: index) } }
         do throws(Failure) {
             driver.introduce(try await store.identity())
         } catch {

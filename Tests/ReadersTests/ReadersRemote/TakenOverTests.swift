@@ -60,10 +60,17 @@ import Text
     }
 
     /// The lenders of a store that has the pairing with the phone.
-    private func lenders(_ standIn: StandIn) async throws -> (lenders: RemoteLenders, folder: TemporaryFolder) {
+    private func lenders(
+        _ standIn: StandIn,
+        others: Int = 0
+    ) async throws -> (lenders: RemoteLenders, folder: TemporaryFolder) {
         let folder = try TemporaryFolder()
         let store = RemoteStore(StateStore { () throws(Failure) in try Store(folder: folder.path) })
         try await store.add(Self.phone, .lender)
+        for number in 0..<others {
+            let fingerprint = String(repeating: "0", count: 60) + String(1000 + number)
+            try await store.add(RemoteDevice(fingerprint: fingerprint, name: "phone"), .lender)
+        }
         return (
             RemoteLenders(store, RemoteLenders.Settings(name: "desk"), RemoteDriver(socket: standIn.path)), folder
         )
@@ -138,6 +145,41 @@ import Text
         await lenders.backend.close()
         standIn.end()
         withExtendedLifetime(folder) {}
+    }
+
+    @Test("two pairings at once do not make one more than badged-remote takes")
+    func fullTable() async throws {
+        let standIn = try StandIn { request in
+            switch request {
+            case .borrow:
+                var state = LendersState()
+                state.port = 1
+                return [RemoteReport.lenders(state).bytes]
+            case .pair(let id, Self.stranger.fingerprint, _):
+                return [RemoteReport.paired(id: id, .paired(Self.stranger)).bytes]
+            default: return []
+            }
+        }
+        let (lenders, folder) = try await lenders(standIn, others: RemoteMessage.maximumDevices - 2)
+        let changes = Changes()
+        lenders.observer = { changes.notify() }
+        let events = lenders.backend.events
+        lenders.clientCame()
+        await changes.wait { lenders.port == 1 }
+        func pair(_ fingerprint: String) async -> RemotePairing {
+            await lenders.pair(fingerprint, code: SecretBox(Secret("1234".utf8)))
+        }
+        // A device that does not answer.
+        let waiting = Task.immediate { @Loop in await pair(String(repeating: "ef", count: 32)) }
+        #expect(await pair(Self.stranger.fingerprint) == .failed("too many devices are paired: remove one"))
+        waiting.cancel()
+        #expect(await waiting.value == .failed("the pairing was cancelled"))
+        // The place is free again.
+        #expect(await pair(Self.stranger.fingerprint) == .paired(Self.stranger))
+        #expect(lenders.devices.count == RemoteMessage.maximumDevices)
+        await lenders.backend.close()
+        standIn.end()
+        withExtendedLifetime((folder, events)) {}
     }
 
     @Test("a pairing with another device than the user has chosen is not kept", arguments: [true, false])
