@@ -112,7 +112,9 @@ extension Vault {
         let time = now()
         return try await transaction { values throws(Failure) in
             // Where the record of the endpoint is damaged, only its removal helps, which would delete the new key.
-            guard try Self.endpoint(values, uid) != nil else { throw .notSetUp }
+            // A setup that is pending has the key of its invitation only.
+            guard let endpoint = try Self.endpoint(values, uid), !endpoint.isPending || record.origin == .invitation
+            else { throw .notSetUp }
             let records = try Self.records(values, uid)
             if records.good.count + records.unreadable.count >= Self.maximumKeys {
                 // The clock may be wrong for a while, so a key that was not saved in time stays while there is room.

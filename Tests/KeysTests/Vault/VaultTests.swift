@@ -47,6 +47,19 @@ struct VaultTests {
         await #expect(throws: Failure.self) { try await key.sign(digest: message) }
     }
 
+    @Test("while the setup of an endpoint is pending, only its invitation makes a key")
+    func pendingSetUp() async throws {
+        let bench = try await VaultBench()
+        let vault = bench.opened()
+        _ = try await vault.setUp(1, isPending: true)
+        await #expect(throws: Failure.notSetUp) { try await newKey(vault) }
+        let codes = try #require(OneTimeCodes(kind: .hotp, digits: 6, algorithm: .sha1, period: 30))
+        await #expect(throws: Failure.notSetUp) { try await newCodes(vault, codes, "12345678901234567890") }
+        let invited = try await vault.makeKey(of: 1, origin: .invitation) { $0.invitation = "code" }
+        #expect(try await vault.keys(of: 1) == [invited])
+        bench.close()
+    }
+
     @Test("no user sees, uses or removes the keys of another user", arguments: both)
     func owners(_ place: KeyRecord.Protection) async throws {
         let bench = try await VaultBench(place)
