@@ -47,7 +47,8 @@ extension WalletFeature {
         if let key = try bindingKey(dapp, call.session) {
             binding = try await Bindings(services.store).binding(key)
         }
-        dapps[ObjectIdentifier(call.session)] = dapp
+        // A client that has left meanwhile must not leave its dapp to the next session.
+        if !call.session.hasLeft { dapps[ObjectIdentifier(call.session)] = dapp }
         return Reply(
             WalletReadyMessage(dapp: dapp, chain: antelope.chain, hasNode: antelope.node != nil, binding: binding)
         )
