@@ -45,6 +45,7 @@ import Text
     /// Waits for the ports to be open.
     private let opening = Waiters()
     package private(set) var isLending = false
+    private var isStopped = false
     /// Called when something has changed that clients see.
     var observer: @Loop () -> Void = {}
 
@@ -77,6 +78,8 @@ import Text
         do throws(Failure) {
             let identity = try await store.identity()
             for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
+            // badged may have ended meanwhile.
+            guard !isStopped else { return }
             self.identity = identity
             driver.introduce(identity)
         } catch {
@@ -107,6 +110,7 @@ import Text
     }
 
     package func stop() {
+        isStopped = true
         isLending = false
         setGuest(nil)
         endPairing(.cancelled)

@@ -226,7 +226,8 @@ import Text
     func begin(_ new: Guest) async -> Bool {
         guard let device = new.device, borrowers[device.fingerprint] != nil else { return false }
         if let old = guest, old !== new, old.device?.fingerprint == device.fingerprint { await old.end() }
-        guard guest == nil, !new.isClosed else { return false }
+        // badged may have removed the pairing meanwhile.
+        guard guest == nil, !new.isClosed, borrowers[device.fingerprint] != nil else { return false }
         handshakes[ObjectIdentifier(new)] = nil
         guest = new
         borrowers[device.fingerprint]?.name = device.name

@@ -87,6 +87,25 @@ import Text
         await server.registry.stop()
     }
 
+    @Test("badged that ends while its key is read lends nothing afterwards")
+    func endedEarly() async throws {
+        let folder = try TemporaryFolder()
+        let opening = OneShot<Void>()
+        let store = RemoteStore(
+            StateStore { () throws(Failure) in
+                await opening.value(whenCancelled: ())
+                return try Store(folder: folder.path)
+            }
+        )
+        let settings = LendingSettings(readers: ["Simulator"], interfaces: ["lo"], name: "desk")
+        let sharing = RemoteSharing(ReaderRegistry(), store, settings, RemoteDriver())
+        sharing.start()
+        sharing.stop()
+        opening.fill(())
+        await sharing.waitForStart()
+        #expect(!sharing.isLending)
+    }
+
     @Test("A host that lends readers for the first time answers while it makes its key; pairing waits for the key")
     func firstKey() async throws {
         let folder = try TemporaryFolder()
