@@ -43,7 +43,7 @@ import Text
     private var state = State.resting
     private var hasAnswered = false
     private var callers: [OneShot<Bool>] = []
-    private lazy var alarm = Loop.Alarm { [weak self] in self?.due() }
+    private lazy var alarm = Loop.Alarm { [weak self] in self?.due(at: Loop.now) }
 
     /// - Parameters:
     ///   - program: its name in the log.
@@ -122,13 +122,14 @@ import Text
         if isNeeded { alarm.set(after: times.interval) } else { alarm.cancel() }
     }
 
-    private func due() {
+    /// Called when a limit is reached.
+    func due(at now: Int64) {
         switch state {
         case .resting, .over: break
         case .waiting: check()
-        case .asked(let time) where isSuspended || Loop.now - time > times.answer:
+        case .asked(let time) where isSuspended || now - time > times.answer:
             // This process stood still itself, and the program with it.
-            state = .asked(until: Loop.now + times.answer)
+            state = .asked(until: now + times.answer)
             alarm.set(after: times.answer)
         case .asked:
             state = .overdue

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
 import Testing
+
+@testable import Concurrency
 
 @Suite("Whether another program lives", .timeLimit(.minutes(5)))
 @Loop struct HeartbeatTests {
@@ -82,6 +83,66 @@ import Testing
         program.stop()
         #expect(await !program.lives())
         #expect(program.questions == 1)
+    }
+
+    /// What happens when the limit of a question is reached; the clock of the test says how late that is seen.
+    private enum Lateness: CaseIterable {
+        /// The answer waits in the socket.
+        case inSocket
+        /// There is no answer.
+        case silent
+        /// This process stood still for longer than an answer may take, and the answer comes afterwards.
+        case stoodStill
+        /// The same, and there is no answer.
+        case stoodStillAndSilent
+        /// This process leaves answers in the socket for now.
+        case suspended
+    }
+
+    @Test("an answer that is late because this process was late counts; silence does not", arguments: Lateness.allCases)
+    private func late(_ lateness: Lateness) {
+        var times = Heartbeat.Times()
+        (times.interval, times.answer, times.start) = (240_000, 240_000, 240_000)
+        var ends = 0
+        let heartbeat = Heartbeat("badged-test", times) {
+        } onSilence: {
+            ends += 1
+        }
+        let begin = Loop.now
+        heartbeat.check()
+        // The limit of the question, as it was set, and a moment after it.
+        let limit = begin + times.answer + 1000
+        func isEnded(at now: Int64) -> Bool {
+            heartbeat.due(at: now)
+            return ends > 0
+        }
+        switch lateness {
+        case .inSocket:
+            #expect(!isEnded(at: limit))
+            #expect(heartbeat.answered())
+            #expect(!isEnded(at: limit + 1000))
+        case .silent:
+            #expect(!isEnded(at: limit))
+            #expect(isEnded(at: limit))
+            #expect(!heartbeat.answered())
+            #expect(isEnded(at: limit) && ends == 1)
+        case .stoodStill, .stoodStillAndSilent:
+            let late = limit + times.answer
+            // The program has the whole time once more.
+            #expect(!isEnded(at: late))
+            guard lateness == .stoodStillAndSilent else {
+                #expect(heartbeat.answered())
+                break
+            }
+            #expect(!isEnded(at: late + times.answer))
+            #expect(isEnded(at: late + times.answer))
+        case .suspended:
+            heartbeat.isSuspended = true
+            for round in 1...3 { #expect(!isEnded(at: limit + Int64(round) * times.answer)) }
+            heartbeat.isSuspended = false
+            #expect(heartbeat.answered())
+        }
+        heartbeat.stop()
     }
 
     @Test("each pause before the next start is twice as long as the one before, and at most a minute")

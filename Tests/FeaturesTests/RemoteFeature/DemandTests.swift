@@ -106,6 +106,22 @@ import Text
         #expect(!sharing.isLending)
     }
 
+    @Test("The announcements of this host itself are no device")
+    func ownAnnouncement() async throws {
+        let stage = try await RemoteStage.paired()
+        await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
+        let sender = try PortSocket(.datagrams, port: 0, interface: "lo")
+        let own = try await stage.laptopStore.identity().fingerprint
+        let other = String(repeating: "5a", count: 32)
+        for fingerprint in [own, other] {
+            let target = RemoteAddress(host: .loopback, port: stage.lenders.port)
+            sender.send(Announcer.offer(fingerprint, "x", 1, isPairing: true), to: target)
+        }
+        await stage.changes.wait { stage.lenders.sightings.contains { $0.device.fingerprint == other } }
+        #expect(!stage.lenders.sightings.contains { $0.device.fingerprint == own })
+        await stage.stop()
+    }
+
     @Test("A host that lends readers for the first time answers while it makes its key; pairing waits for the key")
     func firstKey() async throws {
         let folder = try TemporaryFolder()
