@@ -15,6 +15,13 @@ package struct Peer: Sendable {
     /// The largest number of supplementary groups that the kernel allows: NGROUPS_MAX.
     private static let maximumGroups = 65_536
 
+    init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
+        self.pid = pid
+        self.uid = uid
+        self.gid = gid
+        self.groups = groups
+    }
+
     /// Reads the credentials and all groups of the peer.
     /// - Throws: if one of them cannot be read. Without its groups, the rules for groups would not hold for the client.
     init(socket: Int32) throws(SystemError) {

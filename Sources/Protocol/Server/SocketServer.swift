@@ -23,8 +23,10 @@ import Text
     let turns = Turns()
     let holdings = Holdings()
     let logLimit: LogLimit
-    /// For each user, the clients whose permissions are not known yet.
+    /// For each user, the clients that wait to be served, and those whose permissions are not known yet.
     private var arriving: [UInt32: Int] = [:]
+    private var arrivals = Arrivals()
+    private var isServingLater = false
     private var isStopped = false
     private var refusedClients = LabelledCounter(
         "badged_clients_refused_total",
@@ -103,6 +105,7 @@ import Text
         isStopped = true
         acceptance?.cancel()
         acceptance = nil
+        while let client = arrivals.next() { close(client.socket) }
         for session in sessions { session.end(becauseOf: "the daemon ends") }
         while let session = sessionsByID.values.first { await session.waitForEnd() }
     }
@@ -113,9 +116,16 @@ import Text
     private static let reservedForRoot: Int32 = 8
     private var firstReserved = Int32.max
 
+    /// The number of connections that are accepted in a turn of the loop. To accept one costs some microseconds, and the
+    /// backlog of the kernel has thousands, in which a client of root may be the last.
+    private static let accepted = 512
+    /// The time for clients that are new, in a turn of the loop, in microseconds. To serve one costs much more.
+    private static let share: Int64 = 5000
+
     private func acceptClients() {
+        defer { serveArrivals() }
         // Bounded, so that a flood of connections cannot delay the connected clients.
-        for _ in 0..<64 {
+        for _ in 0..<Self.accepted {
             let socket = clinux_accept(listener)
             if socket < 0 {
                 switch errno {
@@ -129,22 +139,66 @@ import Text
                 }
                 return
             }
-            serve(socket)
+            arrive(socket)
         }
     }
 
     /// Serves one connected, non-blocking Unix stream socket, and owns the socket from now on.
     package func serve(_ socket: Int32) {
+        arrive(socket)
+        serveArrivals()
+    }
+
+    /// Refuses a client, or adds it to those that are served next.
+    private func arrive(_ socket: Int32) {
         guard let peer = try? Peer(socket: socket) else {
             log(.warning, "a client was refused: its user and its groups cannot be read", for: nil)
             return refuse(socket, "user")
         }
+        guard !Self.isGone(socket) else {
+            log(.debug, "a client of uid \(peer.uid) has left before it was served", for: peer.uid)
+            close(socket)
+            return
+        }
+        arrive(socket, peer)
+    }
+
+    /// Whether a client has left and sent nothing. It takes no place from those who wait.
+    private static func isGone(_ socket: Int32) -> Bool {
+        var state = pollfd(fd: socket, events: 0, revents: 0)
+        guard poll(&state, 1, 0) == 1, state.revents & Int16(POLLHUP) != 0 else { return false }
+        var byte: UInt8 = 0
+        return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0
+    }
+
+    func arrive(_ socket: Int32, _ peer: Peer) {
         guard socket < firstReserved - (peer.uid == 0 ? 0 : Self.reservedForRoot) else {
             log(.warning, "a client of uid \(peer.uid) was refused: no descriptors are left for it", for: peer.uid)
             return refuse(socket, "descriptors")
         }
         guard hasRoom(for: peer.uid) else { return refuse(socket, "limit") }
         arriving[peer.uid, default: 0] += 1
+        arrivals.add(Arrivals.Client(socket: socket, peer: peer))
+    }
+
+    /// Serves the clients that have arrived, in this turn of the loop and, if they are many, in later ones.
+    func serveArrivals() {
+        let end = Loop.clock + Self.share
+        while let client = arrivals.next() {
+            serve(client)
+            guard Loop.clock < end else { break }
+        }
+        guard !arrivals.isEmpty, !isServingLater else { return }
+        isServingLater = true
+        // The loop runs this after it has looked for events.
+        Task { @Loop in
+            isServingLater = false
+            serveArrivals()
+        }
+    }
+
+    private func serve(_ client: Arrivals.Client) {
+        let (socket, peer) = (client.socket, client.peer)
         Task.immediate { @Loop in
             let permissions = await permissions(peer)
             let others = (arriving[peer.uid] ?? 1) - 1
@@ -219,15 +273,17 @@ import Text
     /// Root has a table of its own.
     private func hasRoom(for uid: UInt32?) -> Bool {
         let own = clientsByUser[uid, default: 0] + (uid.flatMap { arriving[$0] } ?? 0)
-        let all = clientCount + arriving.values.reduce(0, +)
-        let root = clientsByUser[0, default: 0] + arriving[0, default: 0]
-        let name = Self.text(uid)
-        guard (uid == 0 ? root : all - root) < limits.clients || makeRoom(for: uid, own) else {
-            log(.warning, "a client of \(name) was refused: \(limits.clients) are connected (max_clients)", for: uid)
+        // First, so that nobody loses a place to a client that is refused anyway.
+        guard uid == 0 || own < limits.clientsOfOneUser else {
+            let name = Self.text(uid)
+            log(.warning, "a client of \(name) was refused: \(own) are connected (max_clients_per_user)", for: uid)
             return false
         }
-        guard uid == 0 || own < limits.clientsOfOneUser else {
-            log(.warning, "a client of \(name) was refused: \(own) are connected (max_clients_per_user)", for: uid)
+        let all = clientCount + arriving.values.reduce(0, +)
+        let root = clientsByUser[0, default: 0] + arriving[0, default: 0]
+        guard (uid == 0 ? root : all - root) < limits.clients || makeRoom(for: uid, own) else {
+            let name = Self.text(uid)
+            log(.warning, "a client of \(name) was refused: \(limits.clients) are connected (max_clients)", for: uid)
             return false
         }
         return true
@@ -265,12 +321,16 @@ import Text
 
     nonisolated static func text(_ uid: UInt32?) -> String { uid.map { "uid \($0)" } ?? "an unknown user" }
 
-    private func refuse(_ socket: Int32, _ reason: String) {
-        refusedClients.add(reason)
+    /// What a client hears that is refused.
+    private static let refusal: [UInt8] = {
         var writer = JSONWriter()
         Refusal.InternalError(error: "Cannot process request").encode(to: &writer, .three)
-        let line = writer.bytes + [0x0A]
-        _ = send(socket, line, line.count, Int32(MSG_NOSIGNAL))
+        return writer.bytes + [0x0A]
+    }()
+
+    private func refuse(_ socket: Int32, _ reason: String) {
+        refusedClients.add(reason)
+        _ = send(socket, Self.refusal, Self.refusal.count, Int32(MSG_NOSIGNAL))
         close(socket)
     }
 

@@ -43,6 +43,47 @@ import VirtualEID
         #expect(begun != nil && begun?["error"] == nil)
     }
 
+    @Test("of clients that connect at once, root's is served before the second one of another user")
+    func order() async throws {
+        let server = try await TestServer(readers: 0)
+        var clients: [Int32] = []
+        for (uid, count) in [(1001, 5), (1002, 3), (0, 2)] as [(UInt32, Int)] {
+            for _ in 0..<count {
+                let (client, socket) = try UnixSocket.pair()
+                clients.append(client)
+                _ = fcntl(socket, F_SETFL, O_NONBLOCK)
+                server.server.arrive(socket, Peer(pid: 1, uid: uid, gid: uid, groups: []))
+            }
+        }
+        // Nothing was done for them so far.
+        #expect(server.server.clientCount == 0)
+        server.server.serveArrivals()
+        await server.clients(10)
+        let connected = server.logged.filter { $0.hasSuffix(" connected") }
+        let users = connected.compactMap { $0.split(separator: "uid ").last?.prefix { $0 != ")" } }
+        #expect(users == ["0", "1001", "1002", "0", "1001", "1002", "1001", "1002", "1001", "1001"])
+        for client in clients { close(client) }
+        await server.clients(0)
+    }
+
+    @Test("clients that have left before they are served take no place")
+    func gone() async throws {
+        let server = try await TestServer(readers: 0, limits: .own(2))
+        let path = try server.listen()
+        // Nothing is accepted before this task waits. The queue of the socket has room for them.
+        for _ in 0..<8 { close(try UnixSocket.connect(to: path)) }
+        let last = try UnixSocket.connect(to: path)
+        let line = Array((#"{"cmd":"GET_INFO"}"# + "\n").utf8)
+        #expect(BlockingSocket.send(line, to: last))
+        let answer = await withCheckedContinuation { continuation in
+            _ = startThread("client") { continuation.resume(returning: BlockingSocket.receive(12, from: last)) }
+        }
+        #expect(answer.map { String(decoding: $0, as: UTF8.self) } == #"{"msg":"INFO"#)
+        #expect(!server.logged.contains { $0.contains("refused") })
+        close(last)
+        await server.stopListening()
+    }
+
     @Test("one user cannot take all workflows, and each workflow has one open prompt at most")
     func workflowsOfUser() async throws {
         let server = try await TestServer(limits: Self.limits { $0.workflowsPerUser = 1 })
