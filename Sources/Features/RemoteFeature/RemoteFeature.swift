@@ -113,13 +113,15 @@ import Text
             return pairings + [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
         }
         let facts = [HealthCheck.Fact("readers", sharing.settings.readers.count)]
-        guard let count = sharing.flood else { return pairings + [HealthCheck(name, ok: true, facts: facts)] }
+        guard let (count, source) = sharing.flood else {
+            return pairings + [HealthCheck(name, ok: true, facts: facts)]
+        }
         return pairings + [
             HealthCheck(
                 name,
                 ok: false,
-                cause: "a flood of connections: \(count) were closed that did not finish in time",
-                advice: "find the host in this network that opens them (ss --tcp shows its address), or block it",
+                cause: "a flood of connections, most of them from \(source): \(count) came to nothing",
+                advice: "find the host with the address \(source) in this network, or block it in the firewall",
                 facts: facts
             )
         ]

@@ -129,8 +129,10 @@ import Text
         return ownFault
     }
 
-    /// The connections that were closed to make room, while this goes on; nil: none.
-    var flood: Int? { state.flood == 0 ? nil : Int(state.flood) }
+    /// A flood of connections that came to nothing, and the source of most of them; nil: there is none.
+    var flood: (connections: Int, source: String)? {
+        state.flood == 0 ? nil : (Int(state.flood), state.floodSource ?? "an unknown address")
+    }
 
     package func handle(_ report: RemoteReport) -> Bool {
         switch report {

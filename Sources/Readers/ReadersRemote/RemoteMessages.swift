@@ -117,8 +117,10 @@ package struct LendingState: Sendable, Equatable {
     /// Why they are not open.
     package var cause: String?
     package var advice: String?
-    /// The connections that were closed to make room, while this goes on; 0: none.
+    /// The connections that came to nothing, while there is a flood of them; 0: there is none.
     package var flood: UInt32 = 0
+    /// The address from which most of them came.
+    package var floodSource: String?
 
     package init() {}
 }
@@ -300,13 +302,16 @@ extension LendersState.Sighting: MessageField {
 }
 
 extension LendingState: MessageField {
-    package func write(to writer: inout MessageWriter) { writer.append(fields: [isOpen, cause, advice, flood]) }
+    package func write(to writer: inout MessageWriter) {
+        writer.append(fields: [isOpen, cause, advice, flood, floodSource])
+    }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
         isOpen = try reader.read()
         cause = try reader.read()
         advice = try reader.read()
         flood = try reader.read()
+        floodSource = try reader.read()
     }
 }
 

@@ -30,8 +30,8 @@ import Text
     /// The maximum numbers of handshakes under way, in total and of one source.
     private static let maximumHandshakes = 16
     private static let maximumOfSource = 8
-    /// Milliseconds after which dropped connections are no longer reported.
-    private static let reportTime: Int64 = 10_000
+    /// Milliseconds between two reports of one flood.
+    private static let reportPause: Int64 = 1000
 
     /// Sends a message to badged.
     let report: BadgedSender
@@ -40,12 +40,17 @@ import Text
     var identity: RemoteIdentity?
     private var borrowers: [String: RemoteDevice] = [:]
     private var sockets: [PortSocket] = []
-    private lazy var queue = ConnectionQueue(timeout: settings.times.setUp) { [weak self] in self?.admit() }
+    private lazy var queue = ConnectionQueue(timeout: settings.times.setUp) { [weak self] in
+        self?.admit()
+    } refused: { [weak self] in
+        self?.refused($0, isFlood: $1)
+    }
     private var handshakes: [ObjectIdentifier: Handshake] = [:]
     /// Tries again when the oldest handshake may be dropped.
     private lazy var admission = Loop.Alarm { [weak self] in self?.admit() }
-    private var dropped = 0
-    private var dropTime = Int64.min
+    private var flood = ConnectionFlood()
+    /// A flood that comes and goes does not fill the log.
+    private var floodLines = RepeatLimit(2)
     /// The device that is connected.
     private(set) var guest: Guest?
     private var pairing: OpenPairing?
@@ -54,7 +59,7 @@ import Text
     private lazy var offer = Loop.Alarm { [weak self] in self?.announce() }
     /// Opens the ports again after a failure.
     private lazy var reopening = Loop.Alarm { [weak self] in self?.listen() }
-    private lazy var calm = Loop.Alarm { [weak self] in self?.reportState() }
+    private lazy var floodAlarm = Loop.Alarm { [weak self] in self?.reportFlood() }
     private var backOff = BackOff()
     private var state = LendingState()
 
@@ -182,21 +187,36 @@ import Text
         let left = oldest.value.start + settings.handshakeTime - Loop.now
         guard left <= 0 else { return admission.set(after: left) }
         handshakes[oldest.key]?.isDropped = true
-        dropped += 1
-        dropTime = Loop.now
         oldest.value.guest.close()
-        reportState()
+        refused(oldest.value.source, isFlood: true)
     }
 
-    /// Reports the connections that were closed to make room, while this goes on.
-    private func reportState() {
-        let count = dropped + queue.dropped
-        let left = max(dropTime, queue.dropTime) + Self.reportTime - Loop.now
-        let flood = count > 0 && left > 0 ? UInt32(clamping: count) : 0
-        if flood > 0 { calm.set(after: left) }
-        guard flood != state.flood else { return }
-        state.flood = flood
+    /// Counts a connection that came to nothing.
+    private func refused(_ source: RemoteAddress.Host, isFlood: Bool = false) {
+        flood.add(source, isFlood: isFlood, at: Loop.now)
+        // A flood that is known is reported by the alarm.
+        if state.flood == 0 { reportFlood() }
+    }
+
+    /// Reports a flood of connections at its beginning, while it goes on, and at its end.
+    private func reportFlood() {
+        let now = flood.state(at: Loop.now)
+        if now != nil { floodAlarm.set(after: Self.reportPause) }
+        let count = UInt32(clamping: now?.connections ?? 0)
+        guard count != state.flood else { return }
+        let before = state.flood
+        state.flood = count
+        state.floodSource = now.map { "\($0.source)" }
         report(RemoteReport.lending(state))
+        guard before == 0 || now == nil, let addition = floodLines.addition("\(now == nil)", at: Loop.now) else {
+            return
+        }
+        if let now {
+            let text = "a flood of connections to the shared readers, most of them from \(now.source)"
+            Log.warning("\(text); hint: find this host in the network, or block it in the firewall\(addition)")
+        } else {
+            Log.notice("the flood of connections is over: \(before) came to nothing\(addition)")
+        }
     }
 
     /// The maximum number of handshakes. While a pairing is open there are never more than tries left, so a code is
@@ -237,7 +257,8 @@ import Text
     }
 
     private func ended(_ old: Guest, _ ending: RemoteLink.Ending?) {
-        handshakes[ObjectIdentifier(old)] = nil
+        let handshake = handshakes.removeValue(forKey: ObjectIdentifier(old))
+        if let handshake, !handshake.isOpen, !handshake.isDropped { refused(handshake.source) }
         defer { admit() }
         if guest === old {
             guest = nil

@@ -22,16 +22,20 @@ import Glibc
     private var all: [Waiting] = []
     private let timeout: Int64
     private lazy var limit = Loop.Alarm { [weak self] in self?.closeOld() }
-    /// The silent connections that were closed to make room.
-    private(set) var dropped = 0
-    private(set) var dropTime = Int64.min
     /// Called when a connection has sent something or was closed.
     private let observer: @Loop () -> Void
+    /// Called with the source of a connection that was closed, and whether that was to make room.
+    private let refused: @Loop (RemoteAddress.Host, Bool) -> Void
 
     /// `timeout` is in milliseconds.
-    init(timeout: Int64, observer: @escaping @Loop () -> Void) {
+    init(
+        timeout: Int64,
+        observer: @escaping @Loop () -> Void,
+        refused: @escaping @Loop (RemoteAddress.Host, Bool) -> Void
+    ) {
         self.timeout = timeout
         self.observer = observer
+        self.refused = refused
     }
 
     /// Whether a further connection would find no room, because all have sent something.
@@ -56,14 +60,13 @@ import Glibc
 
     private func drop(_ isMeant: (Waiting) -> Bool) {
         guard let oldest = all.firstIndex(where: isMeant) else { return }
-        dropped += 1
-        dropTime = Loop.now
-        end(all.remove(at: oldest))
+        end(all.remove(at: oldest), makesRoom: true)
     }
 
-    private func end(_ waiting: Waiting) {
+    private func end(_ waiting: Waiting, makesRoom: Bool = false) {
         waiting.registration?.cancel()
         close(waiting.socket)
+        refused(waiting.source, makesRoom)
     }
 
     private func changed(_ socket: Int32) {

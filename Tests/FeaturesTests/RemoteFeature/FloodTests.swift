@@ -134,6 +134,32 @@ import VirtualEID
         await server.registry.stop()
     }
 
+    @Test("A flood of connections to the shared readers is told with its source", arguments: [true, false])
+    func connections(isSilent: Bool) async throws {
+        let cable = try Cable()
+        let stage = try await RemoteStage.paired(cable: cable)
+        await stage.changes.wait { stage.lenders.devices.contains { $0.isConnected } }
+        // A connected device is not announced to, so its port is known from before.
+        let sockets = try (0..<150).map { _ in
+            let socket = try LoopbackSocket.connect(port: cable.desk)
+            // What is no TLS ends at once.
+            if !isSilent { _ = send(socket, "garbage\r\n\r\n", 11, Int32(MSG_NOSIGNAL)) }
+            return socket
+        }
+        let client = try stage.desk.connect()
+        var check: JSON?
+        while check?["ok"] != .bool(false), !Task.isCancelled {
+            let health = try #require(await client.ask(#"{"cmd":"GET_HEALTH"}"#, "HEALTH"))
+            check = health["checks"]?.array?.first { $0["name"] == .string("remote share") }
+        }
+        #expect(check?["cause"]?.string?.hasPrefix("a flood of connections, most of them from 127.0.0.1: ") == true)
+        #expect(check?["advice"]?.string?.contains("127.0.0.1") == true)
+        // The device that is connected stays.
+        #expect(stage.lenders.devices.contains { $0.isConnected })
+        for socket in sockets { close(socket) }
+        await stage.stop()
+    }
+
     @Test(
         "Connections that say nothing, or stop in the handshake, do not keep a paired device out",
         arguments: [[], [0x16], [0x16, 3, 1, 2, 0]] as [[UInt8]]
