@@ -16,6 +16,11 @@ import Text
     /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
     private var sessions: UInt8 = 0
+    /// The run has waited for this dialogue, and is asked first whether it lives. Filled when it has answered, or when
+    /// another run has taken its place.
+    private var proof: OneShot<Void>?
+    /// The sessions so far, which the other run has to know.
+    private var unproven: [(session: UInt8, trust: TLSTrust)] = []
     private var lastNumber: UInt32 = 0
     private var waiting: [UInt32: Waiting] = [:]
 
@@ -72,6 +77,7 @@ import Text
 
     private func finish(_ fault: HTTPFault, later: HTTPFault) {
         if end == nil { end = later }
+        settle()
         for transfer in waiting.values { transfer.result.fill(.failure(fault)) }
         waiting = [:]
         guard let channel else { return }
@@ -92,6 +98,7 @@ import Text
         try start()
         guard sessions < NetworkMessage.maximumSessions else { throw .unavailable("too many sessions") }
         sessions += 1
+        if proof != nil { unproven.append((sessions, trust)) }
         channel?.send(NetworkRequest.open(session: sessions, trust).bytes)
         return sessions
     }
@@ -106,6 +113,11 @@ import Text
         totalMilliseconds: UInt32
     ) async throws(HTTPFault) -> NetworkReport {
         try start()
+        if let proof {
+            await proof.value(whenCancelled: ())
+            if Task.isCancelled { throw .cancelled }
+            try start()
+        }
         lastNumber += 1
         let number = lastNumber
         let result = OneShot<Result<Received, HTTPFault>>()
@@ -155,15 +167,21 @@ import Text
         do throws(HTTPFault) {
             let spare = network.spare?.take()
             let run = if let spare { spare } else { try network.start() }
-            channel = try connect(run)
+            channel = try connect(run, isSpare: spare != nil)
+            if spare != nil { askSpare() }
         } catch {
             NetworkSlots.release(for: user)
             throw error
         }
     }
 
-    private func connect(_ run: BesideProgram) throws(HTTPFault) -> ProgramChannel {
+    /// Milliseconds in which a run that has waited says that it lives. After them a new one is quicker.
+    private static let spareTime: Int64 = 1000
+
+    private func connect(_ run: BesideProgram, isSpare: Bool = false) throws(HTTPFault) -> ProgramChannel {
         process = run.process
+        var heartbeat = heartbeat
+        if isSpare { heartbeat.start = min(heartbeat.start, Self.spareTime) }
         do throws(SystemError) {
             return try ProgramChannel(
                 run.socket,
@@ -182,7 +200,34 @@ import Text
         }
     }
 
+    /// Asks a run that has waited for this dialogue whether it lives. Nothing that a server would see is sent before.
+    private func askSpare() {
+        proof = OneShot()
+        Task { @Loop [weak self, channel] in if await channel?.answers() == true { self?.settle() } }
+    }
+
+    /// Has another run take the place of one that has waited, and hangs or has ended.
+    private func replaceSpare() {
+        process?.end()
+        do throws(HTTPFault) {
+            let new = try connect(try network.start())
+            for (session, trust) in unproven { new.send(NetworkRequest.open(session: session, trust).bytes) }
+            channel = new
+        } catch {
+            channel = nil
+            end = error
+            NetworkSlots.release(for: user)
+        }
+        settle()
+    }
+
+    private func settle() {
+        unproven = []
+        proof.take()?.fill(())
+    }
+
     private func ended(_ ending: ProgramChannel.Ending) {
+        guard proof == nil else { return replaceSpare() }
         switch ending {
         case .closed: fail("badged-network has ended unexpectedly")
         case .violation: fail(Self.violation)

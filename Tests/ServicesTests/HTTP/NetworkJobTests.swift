@@ -312,6 +312,44 @@ import Transfers
         #expect(spare.run != nil)
     }
 
+    @Test("a dialogue starts a run of its own if the one that waits hangs, and the hung one gets no request")
+    func hungSpare() async throws {
+        let (started, start) = AsyncStream.makeStream(of: Int.self)
+        let gate = Gate()
+        let requests = Mutex(0)
+        let opened = Mutex<[UInt8]>([])
+        let standIn = try StandIn(onStart: { number in
+            start.yield(number)
+            if number == 2 { gate.wait() }
+            return number != 2
+        }) { request in
+            if case .open(let session, _) = request { opened.withLock { $0.append(session) } }
+            guard case .transfer(let transfer) = request else { return [] }
+            requests.withLock { $0 += 1 }
+            return [StandIn.framed(NetworkReport(number: transfer.number, .success(Self.response)).bytes)]
+        }
+        var starts = started.makeAsyncIterator()
+        var network = standIn.network
+        network.spare = SpareRun()
+        var times = Heartbeat.Times()
+        (times.start, times.interval) = (1, 240_000)
+        for expected in [1, 2] {
+            let job = NetworkJob(network, heartbeat: times)
+            // Two sessions, which the next run has to know as well.
+            let sessions = (0..<2).map { _ in
+                HTTPSession(job, preSharedKey: nil, isDeveloperMode: true, Self.limits, nil, log: { _ in })
+            }
+            for session in sessions { #expect(try await fault(session) == nil) }
+            #expect(requests.withLock { $0 } == 2 * expected)
+            job.close()
+            // The run of the dialogue, and the one that waits for the next dialogue.
+            #expect(await starts.next() == 2 * expected - 1)
+            #expect(await starts.next() == 2 * expected)
+        }
+        #expect(opened.withLock { $0 } == [1, 2, 1, 2])
+        gate.open()
+    }
+
     @Test("more certificates than a server can have are refused")
     func manyCertificates() async throws {
         let standIn = try StandIn { request in
