@@ -73,9 +73,8 @@ package enum PlainFile {
         case .file(let descriptor):
             defer { close(descriptor) }
             try check(descriptor, path)
-        case .missing: throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
-        case .failed(let reason):
-            throw .inConfiguration("cannot read \(path): \(reason)", of: setting, hint: "correct \(setting)")
+        case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
+        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting)
         }
     }
 

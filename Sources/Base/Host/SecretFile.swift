@@ -17,8 +17,8 @@ package enum SecretFile {
         let advice = "the file of \(setting) must belong to the user of this program: chown it, and chmod 600 \(path)"
         switch PlainFile.open(path) {
         case .file(let opened): descriptor = opened
-        case .missing: throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
-        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", of: setting, hint: advice)
+        case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
+        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting, hint: advice)
         }
         defer { close(descriptor) }
         var status = stat()

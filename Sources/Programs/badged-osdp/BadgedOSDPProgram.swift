@@ -70,7 +70,13 @@ import Text
 
     /// Reads the keys. A credential of systemd is there only in the service.
     private static func checkFiles(_ configuration: OSDPConfiguration, _ errors: inout [StartError]) {
+        func attempt(_ check: @autoclosure () throws(StartError) -> Void) {
+            do throws(StartError) { try check() } catch { errors.append(error) }
+        }
         for bus in configuration.panels.map(\.bus) + configuration.readers {
+            if case .device(let path)? = bus.line {
+                attempt(try ConfiguredPath.checkDevice(path, of: "[\(bus.name)] device"))
+            }
             let isCredential = bus.keyFile?.hasPrefix("/run/credentials/") ?? false
             if isCredential, systemEnvironment("CREDENTIALS_DIRECTORY") == nil {
                 print("note: the key of \(bus.name) is a credential of the service: it is read when the service starts")
@@ -80,6 +86,9 @@ import Text
         }
         let folder = KeyFolder(path: configuration.folder)
         if let fault = folder.fault() { errors.append(fault) }
+        if let socket = configuration.socket {
+            attempt(try ConfiguredPath.checkSocket(socket, isMade: false, of: "[server] socket"))
+        }
         if let socket = configuration.socket, access(socket, F_OK) != 0 {
             print("note: socket \(socket): \(errorText()): badged does not run, or has another socket")
         }

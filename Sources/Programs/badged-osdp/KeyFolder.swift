@@ -12,22 +12,12 @@ struct KeyFolder: Sendable {
     /// user to whom it belongs.
     func fault(_ environment: Environment = systemEnvironment) -> StartError? {
         let isService = environment("STATE_DIRECTORY") != nil
-        var status = stat()
-        let isThere = stat(path, &status) == 0
+        let isThere = access(path, F_OK) == 0
         if !isThere, path == OSDPConfiguration.standardFolder, !isService { return nil }
-        let reason: String? =
-            if !isThere {
-                "folder \(path): \(errorText())"
-            } else if status.st_mode & S_IFMT != S_IFDIR {
-                "folder \(path) is no folder"
-            } else if isService, access(path, W_OK | X_OK) != 0 {
-                "folder \(path): \(errorText())"
-            } else {
-                nil
-            }
-        return reason.map {
+        // Who looks may be another user than that of the service.
+        return ConfiguredPath.reason(againstFolder: path, for: isService || !isThere ? .write : .read).map {
             .inConfiguration(
-                "\($0): a key that a panel sets cannot be stored",
+                "folder \(path): \($0): a key that a panel sets cannot be stored",
                 hint: "make the folder, for user badged-osdp, or remove folder below [server]"
             )
         }

@@ -43,6 +43,7 @@ import Scanners
                 errors.append(configuration.placed(error))
             }
         }
+        errors += ConfiguredParts.pathErrors(configuration, socket: options.socketPath)
         var unknownNames: [String] = []
         let policy = AccessPolicy(rules: configuration.access, warnings: &unknownNames)
         let warnings = policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)

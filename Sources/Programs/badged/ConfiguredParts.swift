@@ -86,6 +86,29 @@ extension ConfiguredParts {
         )
     }
 
+    /// What is wrong with paths that are used later, or may be put right while badged runs. Only `--check-config` tells it.
+    static func pathErrors(_ configuration: Configuration, socket: String?) -> [StartError] {
+        var errors: [StartError] = []
+        for (folder, setting) in [
+            (configuration.trustAnchors, "[eid] trust_anchors"), (configuration.documentAnchors, "[documents] anchors"),
+            (configuration.mdocAnchors, "[mdoc] anchors"), (configuration.keys.issuer ?? "", "[keys] issuer"),
+        ] where folder.hasPrefix("/") {
+            attempt(&errors, try ConfiguredPath.checkFolder(folder, for: .read, of: setting))
+        }
+        if let path = socket {
+            attempt(&errors, try ConfiguredPath.checkSocket(path, isMade: true, of: "--socket"))
+        } else if let path = configuration.socketPath {
+            attempt(&errors, try ConfiguredPath.checkSocket(path, isMade: true, of: "[server] socket"))
+        }
+        if configuration.keys.tpm != .no {
+            attempt(&errors, try ConfiguredPath.checkDevice(configuration.keys.tpmDevice, of: "[keys] tpm_device"))
+        }
+        if let path = configuration.radio.replay {
+            attempt(&errors, try ConfiguredPath.checkFile(path, of: "[ble] replay"))
+        }
+        return errors.map { configuration.placed($0) }
+    }
+
     @discardableResult
     private static func attempt<Part>(
         _ errors: inout [StartError],

@@ -64,9 +64,9 @@ extension DeviceRequest.Identity {
         switch PlainFile.read(path, limit: limit) {
         case .bytes(let bytes) where !bytes.isEmpty: return bytes
         case .bytes: throw .inConfiguration("\(setting): \(path) is empty", hint: "see badged.conf(5)")
-        case .missing: throw .inConfiguration("there is no file \(path)", hint: "correct \(setting)")
+        case .missing: throw ConfiguredPath.refusal(path, nil, of: setting)
         case .tooLong: throw .inConfiguration("\(path) is too long", hint: "correct \(setting)")
-        case .failed(let reason): throw .inConfiguration("cannot read \(path): \(reason)", hint: "correct \(setting)")
+        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: setting)
         }
     }
 }

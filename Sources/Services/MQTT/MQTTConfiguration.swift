@@ -181,11 +181,13 @@ package struct MQTTConfiguration: Sendable, Equatable {
             refuse("the host name is no name for a topic", "write host = NAME below [publish]")
         }
         let limit = 10_000_000
-        for path in [authorityFile, certificateFile].compactMap(\.self) {
+        for (path, setting) in [(authorityFile, "[broker] ca"), (certificateFile, "[broker] certificate")] {
+            guard let path else { continue }
             switch PlainFile.read(path, limit: limit) {
             case .bytes: break
-            case .missing: refuse("there is no file \(path)", "correct its line in [broker]")
-            case .tooLong, .failed: refuse("cannot read \(path)", "correct its line in [broker]")
+            case .missing: errors.append(ConfiguredPath.refusal(path, nil, of: setting))
+            case .tooLong: refuse("\(path) is too long", "correct \(setting)")
+            case .failed(let reason): errors.append(ConfiguredPath.refusal(path, reason, of: setting))
             }
         }
     }
@@ -219,10 +221,11 @@ package struct MQTTConfiguration: Sendable, Equatable {
         if isHere(siteKeyFile) { attempt(try siteKey()) }
         if folder == Self.standardFolder, access(folder, F_OK) != 0 {
             notes.append("\(folder) is made when the service starts")
-        } else if access(folder + "/", W_OK | X_OK) != 0 {
+        } else if let reason = ConfiguredPath.reason(againstFolder: folder, for: .write) {
             let hint = "correct [queue] folder; it must belong to the user of badged-mqtt"
-            errors.append(.inConfiguration("events cannot be stored in \(folder): \(errorText())", hint: hint))
+            errors.append(.inConfiguration("events cannot be stored in \(folder): \(reason)", hint: hint))
         }
+        if let socket { attempt(try ConfiguredPath.checkSocket(socket, isMade: false, of: "[server] socket")) }
         return notes
     }
 

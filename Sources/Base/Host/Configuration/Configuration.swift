@@ -141,7 +141,7 @@ package struct Configuration: Sendable, Equatable {
         guard let path = virtualTrustPoint else { return nil }
         guard let bytes = try INIFile.contents(of: path) else {
             let setting = "[virtual] cvca"
-            throw .inConfiguration("there is no file \(path)", of: setting, hint: "correct \(setting)")
+            throw ConfiguredPath.refusal(path, nil, of: setting)
         }
         return bytes
     }

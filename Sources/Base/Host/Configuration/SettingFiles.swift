@@ -77,7 +77,8 @@ package struct SettingFiles: Sendable, Equatable {
     private static func names(in folder: String, _ errors: inout [StartError]) -> [String] {
         guard let names = Folder.names(in: folder, where: { $0.hasSuffix(".conf") && !$0.hasPrefix(".") }) else {
             if errno != ENOENT {
-                errors.append(.inConfiguration("cannot read \(folder): \(errorText())", hint: "chmod a+rx \(folder)"))
+                let hint = errno == ENOTDIR ? "move it: it is no folder" : "chmod a+rx \(folder)"
+                errors.append(.inConfiguration("cannot read \(folder): \(errorText())", hint: hint))
             }
             return []
         }

@@ -79,9 +79,9 @@ package final class TLSSettings {
     private static func checkFile(_ path: String, _ key: String) throws(StartError) -> [UInt8] {
         switch PlainFile.read(path, limit: longestFile) {
         case .bytes(let bytes): return bytes
-        case .missing: throw refusal("there is no file \(path)", key)
+        case .missing: throw ConfiguredPath.refusal(path, nil, of: "[broker] \(key)")
         case .tooLong: throw refusal("\(path) is too long", key)
-        case .failed(let reason): throw refusal("cannot read \(path): \(reason)", key)
+        case .failed(let reason): throw ConfiguredPath.refusal(path, reason, of: "[broker] \(key)")
         }
     }
 
