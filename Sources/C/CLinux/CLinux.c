@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,13 @@ int clinux_clock_is_synchronised(void) {
     struct timex state = {0};
     int answer = adjtimex(&state);
     return answer < 0 ? -1 : answer != TIME_ERROR;
+}
+
+int clinux_clock_timer(void) { return timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK); }
+
+int clinux_set_clock_timer(int timer, int64_t seconds) {
+    struct itimerspec setting = {.it_value.tv_sec = seconds};
+    return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting, NULL);
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import Testing
+import Text
 
 /// Named alarms and the order in which they fired.
 @Loop private final class Alarms {
@@ -76,5 +77,28 @@ import Testing
         Task { @Loop in others = true }
         await alarms.wait(for: "end")
         #expect(alarms.fired.last == "end")
+    }
+
+    @Test("an alarm of the clock fires when its time has come, and one that is cancelled or set to later does not")
+    func clock() async throws {
+        let fired = OneShot<Void>()
+        var early: [String] = []
+        let now = Int(Loop.wallClock / 1000)
+        let cancelled = try Loop.ClockAlarm { early.append("cancelled") }
+        let moved = try Loop.ClockAlarm { early.append("moved") }
+        let due = try Loop.ClockAlarm { fired.fill(()) }
+        cancelled.set(at: now - 10)
+        cancelled.cancel()
+        moved.set(at: now - 10)
+        moved.set(at: now + 86_400)
+        due.set(at: now + 1)
+        await fired.value(whenCancelled: ())
+        #expect(Loop.wallClock / 1000 >= Int64(now + 1) && early == [])
+        // A time that has passed is due at once.
+        let passed = OneShot<Void>()
+        let late = try Loop.ClockAlarm { passed.fill(()) }
+        late.set(at: 1)
+        await passed.value(whenCancelled: ())
+        withExtendedLifetime((cancelled, moved)) {}
     }
 }

@@ -24,6 +24,12 @@ int clinux_epoll_wait(int epoll, struct clinux_epoll_event *events, int capacity
 /* Whether the kernel says that the clock is synchronised. adjtimex(2) */
 int clinux_clock_is_synchronised(void);
 
+/* Makes a non-blocking timer of CLOCK_REALTIME: timerfd_create(2). */
+int clinux_clock_timer(void);
+/* Sets the timer to a time in seconds since 1970; 0 stops it. It can also be read, with ECANCELED, when the clock was
+ * set: timerfd_settime(2). */
+int clinux_set_clock_timer(int timer, int64_t seconds);
+
 /* Makes a non-blocking eventfd. */
 int clinux_eventfd(void);
 /* Blocks signals in the calling thread and in threads made later. Returns a descriptor that reports the signals. */
