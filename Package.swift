@@ -321,7 +321,7 @@ let package = Package(
             "MdocFeature",
             [
                 "Text", "Crypto", "Concurrency", "Server", "Host", "Cards", "Readers", "ISO7816", "MobileDocument",
-                "Document", "CountryAuthorities", "Bluetooth", "DoorReaders",
+                "Document", "CountryAuthorities", "Bluetooth", "DoorReaders", "HTTP",
             ]
         ),
         features.target(
@@ -554,7 +554,8 @@ let package = Package(
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
                 "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP", "MdocFeature", "MobileDocument",
-                "VirtualMdoc", "Bluetooth", "Document", "DoorReaders", "DoorTestSupport",
+                "VirtualMdoc", "Bluetooth", "Document", "DoorReaders", "DoorTestSupport", "CountryAuthorities",
+                "EIDServer",
             ]
         ),
         tests(

@@ -113,7 +113,7 @@ package struct RevocationList: Sendable, Equatable {
     }
 
     /// Whether the list is the newest one: it is out, and its successor is not due.
-    func isCurrent(at time: Int) -> Bool { thisUpdate <= time && nextUpdate.map { time <= $0 } ?? false }
+    package func isCurrent(at time: Int) -> Bool { thisUpdate <= time && nextUpdate.map { time <= $0 } ?? false }
 
     /// The number of entries.
     package var count: Int { serials.count }

@@ -35,7 +35,8 @@ package struct StatusCheck: Sendable, Equatable {
     /// What to do next.
     package var advice: String? {
         switch reason {
-        case .unavailable: "import the status list of the issuer: badgectl mdoc anchors import FILE"
+        case .unavailable:
+            "name the status list of the issuer in [mdoc] lists, or import it: badgectl mdoc anchors import FILE"
         case .unsupported: "ask the issuer whether the document is revoked: badged does not know how it says so"
         case .revoked, .suspended, nil: nil
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import CZlib
 package import Document
-import Text
+package import Text
 
 /// A list that says which documents of an authority are revoked: a status list or an identifier list as CWT.
 /// IETF Token Status List 5.2; ISO/IEC 18013-5, second edition, 12.3.6.
@@ -45,7 +45,9 @@ package struct MdocStatusList: Sendable {
     }
 
     /// Reads a list. Whether its signer may sign it is not looked at.
-    package init(_ bytes: [UInt8]) throws(MdocProblem) {
+    /// `fetched`: when its server handed it out, in seconds since 1970, which is the beginning of the life of a list without
+    /// an end; nil: it is not known, and the life begins when the list was made.
+    package init(_ bytes: [UInt8], fetched: Int? = nil) throws(MdocProblem) {
         var limits = CBOR.Limits()
         limits.bytes = Self.maximumBytes
         limits.entries = 1 << 17
@@ -63,7 +65,8 @@ package struct MdocStatusList: Sendable {
         let end = claims[4].map { $0.integer.flatMap(Int.init(exactly:)) ?? 0 }
         // What cannot be read is never reached.
         from = max(issued, claims[5].map { $0.integer.flatMap(Int.init(exactly:)) ?? .max } ?? issued)
-        until = end ?? (issued <= .max / 2 ? issued + (timeToLive ?? Self.usualLife) : 0)
+        let start = max(issued, fetched ?? issued)
+        until = end ?? (start <= .max / 2 ? start + (timeToLive ?? Self.usualLife) : 0)
         switch message.type {
         case "application/statuslist+cwt":
             guard let list = claims[65533], let bits = list["bits"]?.integer, [1, 2, 4, 8].contains(bits),
@@ -104,6 +107,21 @@ package struct MdocStatusList: Sendable {
             case .elliptic(let key)? = try? certificate.publicKey, (try? message.verify(with: key)) == true
         else { return nil }
         return certificate
+    }
+
+    /// Whether an authority that is trusted for any document has certified the signer of the list. What a list says about
+    /// a document counts only if this authority is that of the document, too.
+    /// - Parameters:
+    ///   - anchors: the authorities.
+    ///   - time: seconds since 1970.
+    /// - Throws: `Malformed` with the reason if none has.
+    package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
+        guard let signer = signer() else { throw DocumentAnchors.wrongSignature }
+        let claim = SignedData.Claim(certificate: signer)
+        let check = anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
+        guard check.result == .passed else {
+            throw Malformed(check.reason?.text ?? DocumentAnchors.notTrusted.text)
+        }
     }
 
     /// What the list says about a place; nil if the list does not have it, or is of the other kind.

@@ -10,13 +10,20 @@ import Text
 /// Says whom the site trusts for mobile documents. docs/protocol/mdoc.md.
 @Loop package final class MdocAnchorsFeature: Feature {
     private let folder: MdocAnchorFolder
+    private let fetch: MdocListFetch?
     private let time: @Sendable () -> Int
 
     /// - Parameters:
     ///   - folder: the authorities.
+    ///   - fetch: what fetches their lists; nil: nothing is fetched.
     ///   - time: seconds since 1970.
-    package init(_ folder: MdocAnchorFolder, time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) }) {
+    package init(
+        _ folder: MdocAnchorFolder,
+        fetch: MdocListFetch? = nil,
+        time: @escaping @Sendable () -> Int = { Int(Loop.wallClock / 1000) }
+    ) {
         self.folder = folder
+        self.fetch = fetch
         self.time = time
     }
 
@@ -39,7 +46,9 @@ import Text
         }
     }
 
-    package func health() async -> [HealthCheck] {
+    package func health() async -> [HealthCheck] { await anchorChecks() + (fetch?.checks() ?? []) }
+
+    private func anchorChecks() async -> [HealthCheck] {
         let name = "mdocAnchors"
         let summary = await folder.summary(at: time())
         let facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]

@@ -4,6 +4,7 @@ import HTTP
 import Host
 import KeyFeature
 import MPin
+import MdocFeature
 import MobileDocument
 import Store
 import Taps
@@ -25,6 +26,8 @@ struct ConfiguredParts: Sendable {
     let siteKey: SiteKey?
     /// The keys that sign requests for mobile documents, by name.
     let mdocIdentities: [String: DeviceRequest.Identity]
+    /// The addresses of the lists about mobile documents that are fetched.
+    let mdocLists: [WebAddress]
 }
 
 extension ConfiguredParts {
@@ -67,8 +70,9 @@ extension ConfiguredParts {
         let issuer = attempt(&errors, try IssuerSettings.read(configuration, network))
         let siteKey = attempt(&errors, try SiteKey.read(configuration))
         let identities = attempt(&errors, try DeviceRequest.Identity.read(configuration))
+        let lists = attempt(&errors, try MdocListFetch.addresses(configuration))
         guard errors.isEmpty, let trustPoint, let antelope, let mpin, let site, let aliro, let issuer, let siteKey,
-            let identities
+            let identities, let lists
         else {
             return nil
         }
@@ -82,7 +86,8 @@ extension ConfiguredParts {
             aliro: aliro,
             issuer: issuer,
             siteKey: siteKey,
-            mdocIdentities: identities
+            mdocIdentities: identities,
+            mdocLists: lists
         )
     }
 
@@ -153,6 +158,35 @@ extension IssuerSettings {
         }
         issuer.place = .web(address)
         return issuer
+    }
+}
+
+extension MdocListFetch {
+    /// The most lists that badged fetches.
+    private nonisolated static let maximumLists = 32
+
+    /// Reads `[mdoc] lists`.
+    nonisolated static func addresses(_ configuration: Configuration) throws(StartError) -> [WebAddress] {
+        let setting = "[mdoc] lists"
+        var addresses: [WebAddress] = []
+        for text in configuration.mdocLists {
+            guard let address = WebAddress(text), address.isConfidential, !addresses.contains(address) else {
+                throw .inConfiguration(
+                    "\(setting) cannot have '\(ConfigurationValue.shown(text))'",
+                    of: setting,
+                    hint: "allowed: a comma-separated list of https://HOST/PATH, each once; http for this computer only"
+                )
+            }
+            addresses.append(address)
+        }
+        guard addresses.count <= maximumLists else {
+            throw .inConfiguration(
+                "\(setting) has more than \(maximumLists) addresses",
+                of: setting,
+                hint: "fetch the others with a program of your own: badgectl mdoc anchors import FILE"
+            )
+        }
+        return addresses
     }
 }
 

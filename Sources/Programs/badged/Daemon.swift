@@ -52,6 +52,8 @@ import WalletFeature
     private let anchors: TrustAnchorFolder
     private let documentAnchors: DocumentAnchorFolder
     private let mdocAnchors: MdocAnchorFolder
+    /// nil: no list is fetched.
+    private let mdocLists: MdocListFetch?
     private let virtualPhones = VirtualMdocKind()
     /// The Bluetooth management socket, opened while the process had the capability; nil without the capability.
     let management: ManagementSocket?
@@ -96,11 +98,22 @@ import WalletFeature
             requiresRevocationList: parts.configuration.requiresDocumentCRLs,
             warn: { Log.warning("\($0)") }
         )
+        let lists =
+            parts.mdocLists.isEmpty
+            ? nil
+            : PublishedListFolder(
+                systemEnvironment("STATE_DIRECTORY").flatMap { $0.isEmpty ? nil : "\($0)/mdoc-lists" },
+                addresses: parts.mdocLists.map(\.text)
+            )
         mdocAnchors = MdocAnchorFolder(
             parts.configuration.mdocAnchors,
             mayBeMissing: parts.configuration.mdocAnchors == Configuration.defaultMdocAnchors,
+            lists: lists,
             warn: { Log.warning("\($0)") }
         )
+        mdocLists = lists.map { [mdocAnchors] lists in
+            MdocListFetch(parts.mdocLists, mdocAnchors, lists, ask: MdocListFetch.ask(parts.network))
+        }
         // Reading the folder now puts its warnings at the start of the log.
         anchors.read()
     }
@@ -180,7 +193,7 @@ import WalletFeature
             CredentialFeature(registry, parts.site, tapReaders(store), listed: listed),
             DoorPanels(),
             DocumentFeature(registry, documentAnchors),
-            MdocAnchorsFeature(mdocAnchors),
+            MdocAnchorsFeature(mdocAnchors, fetch: mdocLists),
             MdocFeature(
                 registry,
                 authorities: { [mdocAnchors] time in await mdocAnchors.authorities(at: time) },
@@ -228,6 +241,19 @@ import WalletFeature
         sharing?.start()
         service.ready(status: "serving \(socket.path)")
         Log.info("serving \(socket.path)")
+        startLists()
+    }
+
+    /// Lists are fetched when clients are served already, because a server may hang.
+    private func startLists() {
+        guard let mdocLists else { return }
+        Task { @Loop in
+            do throws(SystemError) {
+                try await mdocLists.start()
+            } catch {
+                Log.error("no list of revoked documents is fetched: \(error.description)")
+            }
+        }
     }
 
     private func browsersFail(_ cause: String, _ hint: String) {
@@ -334,6 +360,7 @@ import WalletFeature
             await server?.evaluatePermissions()
             guard reload == reloads else { return }
             registry.rescan()
+            if let mdocLists { Task { @Loop in await mdocLists.retry() } }
             service.ready(status: "serving \(socket.path)")
         } catch {
             state.refused()

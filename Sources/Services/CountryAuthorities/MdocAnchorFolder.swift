@@ -4,7 +4,7 @@ import Glibc
 import Host
 package import MobileDocument
 import Synchronization
-import Text
+package import Text
 
 /// What the folder with the authorities of mobile documents has.
 package struct MdocAnchorSummary: Sendable, Equatable {
@@ -28,11 +28,17 @@ package struct MdocAnchorSummary: Sendable, Equatable {
 
 /// The folder with the authorities of mobile documents. Certificates in the folder are trusted for all documents; those
 /// in a folder inside, whose name is a document type, for this type. Revocation lists and status lists may lie in any.
-/// Changed files are read again; nothing is read before somebody asks. docs/mobile-documents.md.
+/// The lists that badged has fetched count beside them. Changed files are read again; nothing is read before somebody
+/// asks. docs/mobile-documents.md.
 package final class MdocAnchorFolder: Sendable {
+    private struct Stamps: Equatable {
+        var files: [FileStamp]
+        var lists: [FileStamp]
+    }
+
     private struct State {
         /// nil: nothing was read yet.
-        var stamps: [FileStamp]?
+        var stamps: Stamps?
         var summary = MdocAnchorSummary()
         /// nil until a document is read.
         var authorities: MdocAuthorities?
@@ -41,6 +47,8 @@ package final class MdocAnchorFolder: Sendable {
     package let path: String
     /// Whether the folder may be missing: it is the default one, and most hosts read no phones.
     package let mayBeMissing: Bool
+    /// What was fetched; nil: nothing is.
+    private let lists: PublishedListFolder?
     private let warn: @Sendable (String) -> Void
     private let state = Mutex(State())
 
@@ -51,10 +59,17 @@ package final class MdocAnchorFolder: Sendable {
     /// - Parameters:
     ///   - path: the folder; a missing one has no authorities.
     ///   - mayBeMissing: whether a missing folder is no fault.
+    ///   - lists: the lists that are fetched.
     ///   - warn: gets a line for each file that is ignored.
-    package init(_ path: String, mayBeMissing: Bool = false, warn: @escaping @Sendable (String) -> Void) {
+    package init(
+        _ path: String,
+        mayBeMissing: Bool = false,
+        lists: PublishedListFolder? = nil,
+        warn: @escaping @Sendable (String) -> Void
+    ) {
         self.path = path
         self.mayBeMissing = mayBeMissing
+        self.lists = lists
         self.warn = warn
     }
 
@@ -95,21 +110,34 @@ package final class MdocAnchorFolder: Sendable {
         }
     }
 
+    /// Judges who has signed a list, as it is judged again for each document. Keeps nothing in memory. `time` is in seconds
+    /// since 1970.
+    /// - Throws: `Malformed` with the reason if no authority of the folder has signed it.
+    @concurrent package func judge(_ list: PublishedList, at time: Int) async throws(Malformed) {
+        let anchors = state.withLock { state in
+            let stamps = stamps()
+            if let authorities = state.authorities, state.stamps == stamps { return authorities.anchors }
+            return read(stamps, at: time).0.anchors
+        }
+        try list.judge(by: anchors, at: time)
+    }
+
     private func keep(_ new: State, _ state: inout State) {
         if state.summary.warnings != new.summary.warnings { new.summary.warnings.forEach(warn) }
         state = new
     }
 
-    private func read(_ stamps: [FileStamp], at time: Int) -> (MdocAuthorities, State) {
+    private func read(_ stamps: Stamps, at time: Int) -> (MdocAuthorities, State) {
         var groups: [String?: [(name: String, content: [UInt8])]] = [:]
-        var lists: [MdocStatusList] = []
+        var statusLists: [MdocStatusList] = []
+        var ofServers: [String] = []
         var warnings: [String] = []
-        for stamp in stamps where !Task.isCancelled {
+        for stamp in stamps.files where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content) where MdocStatusList.looksLike(content):
                 do throws(MdocProblem) {
-                    lists.append(try MdocStatusList(content))
+                    statusLists.append(try MdocStatusList(content))
                 } catch {
                     warnings.append("\(name): \(error.text)")
                 }
@@ -129,17 +157,30 @@ package final class MdocAnchorFolder: Sendable {
                 if pass == 1 { warnings += added.warnings }
             }
         }
+        for address in lists?.addresses ?? [] where !Task.isCancelled {
+            do throws(Malformed) {
+                switch try lists?.list(of: address)?.content {
+                case .documents(let list): statusLists.append(list)
+                case .certificates(let list):
+                    try anchors.add(list)
+                    if anchors.isUnusable(list) { throw DocumentAnchors.unusable }
+                case nil: continue
+                }
+            } catch {
+                ofServers.append("\(address): \(error.text)")
+            }
+        }
         var authorities = MdocAuthorities(anchors: anchors)
-        for list in lists { authorities.add(list) }
+        for list in statusLists { authorities.add(list) }
         var summary = MdocAnchorSummary()
         summary.authorities = anchors.count
         summary.countries = anchors.countries.sorted()
         summary.links = anchors.linkCount
         summary.revocationLists = anchors.revocationListCount
-        summary.statusLists = lists.count
+        summary.statusLists = statusLists.count
         summary.docTypes = groups.keys.compactMap(\.self).sorted()
-        summary.newest = stamps.map(\.seconds).max()
-        summary.warnings = warnings.sorted().map { "\(path)/\($0)" }
+        summary.newest = stamps.files.map(\.seconds).max()
+        summary.warnings = warnings.sorted().map { "\(path)/\($0)" } + ofServers
         return (authorities, State(stamps: stamps, summary: summary))
     }
 
@@ -148,7 +189,7 @@ package final class MdocAnchorFolder: Sendable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    private func stamps() -> [FileStamp] {
+    private func stamps() -> Stamps {
         let names = CertificateFiles.names(in: path, suffix: "", maximumCount: Self.maximumCount) ?? []
         let types = names.filter { Self.isDocType($0) && Self.isFolder("\(path)/\($0)") }.prefix(Self.maximumTypes)
         let inside = types.flatMap { type in
@@ -157,6 +198,9 @@ package final class MdocAnchorFolder: Sendable {
             }
         }
         let files = names.filter { !types.contains($0) } + inside
-        return files.prefix(Self.maximumCount).compactMap { FileStamp("\(path)/\($0)") }
+        return Stamps(
+            files: files.prefix(Self.maximumCount).compactMap { FileStamp("\(path)/\($0)") },
+            lists: lists?.addresses.compactMap { lists?.stamp(of: $0) } ?? []
+        )
     }
 }

@@ -106,6 +106,7 @@ struct ConfigurationTests {
         crl_required = yes
         [mdoc]
         anchors = /srv/mdoc
+        lists = https://lists.example/ut, https://lists.example/xx.crl
         identities = desk:/k/desk.der:/k/desk.pem, gate:/k/gate.der:/k/gate.pem:/k/gate.wrprc
         [wallet]
         card_authorities = vendor, 02\(String(repeating: "Ab", count: 32))
@@ -210,6 +211,7 @@ struct ConfigurationTests {
         #expect(configuration.documentAnchors == "/srv/csca")
         #expect(configuration.requiresDocumentCRLs)
         #expect(configuration.mdocAnchors == "/srv/mdoc")
+        #expect(configuration.mdocLists == ["https://lists.example/ut", "https://lists.example/xx.crl"])
         #expect(configuration.mdocIdentities.map(\.name) == ["desk", "gate"])
         #expect(configuration.mdocIdentities.map(\.registration) == [nil, "/k/gate.wrprc"])
         #expect(configuration.date == CalendarDay(year: 2028, month: 2, day: 29))

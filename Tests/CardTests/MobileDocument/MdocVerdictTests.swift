@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import CountryAuthorities
 import Crypto
 import Document
 import MobileDocument
@@ -32,8 +33,8 @@ struct MdocVerdictTests {
         return blobs[index]
     }
 
-    /// The document as badged sees it.
-    static func results(_ json: JSON) throws -> [MdocResult] {
+    /// The document as badged sees it; `authorities` are those of the case by default.
+    static func results(_ json: JSON, _ authorities: MdocAuthorities? = nil) throws -> [MdocResult] {
         let engagement = try DeviceEngagement(try blob(json["engagement"]))
         var handover = MdocHandover.qr
         if let messages = json["handover"]?.array {
@@ -54,6 +55,13 @@ struct MdocVerdictTests {
             )
         }
         let time = try #require(json["time"]?.int)
+        let response = try DeviceResponse(Secret(try blob(json["response"])))
+        let request = DeviceRequest(documents: asked)
+        return MdocCheck(request, session.binding, try authorities ?? imported(json), at: time).results(of: response)
+    }
+
+    /// What a site has imported.
+    private static func imported(_ json: JSON) throws -> MdocAuthorities {
         var anchors = DocumentAnchors()
         for anchor in json["anchors"]?.array ?? [] {
             let types = anchor["docTypes"]?.array.map { Set($0.compactMap(\.string)) }
@@ -65,9 +73,50 @@ struct MdocVerdictTests {
             // A list that cannot be read adds nothing.
             if let list = try? MdocStatusList(try blob(list)) { authorities.add(list) }
         }
-        let response = try DeviceResponse(Secret(try blob(json["response"])))
-        let request = DeviceRequest(documents: asked)
-        return MdocCheck(request, session.binding, authorities, at: time).results(of: response)
+        return authorities
+    }
+
+    /// What a site has fetched, which keeps only what an authority of its folder has signed.
+    private static func fetched(_ json: JSON) async throws -> MdocAuthorities {
+        let temporary = try TemporaryFolder()
+        let time = try #require(json["time"]?.int)
+        var files: [String: [UInt8]] = [:]
+        for (number, anchor) in (json["anchors"]?.array ?? []).enumerated() {
+            for type in anchor["docTypes"]?.array?.compactMap(\.string) ?? [nil] {
+                files["\(type.map { $0 + "/" } ?? "")\(number).cer"] = try blob(anchor["certificate"])
+            }
+        }
+        try AnchorWriter(folder: temporary.path + "/mdoc").write(files)
+        var found: [(address: String, bytes: [UInt8])] = []
+        for number in (json["lists"]?.array ?? []) + (json["crls"]?.array ?? []) {
+            let bytes = try blob(number)
+            found.append(((try? MdocStatusList(bytes).uri) ?? "https://utopia.example/\(found.count)", bytes))
+        }
+        let lists = PublishedListFolder(temporary.path + "/lists", addresses: Array(Set(found.map(\.address))))
+        let folder = MdocAnchorFolder(temporary.path + "/mdoc", lists: lists, warn: { _ in })
+        for (address, bytes) in found {
+            guard let list = try? PublishedList(bytes, from: address, fetched: time), list.isCurrent(at: time),
+                try lists.list(of: address)?.isFollowed(by: list, at: time) != false,
+                (try? await folder.judge(list, at: time)) != nil
+            else { continue }
+            try lists.save(bytes, of: address, fetched: time)
+        }
+        return await folder.authorities(at: time)
+    }
+
+    @Test(
+        "a foreign list that was fetched counts as one that was imported, and a forged one does not",
+        arguments: cases.filter { !(($0.json["lists"]?.array ?? []) + ($0.json["crls"]?.array ?? [])).isEmpty }
+    )
+    func fetchedList(test: Case) async throws {
+        let results = try Self.results(test.json, try await Self.fetched(test.json))
+        let expect = try #require(test.json["expect"])
+        // Nobody knows such a certificate before the document comes.
+        let isNamed = test.name == "status-list-by-a-named-certificate"
+        #expect(results.map(\.verdict).min()?.rawValue == (isNamed ? "unverified" : expect["verdict"]?.string))
+        let status = try #require(results.first).checks.status
+        let outcome = status.result.rawValue + (status.reason.map { "/" + $0.rawValue } ?? "")
+        if let wanted = expect["status"]?.string { #expect(outcome == (isNamed ? "notDone/unavailable" : wanted)) }
     }
 
     @Test("all cases are there")

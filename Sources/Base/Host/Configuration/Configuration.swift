@@ -41,6 +41,8 @@ package struct Configuration: Sendable, Equatable {
     package var mdocAnchors = Self.defaultMdocAnchors
     /// The default folder; it may be missing.
     package static let defaultMdocAnchors = "/etc/badged/mdoc"
+    /// `[mdoc] lists`: the addresses of the lists that badged fetches.
+    package var mdocLists: [String] = []
     /// `[mdoc] identities`: the keys by which the site signs its requests.
     package var mdocIdentities: [MdocIdentityFiles] = []
     /// `[wallet] card_authorities`: compressed keys of the authorities of genuine Keycards; nil stands for the vendor.

@@ -26,6 +26,7 @@ extension Configuration {
 extension Configuration {
     static let mdocKeys: Configuration.KeyTable = [
         "anchors": .path(\.mdocAnchors),
+        "lists": .list(\.mdocLists, ConfigurationValue.list),
         "identities": .list(\.mdocIdentities, ConfigurationValue.mdocIdentities),
     ]
 }

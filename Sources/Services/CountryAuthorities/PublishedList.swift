@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import Crypto
+package import Document
+import Glibc
+package import Host
+import MobileDocument
+package import Text
+
+/// A list of what an authority has revoked, as a server hands it out: a status list or an identifier list, or a
+/// revocation list.
+package struct PublishedList: Sendable {
+    enum Content: Sendable {
+        case documents(MdocStatusList)
+        case certificates(RevocationList)
+    }
+
+    /// The longest list in bytes.
+    package static let maximumLength = max(MdocStatusList.maximumBytes, RevocationList.maximumLength)
+    /// How long a list that does not say it is used before it is fetched again, in seconds: a day.
+    private static let usualLife = 86_400
+    /// The shortest time between two requests for one list, in seconds.
+    private static let minimumLife = 300
+    /// How long before its end a list is fetched again, at most, in seconds.
+    private static let maximumLead = 3600
+
+    let content: Content
+    /// When it was fetched, in seconds since 1970.
+    private let fetched: Int
+
+    /// Reads what came from an address. Who has signed it is not looked at.
+    /// - Throws: `Malformed` if it is no list, or a list about another address.
+    package init(_ bytes: [UInt8], from address: String, fetched: Int) throws(Malformed) {
+        self.fetched = fetched
+        guard MdocStatusList.looksLike(bytes) else {
+            guard case .revocationList(let list) = try DocumentAnchorFile(bytes) else {
+                throw Malformed("it is no status list and no revocation list")
+            }
+            content = .certificates(list)
+            return
+        }
+        let list: MdocStatusList
+        do throws(MdocProblem) {
+            list = try MdocStatusList(bytes, fetched: fetched)
+        } catch {
+            throw Malformed(error.text)
+        }
+        guard list.uri.utf8.elementsEqual(address.utf8) else { throw Malformed("the list is about another address") }
+        content = .documents(list)
+    }
+
+    /// When it was made, in seconds since 1970.
+    private var issued: Int {
+        switch content {
+        case .documents(let list): list.issued
+        case .certificates(let list): list.thisUpdate
+        }
+    }
+
+    /// The last second in which it counts, since 1970.
+    package var until: Int {
+        switch content {
+        case .documents(let list): list.until
+        case .certificates(let list): list.nextUpdate ?? 0
+        }
+    }
+
+    package func isCurrent(at time: Int) -> Bool {
+        switch content {
+        case .documents(let list): list.isCurrent(at: time)
+        case .certificates(let list): list.isCurrent(at: time)
+        }
+    }
+
+    /// When it is fetched again, in seconds since 1970: after the time that it says (`ttl`) or a day, and before its end.
+    package var due: Int {
+        var life = Self.usualLife
+        if case .documents(let list) = content { life = list.timeToLive ?? life }
+        let end = max(fetched, min(until, fetched + 2 * life))
+        let lead = min(Self.maximumLead, (end - fetched) / 4)
+        return max(fetched + Self.minimumLife, min(fetched + life, end - lead))
+    }
+
+    /// Whether a list may take the place of this one: it is of the same kind and authority, and not older. Another one may
+    /// when this one is over. `time` is in seconds since 1970.
+    package func isFollowed(by list: PublishedList, at time: Int) -> Bool {
+        let isSame =
+            switch (content, list.content) {
+            case (.documents(let own), .documents(let other)): own.object == other.object
+            case (.certificates(let own), .certificates(let other)): own.issuer == other.issuer
+            case (.documents, .certificates), (.certificates, .documents): false
+            }
+        return isSame ? list.issued >= issued : !isCurrent(at: time)
+    }
+
+    /// Judges who has signed the list. `time` is in seconds since 1970.
+    /// - Throws: `Malformed` with the reason if no authority has.
+    package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
+        switch content {
+        case .documents(let list): try list.judge(by: anchors, at: time)
+        case .certificates(let list):
+            var anchors = anchors
+            try anchors.add(list)
+        }
+    }
+}
+
+/// The folder of the lists that badged has fetched, with a file for each address. Nothing in it is trusted by itself,
+/// and a certificate in it is none of an authority.
+package struct PublishedListFolder: Sendable {
+    /// nil: there is no place to keep files.
+    package let path: String?
+    /// What is fetched. Files of other addresses do not count.
+    package let addresses: [String]
+
+    /// `path` is created at the first list; its parent must exist.
+    package init(_ path: String?, addresses: [String]) {
+        self.path = path
+        self.addresses = addresses
+    }
+
+    private static let suffix = ".list"
+
+    /// The name of the file: a hash, since an address may be longer than a file name.
+    private func name(of address: String) -> String? {
+        (try? DigestAlgorithm.sha256.hash(Array(address.utf8))).map { Hex.encode($0) + Self.suffix }
+    }
+
+    func stamp(of address: String) -> FileStamp? {
+        guard let path, let name = name(of: address) else { return nil }
+        return FileStamp("\(path)/\(name)")
+    }
+
+    /// The list of an address; nil if none was fetched.
+    /// - Throws: `Malformed` if the file cannot be read.
+    package func list(of address: String) throws(Malformed) -> PublishedList? {
+        guard let stamp = stamp(of: address) else { return nil }
+        switch PlainFile.read(stamp.path, limit: PublishedList.maximumLength) {
+        case .bytes(let bytes): return try PublishedList(bytes, from: address, fetched: stamp.seconds)
+        case .missing: return nil
+        case .tooLong: throw Malformed("the file is too long")
+        case .failed(let reason): throw Malformed(reason)
+        }
+    }
+
+    /// Keeps what came from an address. The file has the time `fetched`, in seconds since 1970.
+    /// - Throws: `SystemError` if the disk takes no file; the old one is then still there.
+    package func save(_ bytes: [UInt8], of address: String, fetched: Int) throws(SystemError) {
+        guard let path, let name = name(of: address) else { throw SystemError("the lists of mobile documents", ENOENT) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError(path) }
+        let draft = try CertificateFiles.writeTemporary(bytes, in: path, mode: 0o600)
+        let time = timespec(tv_sec: fetched, tv_nsec: 0)
+        let target = "\(path)/\(name)"
+        guard utimensat(AT_FDCWD, draft, [time, time], 0) == 0, rename(draft, target) == 0 else {
+            let error = SystemError(target)
+            unlink(draft)
+            throw error
+        }
+    }
+
+    /// Deletes the lists of addresses that are no longer fetched, and files that were not finished.
+    package func removeOthers() {
+        guard let path else { return }
+        let names = Set(addresses.compactMap(name))
+        for name in Folder.names(in: path) ?? [] where !names.contains(name) { unlink("\(path)/\(name)") }
+    }
+}
