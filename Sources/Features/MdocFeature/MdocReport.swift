@@ -19,14 +19,20 @@ struct MdocReport: Message {
     /// That of the worst document.
     var verdict: MdocChecks.Verdict { outcome.results.map(\.verdict).min() ?? .unverified }
 
-    /// Texts may have escapes; bytes are in base64.
+    /// At least the bytes of the message, because memory that grows is not wiped. The phone decides about the length of
+    /// names and values.
     var secretCapacity: Int {
         outcome.results.reduce(16_384) { length, result in
-            result.items.reduce(length + 2048 + 64 * (result.withheld.count + result.unasked.count)) { length, item in
-                let count = item.value.withEncoded { $0.count }
-                let value = item.value.kind == .bytes ? count * 4 / 3 : count * 6
-                let raw = request.wantsRaw ? count * 4 / 3 + 512 : 0
-                return length + value + raw + 6 * (item.name.utf8.count + item.namespace.utf8.count) + 256
+            let authority = result.checks.authority
+            let texts = [result.docType, authority.signer, authority.authority, result.checks.signature.algorithm]
+            // The authority is `issuer`, too.
+            let names = texts.compactMap(\.self) + [authority.authority ?? ""] + result.withheld + result.unasked
+            return result.items.reduce(length + 4096 + names.reduce(0) { $0 + MdocValue.length(of: $1) }) {
+                length,
+                item in
+                let raw = request.wantsRaw ? item.value.withEncoded { $0.count * 4 / 3 + 8 } : 0
+                let words = 2 * (MdocValue.length(of: item.name) + MdocValue.length(of: item.namespace)) + 8
+                return length + words + MdocValue.length(of: item.value) + raw
             }
         }
     }
@@ -60,7 +66,7 @@ struct MdocReport: Message {
                 object.object { object in
                     for item in result.items where item.namespace == namespace {
                         object.key(item.name)
-                        Self.write(item.value, isPortrait: item.name == "portrait", to: &object)
+                        MdocValue.write(item.value, isPortrait: item.name == "portrait", to: &object)
                     }
                 }
             }
@@ -94,56 +100,6 @@ struct MdocReport: Message {
         func digits(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
         return DocumentTime.text(seconds)
             + "T\(digits(second / 3600)):\(digits(second / 60 % 60)):\(digits(second % 60))Z"
-    }
-
-    // MARK: Values
-
-    /// Writes a value. Its depth is bounded by `CBOR.Limits`.
-    private static func write(_ value: CBOR, isPortrait: Bool = false, to writer: inout JSONWriter) {
-        switch value.kind {
-        case .text: writer.string(value.text ?? "")
-        case .unsigned, .negative: number(value, to: &writer)
-        case .bool: writer.bool(value.bool ?? false)
-        case .null, .simple: writer.null()
-        case .float: float(value.float ?? .nan, to: &writer)
-        case .bytes:
-            let bytes = value.bytes ?? []
-            if isPortrait {
-                writer.object { write(DocumentImage(bytes), to: &$0) }
-            } else {
-                writer.string(Base64.standard.encode(bytes))
-            }
-        // A date, or another text or number with a meaning.
-        case .tag: if let content = value.tagged?.content { write(content, to: &writer) } else { writer.null() }
-        case .array:
-            writer.beginArray()
-            for item in value.array ?? [] { write(item, to: &writer) }
-            writer.endArray()
-        case .map:
-            writer.object { object in
-                for (key, value) in value.map ?? [] {
-                    object.key(key.text ?? key.integer.map(String.init) ?? Hex.encode(key.encoded))
-                    write(value, to: &object)
-                }
-            }
-        }
-    }
-
-    private static func number(_ value: CBOR, to writer: inout JSONWriter) {
-        if let number = value.integer { return writer.value(.number(String(number))) }
-        // A negative number beyond 64 bits has no form here.
-        if let number = value.unsigned { writer.value(.number(String(number))) } else { writer.null() }
-    }
-
-    private static func float(_ value: Double, to writer: inout JSONWriter) {
-        if value.isFinite { writer.value(.number("\(value)")) } else { writer.null() }
-    }
-
-    private static func write(_ image: DocumentImage, to object: inout JSONWriter) {
-        object.member("format", image.format.rawValue)
-        object.member("width", image.width)
-        object.member("height", image.height)
-        object.member("data", Base64.standard.encode(image.data))
     }
 }
 

@@ -131,9 +131,15 @@ import VirtualTaps
         #expect(end["age"] == nil)
     }
 
-    @Test("an answer that no message can hold names the bound of messages")
+    @Test("a long text is read, and an answer that no message can hold names the bound of messages")
     func tooLarge() async throws {
-        let text = String(repeating: "x", count: 200_000)
+        let long = String(repeating: "x", count: 200_000)
+        let read = await (try await Stage()).read(
+            #""documents":[{"docType":"\#(Self.mdl)","items":{"org.iso.18013.5.1":{"a":"\#(long)"}}}]"#,
+            Self.documents("a")
+        )
+        #expect(read?["documents"]?.array?.first?["items"]?["org.iso.18013.5.1"]?["a"] == .string(long))
+        let text = String(repeating: "x", count: 990_000)
         let end = await (try await Stage()).read(
             #""documents":[{"docType":"\#(Self.mdl)","items":{"org.iso.18013.5.1":{"a":"\#(text)"}}}]"#,
             Self.documents("a")
