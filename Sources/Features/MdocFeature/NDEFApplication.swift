@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
-import ISO7816
-import MobileDocument
+package import ISO7816
+package import MobileDocument
 
 /// Why a dialogue with a phone on an NFC reader has ended early.
-enum NFCProblem: Error, Equatable {
+package enum NFCProblem: Error, Equatable {
     /// No answer came.
     case card(CardError)
     /// The phone has no application for NDEF messages now: it is locked, or has no wallet.
@@ -21,7 +21,7 @@ enum NFCProblem: Error, Equatable {
 /// The application of a phone for NDEF messages. NFC Forum Type 4 Tag 2.0, 5.
 ///
 /// Each command is sent once, because a second SELECT begins another handover on some phones.
-struct NDEFApplication {
+package struct NDEFApplication {
     private static let identifier: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01]
     private static let capabilityFile: [UInt8] = [0xE1, 0x03]
     private static let capabilityCount = 15
@@ -35,7 +35,7 @@ struct NDEFApplication {
     private let (readCount, writeCount): (Int, Int)
 
     /// Selects the application, and the file that its capability container names.
-    init(on channel: any CardChannel) async throws(NFCProblem) {
+    package init(on channel: any CardChannel) async throws(NFCProblem) {
         self.channel = CompletingChannel(channel)
         let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: Self.identifier, le: 256)
         guard try await Self.answer(select, self.channel).status == .ok else { throw .notWilling }
@@ -83,7 +83,7 @@ struct NDEFApplication {
 
     /// Reads the message. A length of 0 is a wish for more time; `pause` is the time between two looks at the length, in
     /// milliseconds.
-    func message(pause: Int64 = 0) async throws(NFCProblem) -> [UInt8] {
+    package func message(pause: Int64 = 0) async throws(NFCProblem) -> [UInt8] {
         let start = ContinuousClock.now
         var count = 0
         while true {
@@ -105,7 +105,7 @@ struct NDEFApplication {
     }
 
     /// Writes a message: in one command, or else in parts with the length 0 before and the length after them.
-    func write(_ message: [UInt8]) async throws(NFCProblem) {
+    package func write(_ message: [UInt8]) async throws(NFCProblem) {
         let length = [UInt8(truncatingIfNeeded: message.count >> 8), UInt8(truncatingIfNeeded: message.count)]
         guard message.count + 2 > writeCount else { return try await update(0, length + message) }
         try await update(0, [0, 0])

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Concurrency
-import ISO7816
+package import Concurrency
+package import ISO7816
 import Text
 
 /// Carries messages by ENVELOPE and GET RESPONSE. ISO/IEC 18013-5, 8.3.3.1.2.
-@Loop final class NFCTransport: MdocTransport {
+@Loop package final class NFCTransport: MdocTransport {
     /// The longest data of a command and of an answer, in bytes.
-    typealias Limits = (command: Int, response: Int)
+    package typealias Limits = (command: Int, response: Int)
 
-    let way = MdocWay.nfc
-    let caution: String? = nil
+    package let way = MdocWay.nfc
+    package let caution: String? = nil
 
     private static let application: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x48, 0x04, 0x00]
     private static let envelope: UInt8 = 0xC3
@@ -28,7 +28,11 @@ import Text
 
     /// Selects the application for data transfer. `limits` is what the phone takes; `hasExtendedLength` says whether the
     /// reader takes more than 255 bytes.
-    init(on channel: any CardChannel, _ limits: Limits, hasExtendedLength: Bool) async throws(MdocTransportError) {
+    package init(
+        on channel: any CardChannel,
+        _ limits: Limits,
+        hasExtendedLength: Bool
+    ) async throws(MdocTransportError) {
         self.channel = channel
         self.limits = hasExtendedLength ? limits : Self.shortLimits
         let select = CommandAPDU(0x00, 0xA4, 0x04, 0x00, data: Self.application, le: 256)
@@ -43,7 +47,7 @@ import Text
         }
     }
 
-    func send(_ message: [UInt8]) async throws(MdocTransportError) {
+    package func send(_ message: [UInt8]) async throws(MdocTransportError) {
         object = BERTLV(Self.messageTag, message).encoded
         try await sendAllButLast()
     }
@@ -59,7 +63,7 @@ import Text
         lastPart = Array(rest)
     }
 
-    func receive(_ progress: @escaping @Sendable (Int) -> Void) async throws(MdocTransportError) -> [UInt8] {
+    package func receive(_ progress: @escaping @Sendable (Int) -> Void) async throws(MdocTransportError) -> [UInt8] {
         let command = CommandAPDU(0x00, Self.envelope, 0x00, 0x00, data: lastPart, le: limits.response)
         guard var answer = try await transmit(command) else {
             try await sendAllButLast()
@@ -88,7 +92,7 @@ import Text
         return object.value
     }
 
-    func close(_ last: [UInt8]?) async {
+    package func close(_ last: [UInt8]?) async {
         guard let last, (try? await send(last)) != nil else { return }
         _ = try? await transmit(CommandAPDU(0x00, Self.envelope, 0x00, 0x00, data: lastPart, le: limits.response))
     }

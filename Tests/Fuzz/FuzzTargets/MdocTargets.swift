@@ -87,6 +87,51 @@ private let phone: (engagement: DeviceEngagement, binding: MdocBinding)? = {
     }
 }
 
+/// The messages of a phone as a tag. The input is the answers of the phone, each after two bytes of length.
+@Sendable func mdocHandover(_ input: UnsafeRawBufferPointer) {
+    let count = input.count
+    runDialogue(input) { channel in
+        if let application = try? await NDEFApplication(on: channel) {
+            if let message = try? await application.message() {
+                require((1...count).contains(message.count), "a message that is longer than its answers")
+            }
+            try? await application.write([UInt8](repeating: 0x5A, count: 300))
+            _ = try? await application.message(pause: 1)
+        }
+        require(await channel.sent.count <= count + 1, "the handover does not end")
+    }
+}
+
+/// A message to a phone over NFC, and its answer. The first byte says whether reader and phone have extended lengths; the
+/// rest is the answers of the phone, each after two bytes of length.
+@Sendable func mdocTransfer(_ input: UnsafeRawBufferPointer) {
+    let count = input.count
+    let isExtended = (input.first ?? 0) & 1 != 0
+    runDialogue(UnsafeRawBufferPointer(rebasing: input.dropFirst())) { channel in
+        let limits = isExtended ? (command: 65_535, response: 65_536) : (command: 255, response: 256)
+        let opened = try? await NFCTransport(on: channel, limits, hasExtendedLength: isExtended)
+        if let transport = opened {
+            if (try? await transport.send([UInt8](repeating: 0x5A, count: 600))) != nil,
+                let message = try? await transport.receive({ _ in })
+            {
+                require((1..<count).contains(message.count), "a message that is longer than its answers")
+            }
+            await transport.close([0x5A])
+        }
+        require(await channel.sent.count <= count + 1, "the transfer does not end")
+    }
+}
+
+/// Values as JSON: no value is longer than announced.
+@Sendable func mdocValue(_ input: UnsafeRawBufferPointer) {
+    guard let value = try? CBOR(Array(input)) else { return }
+    for isPortrait in [false, true] {
+        var writer = JSONWriter()
+        MdocValue.write(value, isPortrait: isPortrait, to: &writer)
+        require(writer.bytes.count <= MdocValue.length(of: value), "a value that is longer than announced")
+    }
+}
+
 /// Lists that say who is trusted and what is revoked.
 @Sendable func mdocList(_ input: UnsafeRawBufferPointer) {
     let bytes = Array(input)
