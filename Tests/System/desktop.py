@@ -80,11 +80,26 @@ def focused():
         return None
 
 
+def top(name):
+    """How far the text is below the upper edge of the window, in pixels; -1 if it is not there."""
+    def walk(node):
+        if node.get_name() == name:
+            return node.get_extents(Atspi.CoordType.WINDOW).y
+        below = (walk(child) for index in range(node.get_child_count()) if (child := node.get_child_at_index(index)) is not None)
+        return next((found for found in below if found >= 0), -1)
+    try:
+        return walk(Atspi.get_desktop(0))
+    except GLib.Error:
+        return -1
+
+
 # MARK: German
 
-entries = re.findall(r'^msgid ((?:".*"\n)+)msgstr ((?:".*"\n)+)', open(f"{root}/po/de.po", encoding="utf-8").read(), re.M)
+# Only those of the window: texts of other programs with placeholders would take the halves of its lines.
+blocks = [block for block in open(f"{root}/po/de.po", encoding="utf-8").read().split("\n\n") if "clients/desktop/" in block]
+entries = re.findall(r'^msgid ((?:".*"\n)+)msgstr ((?:".*"\n)+)', "\n\n".join(blocks) + "\n", re.M)
 join = lambda text: "".join(json.loads(line) for line in text.splitlines())  # noqa: E731
-german = [join(translation).replace("_", "") for _, translation in entries[1:]]
+german = [join(translation).replace("_", "") for _, translation in entries]
 patterns = []
 # An entry such as "{name}: {text}" would take the half of any line, and one such as "s" its letters.
 words = [text for text in german if re.search(r"\w{3}", re.sub(r"\{\w+\}", "", text))]
@@ -228,7 +243,7 @@ def browse():
         result["answer"] = received.decode()
 
 
-pinentry("111111", "123456")
+pinentry("111111", "111111", "500540", "123456")
 browser = threading.Thread(target=browse)
 browser.start()
 check("a login of a browser shows who asks", shows("Testdienst"))
@@ -248,6 +263,8 @@ browser.join(LIMIT)
 check("the browser continues", re.search("^Location: https:.*ResultMajor=ok", result.get("answer", ""), re.M), result)
 check("after a wrong PIN the window for the PIN says so",
       any("Diese PIN war falsch." in line and "zwei Versuche" in line for line in windows()), windows())
+check("the window for the CAN says that the PIN was wrong, too",
+      any("Diese PIN war falsch." in line and "Zugangsnummer (CAN)" in line for line in windows()), windows())
 check("it names the service", any("Testdienst" in line for line in windows()))
 
 # MARK: A link, an error, a refusal
@@ -292,7 +309,7 @@ shows("Was Sie tun können")
 keys("alt+p")
 check("without a pinentry that works, the window says what to install", shows("sudo apt install pinentry-gnome3"))
 everywhere = "\n".join(texts() + windows())
-check("no secret is in a window of ours", not re.search("123456|654321|111111", everywhere))
+check("no secret is in a window of ours", not re.search("123456|654321|111111|500540", everywhere))
 
 # MARK: The end of badged
 
@@ -341,11 +358,13 @@ for line in sys.stdin.buffer:
         case "GET_INFO": say(msg="INFO", VersionInfo=info, AusweisApp="UNKNOWN", badged={"protocol": 1, "drivers": [], "scanners": []}, **re)
         case "SET_USER_INTERFACE": say(msg="ACCESS_DENIED", error="SET_USER_INTERFACE", missing=["agent"], granted=[], **re)
         case "GET_HEALTH": say(msg="HEALTH", checks=[{"name": "trustAnchors", "ok": False}, {"name": "new", "ok": False}], **re)
-        case "GET_READER_LIST": say(msg="READER_LIST", readers=[reader], **re)
+        case "GET_READER_LIST": say(msg="READER_LIST", readers=[{**reader, "card": {"kind": "keycard"}} if changes == 3 else reader], **re)
         case "FIND_SERVICE": say(msg="SERVICE", tcTokenURL="https://service.example/", **re)
         case "RUN_CHANGE_PIN":
             say(msg="CHANGE_PIN")
             if changes == 0: say(msg="ENTER_PUK", reader=reader, question=1)
+            # No READER has told of this card yet.
+            elif changes == 2: say(msg="INSERT_CARD", error="E", reader=reader["name"])
             else: say(msg="ENTER_PIN", reader={**reader, "keypad": True, "card": {**card, "retryCounter": 1}}, question=3)
             changes += 1
         case "SET_PIN":
@@ -364,7 +383,8 @@ for line in sys.stdin.buffer:
         case "GET_CERTIFICATE":
             say(msg="CERTIFICATE", validity={"effectiveDate": "2026-01-31", "expirationDate": "x"}, description={
                 "subjectName": "<b>" + "n" * 4000, "subjectUrl": "https://" + "a" * 4000 + ".end.example", "issuerName": "",
-                "issuerUrl": "", "termsOfUsage": "<i>" + "t" * 102400, "purpose": "\\u0301\\u202e\\u2066<u>p" + "\\u0301" * 500}, **re)
+                "issuerUrl": "", "termsOfUsage": "<i>" + "t" * 102400,
+                "purpose": "p\\n" * 4000 if auths == 2 else "\\u0301\\u202e\\u2066<u>p" + "\\u0301" * 500}, **re)
         case "SET_ACCESS_RIGHTS": say(msg="ACCESS_RIGHTS", chat={"required": [], "optional": [], "effective": []}, **re)
         case "ACCEPT":
             say(msg="AUTH", result={"major": "error", "reason": "Card_Removed"}, url="file:///etc/passwd", sent="possible",
@@ -391,6 +411,12 @@ keys("Escape")
 check("Escape cancels", shows("Der Vorgang wurde vor dem Abschluss beendet."))
 keys("Return")
 shows("Was Sie tun können")
+keys("alt+p")
+check("a card that is no ID card is named as that, though its reader was not reported before", shows("ist kein Ausweis."))
+keys("Escape")
+shows("Der Vorgang wurde vor dem Abschluss beendet.")
+keys("Return")
+shows("Was Sie tun können")
 keys("alt+d")
 check("markup of a service is text", shows("<b>nnn") and shows("<span size='999999'>m</span> 1") and shows("Un<b>known"))
 names = texts()
@@ -412,6 +438,8 @@ keys("Return")
 shows("Was Sie tun können")
 keys("alt+d")
 shows("<span size='999999'>m</span> 2")
+picture("lines")
+check("thousands of lines of a service do not push the data out of the window", until(lambda: 0 < top("Der Anbieter braucht") < 680))
 start("https://service.example/").wait(LIMIT)
 keys("Escape")
 check("a link that came meanwhile follows", shows("<span size='999999'>m</span> 3"))

@@ -132,9 +132,15 @@ package struct HTTPAnswer: Sendable, Equatable {
             return page(400, identity, Phrase("No return address"), text, next: again, tellService)
         case .busy:
             let next = Phrase("Finish or cancel it in the program that asks you for the PIN, then reload this page.")
-            return page(409, identity, Phrase("Busy"), Phrase("Another authentication is running."), next: next)
+            let text = Phrase("Another authentication or change of the PIN is running.")
+            return page(409, identity, Phrase("Busy"), text, next: next)
         case .noUserInterface:
-            let next = Phrase("Start <code>badgectl agent</code> in a terminal, then reload this page.")
+            let next = Phrase(
+                """
+                Start \u{201C}ID card online\u{201D} from the menu, or <code>badgectl agent</code> in a terminal, then \
+                reload this page.
+                """
+            )
             let text = Phrase("No program can ask you for your consent.")
             return page(503, identity, Phrase("No user interface"), text, next: next)
         case .failed:
@@ -178,7 +184,7 @@ package enum ActivationOutcome: Sendable, Equatable {
     case noToken
     /// The TcToken has no address for the browser.
     case noAddress
-    /// Another authentication is running.
+    /// Another authentication or change of the PIN is running.
     case busy
     /// No client has registered as the user interface.
     case noUserInterface

@@ -372,8 +372,7 @@ class Dialogue:
                 self._ask(self._consent(event))
             case badged.InsertCard():
                 self._was_void = bool(self._last)
-                self._ask(None)
-                self._need_card(event)
+                self._ask(self._need_card(event))
             case badged.Pause():
                 self._ask(self._pause(event))
             case badged.SecretPrompt():
@@ -392,8 +391,9 @@ class Dialogue:
         self._view.progress(_("The card is being looked for."), None)
         rights.accept([name for name in granted if name in rights.chat.optional])
 
-    def _need_card(self, event: badged.InsertCard) -> None:
-        readers = [reader for reader in self._session.state.readers if reader.attached]
+    async def _need_card(self, event: badged.InsertCard) -> None:
+        # The message of a reader may come after the one that its card cannot be used.
+        readers = (await self._daemon.get_reader_list()).readers
         if event.error is not None:
             reader = next((reader for reader in readers if reader.name == event.reader), None)
             self._view.progress(texts.obstacle(reader, event.reader), None, notify=True)

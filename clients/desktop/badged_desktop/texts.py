@@ -169,7 +169,8 @@ def last_value(kind: str, was_void: bool, next_kind: str) -> str:
     """What has happened to the value that was typed before; empty when there is nothing to say."""
     if was_void:
         return _("The card left before it answered. Please type the value again.")
-    if kind == next_kind:
+    # After the PIN, the card asks for another number only if the PIN was wrong.
+    if kind == next_kind or kind == "PIN" and next_kind in ("CAN", "PUK"):
         return {
             "PIN": _("That PIN was wrong."),
             "CAN": _("That card access number (CAN) was wrong."),

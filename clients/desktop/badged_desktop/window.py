@@ -121,15 +121,21 @@ def page(content: Gtk.Widget, *buttons: Gtk.Widget) -> Gtk.Box:
     return box
 
 
-def long_text(text: str) -> Gtk.Widget:
-    """A text of any length, in a part of the page that scrolls by itself."""
+def long_text(text: str, height: int = 240) -> Gtk.Widget:
+    """A text of any length, in a part of the page of `height` pixels that scrolls by itself."""
     view = Gtk.TextView(
         editable=False, cursor_visible=False, wrap_mode=Gtk.WrapMode.WORD_CHAR, accepts_tab=False, left_margin=6
     )
     buffer = view.get_buffer()
     buffer.set_text(text)
     buffer.apply_tag(buffer.create_tag(None, insert_hyphens=False), *buffer.get_bounds())
-    return Gtk.ScrolledWindow(child=view, min_content_height=240, hscrollbar_policy=Gtk.PolicyType.NEVER)
+    return Gtk.ScrolledWindow(child=view, min_content_height=height, hscrollbar_policy=Gtk.PolicyType.NEVER)
+
+
+def passage(text: str) -> Gtk.Widget:
+    """A text of a stranger. One that would push the rest out of the window scrolls by itself."""
+    shown = foreign.lines(text)
+    return label(shown) if len(shown) < 500 and shown.count("\n") < 8 else long_text(shown, 120)
 
 
 def expander(title: str, make: Callable[[], Gtk.Widget]) -> Gtk.Expander:
@@ -284,10 +290,9 @@ class Window(Gtk.ApplicationWindow):
             who.append(label(foreign.address(about.subject_url)))
         parts.append(section(_("Service"), who))
         if about.purpose:
-            parts.append(section(_("Purpose"), [label(foreign.lines(about.purpose[:4000]))]))
+            parts.append(section(_("Purpose"), [passage(about.purpose)]))
         if rights.transaction_info:
-            message = label(foreign.lines(rights.transaction_info[:4000]))
-            parts.append(section(_("Message of the service"), [message]))
+            parts.append(section(_("Message of the service"), [passage(rights.transaction_info)]))
         required = [label("\N{BULLET} " + texts.right(name, rights.aux)) for name in rights.chat.required]
         if required or not rights.chat.optional:
             parts.append(section(_("The service needs"), required or [label(_("No data"))]))
@@ -322,12 +327,7 @@ class Window(Gtk.ApplicationWindow):
         ]
         parts = []
         for name, value in rows:
-            shown = foreign.lines(value)
-            parts.append(
-                column(
-                    label(name, "dim-label", "small"), label(shown) if len(shown) < 500 else long_text(shown), spacing=0
-                )
-            )
+            parts.append(column(label(name, "dim-label", "small"), passage(value), spacing=0))
         return column(*parts, spacing=6)
 
     # View, called on the thread of the dialogue

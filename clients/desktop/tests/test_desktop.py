@@ -169,3 +169,15 @@ class Texts(unittest.TestCase):
             self.assertEqual(question.digits, digits)
             self.assertEqual("SET_" + question.kind, prompt.COMMAND)
             self.assertTrue(texts.checking(question.kind))
+
+    def test_last_value(self) -> None:
+        """After a wrong PIN it is said, whatever the card asks for next."""
+        for kind, was_void, next_kind, said in (
+            ("PIN", False, "PIN", "That PIN was wrong."),
+            ("PIN", False, "CAN", "That PIN was wrong."),
+            ("PIN", False, "PUK", "That PIN was wrong."),
+            ("PIN", False, "NEW_PIN", ""),
+            ("CAN", False, "PIN", ""),
+            ("PIN", True, "CAN", "The card left before it answered. Please type the value again."),
+        ):
+            self.assertEqual(texts.last_value(kind, was_void, next_kind), said)
