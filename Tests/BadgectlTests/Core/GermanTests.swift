@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Foundation
+import Host
 import TestSupport
 import Testing
 
@@ -11,9 +12,11 @@ private struct German {
     private let folder = Result { try TemporaryFolder() }
     let texts: [(key: String, value: String)]
 
-    init() throws {
+    /// `isMarked`: instead of the German, each text is the English one in «marks».
+    init(isMarked: Bool = false) throws {
         let source = URL(filePath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
-        texts = try Self.texts(String(contentsOfFile: "\(source)/po/de.po", encoding: .utf8))
+        let known = try Self.texts(String(contentsOfFile: "\(source)/po/de.po", encoding: .utf8))
+        texts = isMarked ? known.map { $0.key.isEmpty ? $0 : ($0.key, "«\($0.key)»") } : known
         let path = try folder.get().path + "/de/LC_MESSAGES"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         try Data(file).write(to: URL(filePath: path + "/badged.mo"))
@@ -84,6 +87,83 @@ private struct German {
         let program = try badgectl(peer, "health", environment: german.environment)
         _ = await program.exitCode
         #expect(program.text(.output) == output)
+    }
+
+    /// The words of a text that are in no «marks», and that are no words of the command line or of a file.
+    private func words(_ text: String, outside known: Set<String>) -> [String] {
+        var rest = text
+        while let close = rest.firstIndex(of: "»"), let open = rest[..<close].lastIndex(of: "«") {
+            rest.removeSubrange(open...close)
+        }
+        let lines = rest.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        // The line below the purpose of an example is a command.
+        let prose = lines.indices.filter { $0 == 0 || !lines[$0 - 1].hasPrefix("  #") }.map { lines[$0] }
+        let words = prose.flatMap { $0.split { !$0.isLetter && $0 != "-" } }.map(String.init)
+        return words.filter { $0.count > 2 && $0 != $0.uppercased() && !$0.hasPrefix("--") && !known.contains($0) }
+    }
+
+    private static let names: Set<String> = {
+        let commands = CommandTable.commands
+        let choices = commands.flatMap { [$0.operand] + $0.options.map(\.value) }.compactMap { $0?.choices }
+        return Set(
+            ["badgectl", "help"] + commands.map(\.name) + commands.flatMap(\.actions).map(\.name)
+                + choices.flatMap(\.self) + HelpTopic.names + Permissions.all.words
+        )
+    }()
+
+    @Test(
+        "each text of the help is translated",
+        arguments: [["--help"]] + HelpTopic.names.map { ["help", $0] } + CommandTable.commands.map { ["help", $0.name] }
+            + CommandTable.commands.flatMap { command in command.actions.map { ["help", command.name, $0.name] } }
+    )
+    func help(arguments: [String]) async throws {
+        let marked = try German(isMarked: true)
+        let program = try RunningProgram("badgectl", arguments, environment: marked.environment)
+        #expect(await program.exitCode == 0)
+        #expect(program.text(.output).contains("«"))
+        #expect(words(program.text(.output), outside: Self.names) == [])
+    }
+
+    @Test("the help about permissions names each of them")
+    func permissions() { #expect(HelpTopic.permissionList.map(\.0) == Permissions.all.words) }
+
+    @Test("the help about permissions has lines that badged takes")
+    func accessLines() throws {
+        let forms = HelpTopic.permissions.text.matches(of: /(\S+) = LIST/).map { String($0.1) }
+        #expect(forms.count == 3)
+        let folder = try TemporaryFolder()
+        for form in forms {
+            let line = form.replacing("NAME", with: "root") + " = readers"
+            try Data("[access]\n\(line)\n".utf8).write(to: URL(filePath: folder.path + "/conf"))
+            #expect(throws: Never.self, "\(line)") { try Configuration(path: folder.path + "/conf") }
+        }
+    }
+
+    @Test("the help has each number that the manual page has for the end of badgectl")
+    func exitCodes() throws {
+        let source = URL(filePath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
+        let page = try String(contentsOfFile: "\(source)/docs/man/badgectl.1", encoding: .utf8)
+        let part = try #require(page.components(separatedBy: ".SH EXIT STATUS").last?.components(separatedBy: ".SH").first)
+        let numbers = part.matches(of: /(?m)^\\fB(\d+)\\fR$/).map { String($0.1) }
+        #expect(Help.exitStatus.map(\.0) == numbers)
+    }
+
+    @Test(
+        "each text about a wrong command line is translated",
+        arguments: CommandTable.commands.flatMap { command in
+            [[command.name, "--nonsense"], [command.name, "x1", "x2", "x3", "x4", "x5"], [command.name, "--timeout", "x"]]
+                + command.actions.map { [command.name, $0.name, "x1", "x2", "x3", "x4", "x5"] }
+        } + [[], ["x1"], ["help", "x1"], ["--socket"], ["auth", "https:"], ["auth", "eid://x"], ["mdoc", "--over", "x"]]
+    )
+    func usage(arguments: [String]) async throws {
+        let marked = try German(isMarked: true)
+        let folder = try TemporaryFolder()
+        let socket = ["--socket", "\(folder.path)/none"]
+        let program = try RunningProgram("badgectl", socket + arguments, environment: marked.environment)
+        _ = await program.exitCode
+        let known = Self.names.union(folder.path.split { !$0.isLetter && $0 != "-" }.map(String.init)).union(["none"])
+        #expect(arguments.isEmpty || program.text(.error).contains("«"))
+        #expect(words(program.text(.error), outside: known) == [])
     }
 
     @Test("failures of the connection are German")

@@ -79,7 +79,7 @@ enum AnchorsCommand {
                 hint: tr("import the certificates: sudo badgectl anchors import")
             )
         }
-        for warning in anchors.warnings { Output.note("ignored: \(warning)") }
+        for warning in anchors.warnings { Output.note(tr("ignored: \(warning)")) }
         if invocation.wantsJSON {
             for (use, certificates) in groups {
                 for certificate in certificates { write(certificate, use) }
@@ -96,15 +96,21 @@ enum AnchorsCommand {
         for use in AuthorityUse.allCases {
             guard let newest = AuthoritySummary.newest(use, in: anchors) else { continue }
             show(newest, on: today)
-            if newest.lastDay < today { Output.note(KnownAuthority.advice(after: newest.name, use, on: today)) }
+            if newest.lastDay < today {
+                Output.note(DaemonWords.text(KnownAuthority.advice(after: newest.name, use, on: today)))
+            }
         }
     }
 
     /// Says how long the newest certificate is valid.
     static func show(_ newest: AuthoritySummary.Newest, on today: CVDate) {
         let use = newest.use == .test ? tr(" for tests") : ""
-        let verb = newest.lastDay < today ? "was" : "is"
-        Output.line(tr("The newest certificate\(use), of \(newest.name), \(verb) valid until \(newest.lastDay.text)."))
+        let (name, day) = (newest.name, newest.lastDay.text)
+        Output.line(
+            newest.lastDay < today
+                ? tr("The newest certificate\(use), of \(name), was valid until \(day).")
+                : tr("The newest certificate\(use), of \(name), is valid until \(day).")
+        )
     }
 
     // MARK: Texts
@@ -114,7 +120,7 @@ enum AnchorsCommand {
     }
 
     private static func describe(isRoot: Bool, _ issuer: String, _ use: AuthorityUse) -> String {
-        (isRoot ? "root" : tr("signed by \(issuer)")) + (use == .test ? tr(", for tests") : "")
+        (isRoot ? tr("root") : tr("signed by \(issuer)")) + (use == .test ? tr(", for tests") : "")
     }
 
     /// Writes a certificate as an object of JSON.

@@ -16,20 +16,20 @@ struct CommandAction: Sendable {
     init(
         _ name: String,
         _ arguments: [ValueSpec],
-        _ summary: String,
+        _ summary: Phrase,
         options: [OptionName] = [],
         run: @escaping @Sendable (Invocation) async throws -> Void
     ) {
         self.name = name
         self.arguments = arguments
-        self.summary = summary
+        self.summary = tr(summary)
         self.options = options
         self.run = run
     }
 
     init(
         _ name: String,
-        _ summary: String,
+        _ summary: Phrase,
         options: [OptionName] = [],
         run: @escaping @Sendable (Invocation) async throws -> Void
     ) {
@@ -65,9 +65,9 @@ extension ShellCommand {
         others: ValueSpec,
         common: [OptionSpec] = [],
         options: [OptionSpec] = [],
-        details: [String],
+        details: [Phrase],
         examples: [Example] = [],
-        card: String = "ID card",
+        card: String = tr("ID card"),
         virtualCard: @escaping @Sendable (Invocation) -> JSON = { _ in .keptCard("eid") }
     ) {
         let known = Set((common + CommandTable.global).map(\.key))

@@ -85,7 +85,7 @@ final class CommandLineUser: WorkflowUser {
     var command: String { spec?.name ?? "" }
 
     /// The card that the user puts on the reader, such as `ID card`.
-    var card: String { spec?.card ?? "card" }
+    var card: String { spec?.card ?? tr("card") }
 
     /// What an early end means, such as `the PIN was not changed`.
     var notDone: String {

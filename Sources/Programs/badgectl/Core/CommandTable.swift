@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// Everything that badgectl can do. A feature adds one line here.
 enum CommandTable {

@@ -16,6 +16,12 @@ enum DaemonWords {
         return english
     }
 
+    /// A complaint about a file: the file, a colon and the reason.
+    static func placed(_ english: String) -> String {
+        guard let colon = english.firstRange(of: ": ") else { return text(english) }
+        return english[..<colon.upperBound] + text(String(english[colon.upperBound...]))
+    }
+
     /// Longer texts are not looked into.
     private static let maximumCount = 2000
 
@@ -42,6 +48,18 @@ enum DaemonWords {
             """
         ),
         Phrase("AusweisApp 2.5 and later (\(any)) have \(any), valid until \(any): \(any)"),
+        Phrase("it is not a certificate of an authority for authentication terminals"),
+        Phrase("it has a wrong signature of \(any)"),
+        Phrase("it is a root with an unknown fingerprint"),
+        Phrase("it is signed by \(any), which is not trusted"),
+        Phrase("\(any) holds no new certificate"),
+        Phrase("is neither a file nor a folder"),
+        Phrase("is nested in too many folders"),
+        Phrase("has more files than can be read"),
+        Phrase("is too long"),
+        Phrase("has too many certificates"),
+        Phrase("is nested in too many archives"),
+        Phrase("has more content than can be read"),
         Phrase("the folder \(any) is missing, so no mobile document can be called genuine"),
         Phrase("no authority of mobile documents is trusted, so none can be called genuine"),
         Phrase("import the certificates: sudo badgectl mdoc anchors import FILE"),

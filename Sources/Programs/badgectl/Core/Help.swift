@@ -4,11 +4,12 @@ import Text
 
 /// Makes the texts of `--help` from the command table.
 enum Help {
-    private static let exitStatus = [
-        ("0", "done"), ("1", "not done, for example the PIN was not changed"), ("2", "wrong usage"),
-        ("3", "badged cannot be reached"), ("4", "access denied"), ("5", "health: something optional is missing"),
-        ("6", "a check of a document has failed"), ("7", "not everything about a document is proven"),
-        ("130", "interrupted with Ctrl-C"),
+    static let exitStatus = [
+        ("0", tr("done")), ("1", tr("not done, for example the PIN was not changed")), ("2", tr("wrong usage")),
+        ("3", tr("badged cannot be reached")), ("4", tr("access denied")),
+        ("5", tr("health: something optional is missing")), ("6", tr("a check of a document has failed")),
+        ("7", tr("not everything about a document is proven")), ("8", tr("mdoc: the holder is not over the age")),
+        ("9", tr("mdoc: the phone has given nothing")), ("130", tr("interrupted with Ctrl-C")),
     ]
 
     static func text(for command: ShellCommand?, _ action: CommandAction? = nil) -> String {
@@ -18,19 +19,18 @@ enum Help {
 
     private static var program: String {
         """
-        Usage: badgectl [OPTION...] COMMAND
-               badgectl help COMMAND [ACTION]
+        \(usage("[OPTION...] COMMAND"))
+        \(String(repeating: " ", count: tr("Usage:").count)) badgectl help COMMAND [ACTION]
 
         \(tr("Talk to badged, the daemon for ID cards."))
 
         \(commands)
 
-        Options:
-        \(columns(CommandTable.global.map { (usage($0), $0.summary) }))
+        \(options(CommandTable.global))
 
-        Topics of badgectl help: \(HelpTopic.names.joined(separator: ", "))
+        \(tr("Topics of badgectl help:")) \(HelpTopic.names.joined(separator: ", "))
 
-        Exit status:
+        \(tr("Exit status:"))
         \(columns(exitStatus))
         """
     }
@@ -55,39 +55,43 @@ enum Help {
 
     private static func text(of action: CommandAction, of command: ShellCommand) -> String {
         let options = command.options(of: action) + CommandTable.global
-        let about = command.details.filter { paragraph in
+        let about = command.details.map(tr).filter { paragraph in
             paragraph.split { !($0.isLetter || $0 == "-") }.contains { $0 == action.name }
         }
         let paragraphs = about.map { "\n" + paragraph($0) + "\n" }.joined()
         return """
-            Usage: badgectl \(command.name) \(action.usage) [OPTION...]
+            \(usage("\(command.name) \(action.usage) [OPTION...]"))
 
             \(paragraph(action.summary.prefix(1).uppercased() + action.summary.dropFirst() + "."))
             \(paragraphs)
-            Options:
-            \(columns(options.map { (usage($0), $0.summary) }))
+            \(self.options(options))
             """
     }
 
     private static func text(of command: ShellCommand) -> String {
         let options = command.options + CommandTable.global
-        let actions =
-            command.actions.isEmpty ? "" : "\nActions:\n\(columns(command.actions.map { ($0.usage, $0.summary) }))\n"
-        let paragraphs = command.details.map { "\n" + paragraph($0) + "\n" }.joined()
+        let list = columns(command.actions.map { ($0.usage, $0.summary) })
+        let actions = command.actions.isEmpty ? "" : "\n\(tr("Actions:"))\n\(list)\n"
+        let paragraphs = command.details.map { "\n" + paragraph(tr($0)) + "\n" }.joined()
         let words = words(command.summary)
         let summary = words.prefix(1).uppercased() + words.dropFirst() + "."
         return """
-            Usage: badgectl \(usage(command)) [OPTION...]
+            \(usage("\(usage(command)) [OPTION...]"))
 
             \(paragraph(summary))
             \(actions)\(paragraphs)\(examples(command))
-            Options:
-            \(columns(options.map { (usage($0), $0.summary) }))
+            \(self.options(options))
             """
     }
 
     /// A summary or the name of a group of commands in the language of the user; po/extract finds them.
-    private static func words(_ text: String) -> String { tr(Phrase(stringLiteral: text)) }
+    static func words(_ text: String) -> String { tr(Phrase(stringLiteral: text)) }
+
+    private static func usage(_ words: String) -> String { "\(tr("Usage:")) badgectl \(words)" }
+
+    private static func options(_ options: [OptionSpec]) -> String {
+        tr("Options:") + "\n" + columns(options.map { (usage($0), $0.summary) })
+    }
 
     private static func usage(_ command: ShellCommand) -> String {
         let operand = command.operand.map { " \($0.usage)" } ?? ""
@@ -110,7 +114,7 @@ enum Help {
     /// Examples that can be copied to a shell as they are.
     private static func examples(_ command: ShellCommand) -> String {
         guard !command.examples.isEmpty else { return "" }
-        return "\nExamples:\n" + command.examples.map { "  # \($0.purpose)\n  \($0.line)\n" }.joined()
+        return "\n\(tr("Examples:"))\n" + command.examples.map { "  # \($0.purpose)\n  \($0.line)\n" }.joined()
     }
 
     /// Formats rows as two columns; the second one is aligned and wrapped.

@@ -92,12 +92,12 @@ struct OptionSpec: Sendable {
     /// The name as it is typed.
     var name: String { key.description }
 
-    init(_ key: OptionName, _ summary: String) { self.init(key, nil, summary) }
+    init(_ key: OptionName, _ summary: Phrase) { self.init(key, nil, summary) }
 
-    init(_ key: OptionName, _ value: ValueSpec?, _ summary: String) {
+    init(_ key: OptionName, _ value: ValueSpec?, _ summary: Phrase) {
         self.key = key
         self.value = value
-        self.summary = summary
+        self.summary = tr(summary)
     }
 }
 
@@ -113,8 +113,8 @@ struct Example: Sendable {
     let purpose: String
     let line: String
 
-    init(_ purpose: String, _ line: String) {
-        self.purpose = purpose
+    init(_ purpose: Phrase, _ line: String) {
+        self.purpose = tr(purpose)
         self.line = line
     }
 }
@@ -131,7 +131,7 @@ struct ShellCommand: Sendable {
     /// The actions of a command whose first argument is one of several words.
     var actions: [CommandAction] = []
     /// Paragraphs of `badgectl COMMAND --help`.
-    var details: [String] = []
+    var details: [Phrase] = []
     var examples: [Example] = []
     /// The card that the user puts on the reader.
     var card = tr("ID card")

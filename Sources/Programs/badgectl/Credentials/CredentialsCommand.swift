@@ -96,7 +96,7 @@ enum CredentialsCommand {
         guard let card, card.reason == nil else { return line(credential) }
         do throws(Malformed) {
             let number = try format.number(of: card)
-            return "\(credential.reader): \(name), \(number.count) bits: \(Hex.encode(number.bytes))"
+            return tr("\(credential.reader): \(name), \(number.count) bits: \(Hex.encode(number.bytes))")
         } catch {
             return tr("\(credential.reader): no number as \(name): \(error.text)")
         }
@@ -110,7 +110,7 @@ enum CredentialsCommand {
         }
         guard let key = credential.key else {
             return tr(
-                "\(credential.reader): no credential, \(credential.reason ?? "unknown"), \(credential.technology)"
+                "\(credential.reader): no credential, \(credential.reason ?? tr("unknown")), \(credential.technology)"
             )
         }
         var text =

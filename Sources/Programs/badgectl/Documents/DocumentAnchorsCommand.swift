@@ -57,7 +57,9 @@ enum DocumentAnchorsCommand {
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
         let pinned = try invocation.fingerprint(of: .signer, hint: tr("the publisher of the list names it"))
-        let present = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
+        let present = await DocumentAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.anchors(
+            at: now
+        )
         var chosen = DocumentAnchorImport(present: present, at: now)
         for path in paths {
             let content = try FileContent.read(
@@ -78,7 +80,7 @@ enum DocumentAnchorsCommand {
         for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                tr("nothing was imported: \(chosen.complaints.first ?? "you trust none of it")").printable,
+                tr("nothing was imported: \(chosen.complaints.first ?? tr("you trust none of it"))").printable,
                 hint: tr("--signer SHA256 trusts a list without a question; badgectl documents --help")
             )
         }
@@ -89,10 +91,11 @@ enum DocumentAnchorsCommand {
         }
         guard !invocation.wantsJSON else { return print(chosen.anchors) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) cannot be read") : ""
-        let taken = count(chosen.files.count, "file", "files") + " taken" + unreadable
+        let taken = tr("\(count(chosen.files.count, tr("file"), tr("files"))) taken") + unreadable
         let trusted = authorities(chosen.anchors.count, chosen.anchors.countries.count)
-        let verb = chosen.anchors.count == 1 ? "is" : "are"
-        Output.line(tr("\(taken); \(trusted) \(verb) trusted. badged uses what is in \(folder)."))
+        let isOne = chosen.anchors.count == 1
+        let said = isOne ? tr("\(taken); \(trusted) is trusted.") : tr("\(taken); \(trusted) are trusted.")
+        Output.line(said + " " + tr("badged uses what is in \(folder)."))
     }
 
     /// Shows what nobody who is trusted has signed, and asks once.
@@ -108,14 +111,12 @@ enum DocumentAnchorsCommand {
         }
         for question in questions {
             let countries = question.countries.joined(separator: " ")
-            terminal.say(
-                """
-                \(question.place): \(question.name)
-                  SHA-256      \(Hex.encode(question.fingerprint))
-                  brings       \(authorities(question.authorities, question.countries.count)): \(countries)
-                  newest       of \(question.newest)
-                """.printableLines
-            )
+            let rows = [
+                ("SHA-256", Hex.encode(question.fingerprint)),
+                (tr("brings"), "\(authorities(question.authorities, question.countries.count)): \(countries)"),
+                (tr("newest"), tr("of \(question.newest)")),
+            ]
+            terminal.say("\(question.place): \(question.name)".printable + "\n" + Help.columns(rows))
         }
         while true {
             guard case .text(let answer) = await terminal.ask(tr("Trust this? [y, n] ")) else { return false }
@@ -130,7 +131,9 @@ enum DocumentAnchorsCommand {
     // MARK: list and remove
 
     private static func list(_ folder: String, _ invocation: Invocation) async throws {
-        let anchors = await DocumentAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.anchors(at: now)
+        let anchors = await DocumentAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.anchors(
+            at: now
+        )
         guard anchors.count > 0 else {
             throw CommandFailure(
                 tr("\(folder) has no authority of electronic documents"),
@@ -145,13 +148,17 @@ enum DocumentAnchorsCommand {
         }
         Output.line(Help.columns(rows, indentation: ""))
         Output.line(
-            "\(authorities(anchors.count, countries.count)), \(count(anchors.linkCount, "link", "links")), "
-                + tr("\(count(anchors.revocationListCount, "revocation list", "revocation lists")) in \(folder)")
+            "\(authorities(anchors.count, countries.count)), \(count(anchors.linkCount, tr("link"), tr("links"))), "
+                + tr(
+                    "\(count(anchors.revocationListCount, tr("revocation list"), tr("revocation lists"))) in \(folder)"
+                )
         )
     }
 
     private static func authorities(_ count: Int, _ countries: Int) -> String {
-        tr("\(Self.count(count, "authority", "authorities")) of \(Self.count(countries, "country", "countries"))")
+        tr(
+            "\(Self.count(count, tr("authority"), tr("authorities"))) of \(Self.count(countries, tr("country"), tr("countries")))"
+        )
     }
 
     private static func count(_ count: Int, _ one: String, _ many: String) -> String {

@@ -57,7 +57,7 @@ enum DocumentCommand {
             Example("read a passport, and keep its picture", "badgectl document --portrait portrait.jp2"),
             Example("read name and number only", "badgectl document --groups 1"),
         ],
-        card: "document",
+        card: tr("document"),
         progress: [:],
         virtualCard: { _ in .keptCard("document") },
         run: run

@@ -29,10 +29,14 @@ enum DocumentText {
     }
 
     private static func text(_ check: DocumentResult.Check) -> String {
-        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \($0)" } ?? "")]
+        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \(ResultWords.text($0))" } ?? "")]
         for name in ["groups", "algorithm", "methods", "signer", "authority", "until", "crl", "defects", "findings"] {
             if let value = check.details[name] {
-                parts.append(name == "crl" ? tr("crl \(ResultWords.text(value))") : value)
+                switch name {
+                case "crl": parts.append(tr("crl \(ResultWords.text(value))"))
+                case "findings": parts.append(ResultWords.list(value))
+                default: parts.append(value)
+                }
             }
         }
         return parts.joined(separator: "; ")

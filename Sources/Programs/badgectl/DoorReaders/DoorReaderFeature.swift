@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import DoorReaders
+import Text
 
 /// The commands for door readers.
 let doorReaderFeature = FeatureCommands(

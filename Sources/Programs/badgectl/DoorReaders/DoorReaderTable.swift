@@ -21,7 +21,7 @@ enum DoorReaderTable {
         let (idWidth, nameWidth) = (width(sorted.map(\.id.printable)), width(names))
         return zip(sorted, names).map { reader, name in
             let strength = "\(Int(reader.level.rounded())) dBm"
-            let near = reader.isActive ? reader.inRange.joined(separator: " ").printable : "lost"
+            let near = reader.isActive ? reader.inRange.joined(separator: " ").printable : tr("lost")
             let line =
                 (history.map { $0.0.line(of: reader.id, at: $0.now) } ?? bar(reader.level)) + " "
                 + padded(strength, 8, isLeft: false) + "  "

@@ -95,7 +95,7 @@ enum OpenCommand {
 
     private static func finish(_ result: DoorOpeningResult, _ invocation: Invocation) throws {
         guard result.status == "success" else {
-            let hint = "badgectl open --help shows what is necessary"
+            let hint = tr("badgectl open --help shows what is necessary")
             let text = tr("not opened: \(result.reason ?? result.status) (\(result.status))")
             throw CommandFailure(text.printable, hint: hint)
         }

@@ -131,7 +131,8 @@ enum ScanCommand {
     }
 
     static func warn(_ status: ScanStatus) {
-        if let error = status.error { Output.note("badgectl: \(status.isListening ? "scan" : "no scan"): \(error)") }
+        guard let error = status.error.map(DaemonWords.text) else { return }
+        Output.note(status.isListening ? tr("badgectl: scan: \(error)") : tr("badgectl: no scan: \(error)"))
     }
 
     /// Closes the connection after `time`, which ends its events.

@@ -12,7 +12,7 @@ final class AutomaticAnswers: Sendable {
         OptionSpec(.rights, ValueSpec("LIST"), "with --automatic: names of the rights to grant at most, or all"),
         OptionSpec(.pinFile, ValueSpec("FILE", .files), "with --automatic: the file with the PIN"),
     ]
-    static let details = """
+    static let details: Phrase = """
         With --automatic nobody is asked. A service gets the rights of --rights at most, such as
         GivenNames,FamilyName, and nothing if it requires more. The PIN is in the file of --pin-file, which no other
         user may read, or in the systemd credential pin. badged gives it to virtual cards; to other cards only with

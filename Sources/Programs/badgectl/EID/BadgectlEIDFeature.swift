@@ -57,7 +57,7 @@ enum EIDTexts {
         case .can: tr("checking the CAN")
         case .puk: tr("checking the PUK and unblocking the PIN")
         case .newPIN: tr("changing the PIN")
-        case .newPUK, .duressPIN, .pairingPassword: "working"
+        case .newPUK, .duressPIN, .pairingPassword: tr("working")
         }
     }
 

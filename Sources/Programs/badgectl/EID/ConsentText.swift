@@ -189,7 +189,7 @@ enum ConsentText {
             tr("services have https addresses; http is for test services, with --developer-mode")
         case "Get_TcToken_Invalid_Redirect_Url": tr("report this to the service, which must repair it")
         case "Get_TcToken_Network_Error" where result.message?.hasPrefix("No service can be reached") == true:
-            "badgectl health says what is missing"
+            tr("badgectl health says what is missing")
         case "Get_TcToken_Network_Error" where result.message?.contains("badged-network") == true:
             tr("start the authentication again")
         case "Get_TcToken_Network_Error":

@@ -68,10 +68,10 @@ enum ReadersCommand {
                 continue
             }
             let atr = Hex.decode(identity.answerToReset) ?? []
-            var rows = [("card", reader.summary), (tr("answer to reset"), spaced(atr))]
+            var rows = [(tr("card"), reader.summary), (tr("answer to reset"), spaced(atr))]
             rows += CardList.names(of: atr, in: file).map { (tr("known as"), $0) }
-            if let uid = identity.uid { rows.append(("number", spaced(Hex.decode(uid) ?? []))) }
-            rows += identity.applications.map { ("answers", "\($0.name) (\($0.aid))") }
+            if let uid = identity.uid { rows.append((tr("number"), spaced(Hex.decode(uid) ?? []))) }
+            rows += identity.applications.map { (tr("answers"), "\($0.name) (\($0.aid))") }
             if let fault = identity.fault { rows.append((tr("not asked"), fault)) }
             Output.line((isFirst ? "" : "\n") + reader.name.printable + "\n" + Help.columns(rows))
             isFirst = false

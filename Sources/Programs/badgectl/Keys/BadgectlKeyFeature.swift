@@ -48,8 +48,8 @@ enum KeysCommand {
             run: make
         ),
         CommandAction("export", [.key], "write the public part, which the site needs", options: [.format], run: export),
-        changing("activate", by: "ACTIVATE_KEY", tr("use a key again")),
-        changing("deactivate", by: "DEACTIVATE_KEY", tr("do not use a key until it is activated")),
+        changing("activate", by: "ACTIVATE_KEY", Phrase("use a key again")),
+        changing("deactivate", by: "DEACTIVATE_KEY", Phrase("do not use a key until it is activated")),
         CommandAction("delete", [.key], "delete a key", options: [.yes], run: delete),
         CommandAction("site", [.key.optional], "import a reader", options: [.qr], run: importSite),
     ]
@@ -97,7 +97,7 @@ enum KeysCommand {
         ]
     )
 
-    private static func changing(_ name: String, by command: String, _ summary: String) -> CommandAction {
+    private static func changing(_ name: String, by command: String, _ summary: Phrase) -> CommandAction {
         CommandAction(name, [.key], summary) { invocation in
             let calls = try await KeyCalls(invocation)
             try await calls.ask(command, [.init("key", .string(try await calls.key(invocation.argument).id))])
@@ -140,9 +140,9 @@ enum KeysCommand {
         if keys.isEmpty { Output.note(tr("there are no keys; to make one: badgectl keys new --label TEXT")) }
         let today = CalendarDay(of: time(nil)).text
         for key in keys {
-            var state = key.isActive ? "active" : "inactive"
-            if key.isExpired { state = "expired" }
-            if key.isRevoked { state = "revoked" }
+            var state = key.isActive ? tr("active") : tr("inactive")
+            if key.isExpired { state = tr("expired") }
+            if key.isRevoked { state = tr("revoked") }
             if key.pendingUntil != nil { state = tr("not saved") }
             let place = key.protection == "software" ? "" : key.protection
             let isLater = key.isActive && !key.isExpired && key.beginDate.map { $0.prefix(10) > today } ?? false

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import BadgedClient
+import Text
 
 /// The command for M-Pin.
 let mpinFeature = FeatureCommands(group: .wallet, commands: [MPinCommand.spec])

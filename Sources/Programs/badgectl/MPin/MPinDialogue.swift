@@ -239,7 +239,7 @@ struct MPinDialogue: Sendable {
         case .untrustedDomainError: tr("see [mpin] in badged.conf(5)")
         case .identityNotAuthorized: tr("ask the operator of the service; a code of the service goes to --code")
         case .revoked: tr("ask the operator of the service")
-        case .flowError, .identityNotVerified: "badgectl mpin users shows the state of each user"
+        case .flowError, .identityNotVerified: tr("badgectl mpin users shows the state of each user")
         case .ok, .pinInputCanceled, .incorrectPIN: nil
         case .cryptoError, .storageError, .responseParseError, .httpRequestError, .badUserAgent: CommandFailure.seeLog
         }

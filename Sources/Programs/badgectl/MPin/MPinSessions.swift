@@ -14,7 +14,7 @@ enum MPinSessions {
             let answer = try await mfa.getServiceDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
             dialogue.show([
-                ("name", details.name), ("backend", details.backendUrl), ("prefix", details.rpsPrefix),
+                (tr("name"), details.name), (tr("backend"), details.backendUrl), (tr("prefix"), details.rpsPrefix),
                 ("logo", details.logoUrl),
             ])
         }
@@ -36,8 +36,8 @@ enum MPinSessions {
             let answer = try await mfa.getSessionDetails(invocation.argument)
             let details = try dialogue.checked(answer.status, answer.details)
             dialogue.show([
-                ("user", details.prerollId), ("app", details.appName), (tr("app icon"), details.appIconUrl),
-                ("customer", details.customerName), (tr("customer id"), details.customerId),
+                (tr("user"), details.prerollId), (tr("app"), details.appName), (tr("app icon"), details.appIconUrl),
+                (tr("customer"), details.customerName), (tr("customer id"), details.customerId),
                 (tr("customer icon"), details.customerIconUrl),
             ])
         }

@@ -21,7 +21,7 @@ enum MPinUserActions {
         var parts = [user.identity, user.backend.url, user.state.rawValue]
         if !user.customerId.isEmpty { parts.append(tr("client \(user.customerId)")) }
         if user.hasSecondFactor == true { parts.append(tr("second factor")) }
-        if user.canSign { parts.append("signs") }
+        if user.canSign { parts.append(tr("signs")) }
         if let card = user.keyUID { parts.append(tr("card \(card)")) }
         return parts.joined(separator: "  ")
     }

@@ -20,7 +20,7 @@ enum MdocAnchorsCommand {
         OptionSpec(.signer, ValueSpec("SHA256"), "anchors import: trust this certificate, do not ask"),
         OptionSpec(.docType, ValueSpec("TYPE"), "anchors import: trust certificates for this document type only"),
     ]
-    static let details = """
+    static let details: Phrase = """
         anchors import FILE... takes certificates of authorities (IACA), revocation lists, status lists, lists of
         authorities (VICAL) with --root, and zip archives of these; anchors list shows what is trusted. badged comes
         without certificates. An authority of a list counts for the document types of the list only. It needs root. A
@@ -42,7 +42,7 @@ enum MdocAnchorsCommand {
     private static var now: Int { time(nil) }
 
     private static func anchors(_ folder: String) async -> DocumentAnchors {
-        await MdocAnchorFolder(folder) { Output.note("ignored: \($0)".printable) }.authorities(at: now).anchors
+        await MdocAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.authorities(at: now).anchors
     }
 
     // MARK: import
@@ -78,7 +78,7 @@ enum MdocAnchorsCommand {
         let files = chosen.files
         guard !files.isEmpty else {
             throw CommandFailure(
-                tr("nothing was imported: \(chosen.complaints.first ?? "you trust none of it")").printable,
+                tr("nothing was imported: \(chosen.complaints.first ?? tr("you trust none of it"))").printable,
                 hint: tr("--signer SHA256 trusts a certificate without a question; badgectl mdoc --help")
             )
         }
@@ -89,11 +89,8 @@ enum MdocAnchorsCommand {
         }
         guard !invocation.wantsJSON else { return print(await anchors(folder)) }
         let unreadable = chosen.malformed > 0 ? tr(", \(chosen.malformed) entries cannot be read") : ""
-        Output.line(
-            tr(
-                "\(files.count) \(files.count == 1 ? "file" : "files") taken\(unreadable). badged uses what is in \(folder)."
-            )
-        )
+        let taken = "\(files.count) \(files.count == 1 ? tr("file") : tr("files"))"
+        Output.line(tr("\(taken) taken") + "\(unreadable). " + tr("badged uses what is in \(folder)."))
     }
 
     private static func root(_ invocation: Invocation) throws -> MdocAnchorImport.Root? {

@@ -60,7 +60,7 @@ enum MdocCommand {
             """,
             MdocAnchorsCommand.details,
         ],
-        card: "phone",
+        card: tr("phone"),
         progress: [
             20: tr("connecting to the phone"), 40: tr("waiting until its holder agrees"), 60: tr("the answer comes"),
             90: tr("checking the answer"),
@@ -93,7 +93,7 @@ enum MdocCommand {
             if !invocation.wantsJSON {
                 for line in MdocText.lines(result) { Output.line(line.printable) }
                 for hint in result.documents.flatMap(\.checks).compactMap({ $0.details["advice"] }) {
-                    Output.note("hint: \(hint)".printable)
+                    Output.note(tr("hint: \(DaemonWords.text(hint))").printable)
                 }
             }
             verdict.withLock { $0 = status(result) }

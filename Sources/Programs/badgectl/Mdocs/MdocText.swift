@@ -14,8 +14,8 @@ enum MdocText {
         for document in result.documents {
             add(
                 document.docType,
-                document.elements.map { ($0.name.replacing("_", with: " "), text($0.value)) }
-                    + document.withheld.map { ($0.replacing("_", with: " "), tr("(not given)")) }
+                document.elements.map { (ResultWords.element($0.name), text($0.value)) }
+                    + document.withheld.map { (ResultWords.element($0), tr("(not given)")) }
             )
             var facts: [(String, String)] = []
             if let issuer = document.issuer { facts.append((tr("issuer"), issuer)) }
@@ -45,9 +45,9 @@ enum MdocText {
     }
 
     private static func text(_ check: DocumentResult.Check) -> String {
-        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \($0)" } ?? "")]
+        var parts = [ResultWords.text(check.result) + (check.reason.map { ": \(ResultWords.text($0))" } ?? "")]
         for name in ["algorithm", "method", "signer", "authority", "until", "findings"] {
-            if let value = check.details[name] { parts.append(value) }
+            if let value = check.details[name] { parts.append(name == "findings" ? ResultWords.list(value) : value) }
         }
         if check.details["crl"] == "failed" { parts.append(tr("crl failed")) }
         return parts.joined(separator: "; ")

@@ -79,8 +79,10 @@ enum RemoteCommand {
         }
         guard !invocation.wantsJSON else { return }
         let lines =
-            state.lenders.map { line($0, "lends") }
-            + state.borrowers.map { line($0, $0.isConnected && !state.used.isEmpty ? tr("uses a card") : "borrows") }
+            state.lenders.map { line($0, tr("lends")) }
+            + state.borrowers.map {
+                line($0, $0.isConnected && !state.used.isEmpty ? tr("uses a card") : tr("borrows"))
+            }
         for line in lines { Output.line(line.printable) }
         guard lines.isEmpty else { return }
         let off = tr("readers over the network are off: badged.conf(5), [remote]")
@@ -93,8 +95,8 @@ enum RemoteCommand {
 
     /// Such as `paired, connected`.
     static func status(_ device: RemoteDevice) -> String {
-        var words = [device.isPaired ? "paired" : tr("not paired")]
-        if device.isConnected { words.append("connected") }
+        var words = [device.isPaired ? tr("paired") : tr("not paired")]
+        if device.isConnected { words.append(tr("connected")) }
         if device.isPairing == true { words.append(tr("waits for a pairing")) }
         if device.isRefusing { words.append(tr("refuses this host: forget it, then pair again")) }
         return words.joined(separator: ", ")
@@ -106,7 +108,7 @@ enum RemoteCommand {
         guard !invocation.wantsJSON else { return }
         if let fingerprint = state.fingerprint { Output.line(tr("fingerprint of this host  \(fingerprint)").printable) }
         for reader in state.used { Output.line(tr("in use  \(reader)").printable) }
-        for device in state.borrowers { Output.line(line(device, "borrows").printable) }
+        for device in state.borrowers { Output.line(line(device, tr("borrows")).printable) }
         if state.borrowers.isEmpty { Output.note(tr("no device is paired; to pair one: badgectl remote share --pair")) }
     }
 

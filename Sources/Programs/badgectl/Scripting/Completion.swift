@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// `badgectl __complete WORD...`: what the last word of a command line may be, for the scripts of `badgectl completion`.
 ///
@@ -23,7 +24,7 @@ enum Completion {
     ) async throws -> [(word: String, summary: String)]? {
         switch line.wanted {
         case .option(let options): return options.map { ($0.name, $0.summary) }
-        case .command: return CommandTable.commands.map { ($0.name, $0.summary) }
+        case .command: return CommandTable.commands.map { ($0.name, Help.words($0.summary)) }
         case .action(let actions): return actions.map { ($0.name, $0.summary) }
         case .value(let value):
             let names: [String]

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Text
 
 /// `badgectl completion`: writes the completions for a shell. They ask `badgectl __complete` for the words.
 enum CompletionCommand {
