@@ -12,15 +12,17 @@ private struct German {
     private let folder = Result { try TemporaryFolder() }
     let texts: [(key: String, value: String)]
 
-    /// `isMarked`: instead of the German, each text is the English one in «marks».
+    /// `isMarked`: instead of the German, each text is the English one in «marks», without the values in it.
     init(isMarked: Bool = false) throws {
         let source = URL(filePath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
         let known = try Self.texts(String(contentsOfFile: "\(source)/po/de.po", encoding: .utf8))
-        texts = isMarked ? known.map { $0.key.isEmpty ? $0 : ($0.key, "«\($0.key)»") } : known
+        texts = isMarked ? known.map { $0.key.isEmpty ? $0 : ($0.key, Self.marked($0.key)) } : known
         let path = try folder.get().path + "/de/LC_MESSAGES"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         try Data(file).write(to: URL(filePath: path + "/badged.mo"))
     }
+
+    private static func marked(_ text: String) -> String { "«\(text.replacing(/\{\d+\}/) { "»\($0.output)«" })»" }
 
     /// What makes a program German.
     var environment: [String: String] {
@@ -93,12 +95,15 @@ private struct German {
     private func words(_ text: String, outside known: Set<String>) -> [String] {
         var rest = text
         while let close = rest.firstIndex(of: "»"), let open = rest[..<close].lastIndex(of: "«") {
-            rest.removeSubrange(open...close)
+            rest.replaceSubrange(open...close, with: " ")
         }
         let lines = rest.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         // The line below the purpose of an example is a command.
         let prose = lines.indices.filter { $0 == 0 || !lines[$0 - 1].hasPrefix("  #") }.map { lines[$0] }
-        let words = prose.flatMap { $0.split { !$0.isLetter && $0 != "-" } }.map(String.init)
+        // A path, an address and a number are the same in each language.
+        let texts = prose.flatMap { $0.split(whereSeparator: \.isWhitespace) }
+            .filter { text in !text.contains { $0 == "/" || $0.isNumber } }
+        let words = texts.flatMap { $0.split { !$0.isLetter && $0 != "-" } }.map(String.init)
         return words.filter { $0.count > 2 && $0 != $0.uppercased() && !$0.hasPrefix("--") && !known.contains($0) }
     }
 
@@ -106,14 +111,16 @@ private struct German {
         let commands = CommandTable.commands
         let choices = commands.flatMap { [$0.operand] + $0.options.map(\.value) }.compactMap { $0?.choices }
         return Set(
-            ["badgectl", "help"] + commands.map(\.name) + commands.flatMap(\.actions).map(\.name)
+            ["badgectl", "help", "badged-report", "txt"] + commands.map(\.name)
+                + commands.flatMap(\.actions).map(\.name)
                 + choices.flatMap(\.self) + HelpTopic.names + Permissions.all.words
         )
     }()
 
     @Test(
         "each text of the help is translated",
-        arguments: [["--help"]] + HelpTopic.names.map { ["help", $0] } + CommandTable.commands.map { ["help", $0.name] }
+        arguments: [["--help"]] + HelpTopic.names.map { ["help", $0] }
+            + CommandTable.commands.map { ["help", $0.name] }
             + CommandTable.commands.flatMap { command in command.actions.map { ["help", command.name, $0.name] } }
     )
     func help(arguments: [String]) async throws {
@@ -122,6 +129,51 @@ private struct German {
         #expect(await program.exitCode == 0)
         #expect(program.text(.output).contains("«"))
         #expect(words(program.text(.output), outside: Self.names) == [])
+    }
+
+    @Test("what commands say about cards, keys and devices is translated")
+    func answers() async throws {
+        let marked = try German(isMarked: true)
+        let folder = try TemporaryFolder()
+        try folder.write("badged.conf", Array("[eid]\ntrust_anchors = \(folder.path)\n".utf8))
+        let daemon = try await RunningDaemon(
+            ["--no-ble", "--no-nfc", "--config", folder.path + "/badged.conf"],
+            in: folder,
+            environment: ["STATE_DIRECTORY": folder.path + "/state"]
+        )
+        // Names of readers, keys, authorities, algorithms and files, and words of the protocol that people type.
+        let names = """
+            badged dev virtual scanners mgmt bluez Simulator Office pkoc UTO ecdsa-sha brainpoolP C UT O test documents \
+            PACE-CAM CAM CA DG AES csca mdoc etc conf none file ISO \
+            trustAnchors bluetooth network store documentAnchors mdocAnchors records remote announcements browserPort \
+            spaces drivers
+            """
+        let known = Self.names.union(names.split { !$0.isLetter && $0 != "-" }.map(String.init))
+        for (arguments, input) in [
+            (["status"], ""), (["readers"], ""), (["readers", "--identify"], ""), (["health"], ""),
+            (["document", "--pin-stdin", "--groups", "1"], "654321\n"), (["document", "--pin-stdin"], "111111\n"),
+            (["change-pin", "--pin-stdin"], "12\n"), (["change-pin", "--pin-stdin"], "111111\n"), (["keys"], ""),
+            (["keys", "new", "--label", "Office"], ""), (["keys"], ""), (["keys", "export", "Other"], ""),
+            (["otp", "Office"], ""), (["keys", "delete", "Office"], ""), (["endpoint"], ""),
+            (["wallet", "pin"], ""), (["wallet", "status"], ""), (["mpin", "users"], ""),
+            (["mpin", "login", "Other"], ""),
+            (["remote", "list"], ""), (["remote", "forget", "Other"], ""), (["scan"], ""), (["open"], ""),
+            (["irk"], ""),
+            (["agent"], ""), (["documents", "anchors", "list", "--folder", folder.path], ""),
+            (["documents", "anchors", "import", "--folder", folder.path, "/none"], ""),
+            (["documents", "anchors", "import", "--folder", folder.path, "/etc/passwd"], ""),
+            (["anchors"], ""), (["anchors", "import", "/etc/passwd"], ""), (["report", "/none/none"], ""),
+        ] as [([String], String)] {
+            let program = try RunningProgram(
+                "badgectl",
+                ["--socket", daemon.path] + arguments,
+                input: input,
+                environment: marked.environment
+            )
+            _ = await program.exitCode
+            let said = program.text(.output) + "\n" + program.text(.error)
+            #expect(words(said, outside: known.union(["Other", "passwd"])) == [], "\(arguments): \(said)")
+        }
     }
 
     @Test("the help about permissions names each of them")
@@ -143,7 +195,9 @@ private struct German {
     func exitCodes() throws {
         let source = URL(filePath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
         let page = try String(contentsOfFile: "\(source)/docs/man/badgectl.1", encoding: .utf8)
-        let part = try #require(page.components(separatedBy: ".SH EXIT STATUS").last?.components(separatedBy: ".SH").first)
+        let part = try #require(
+            page.components(separatedBy: ".SH EXIT STATUS").last?.components(separatedBy: ".SH").first
+        )
         let numbers = part.matches(of: /(?m)^\\fB(\d+)\\fR$/).map { String($0.1) }
         #expect(Help.exitStatus.map(\.0) == numbers)
     }
@@ -151,9 +205,14 @@ private struct German {
     @Test(
         "each text about a wrong command line is translated",
         arguments: CommandTable.commands.flatMap { command in
-            [[command.name, "--nonsense"], [command.name, "x1", "x2", "x3", "x4", "x5"], [command.name, "--timeout", "x"]]
+            [
+                [command.name, "--nonsense"], [command.name, "x1", "x2", "x3", "x4", "x5"],
+                [command.name, "--timeout", "x"],
+            ]
                 + command.actions.map { [command.name, $0.name, "x1", "x2", "x3", "x4", "x5"] }
-        } + [[], ["x1"], ["help", "x1"], ["--socket"], ["auth", "https:"], ["auth", "eid://x"], ["mdoc", "--over", "x"]]
+        } + [
+            [], ["x1"], ["help", "x1"], ["--socket"], ["auth", "https:"], ["auth", "eid://x"], ["mdoc", "--over", "x"],
+        ]
     )
     func usage(arguments: [String]) async throws {
         let marked = try German(isMarked: true)
@@ -161,7 +220,7 @@ private struct German {
         let socket = ["--socket", "\(folder.path)/none"]
         let program = try RunningProgram("badgectl", socket + arguments, environment: marked.environment)
         _ = await program.exitCode
-        let known = Self.names.union(folder.path.split { !$0.isLetter && $0 != "-" }.map(String.init)).union(["none"])
+        let known = Self.names.union(arguments.flatMap { $0.split { !$0.isLetter && $0 != "-" } }.map(String.init))
         #expect(arguments.isEmpty || program.text(.error).contains("«"))
         #expect(words(program.text(.error), outside: known) == [])
     }

@@ -79,7 +79,7 @@ enum AnchorsCommand {
                 hint: tr("import the certificates: sudo badgectl anchors import")
             )
         }
-        for warning in anchors.warnings { Output.note(tr("ignored: \(warning)")) }
+        for warning in anchors.warnings { Output.ignored(warning) }
         if invocation.wantsJSON {
             for (use, certificates) in groups {
                 for certificate in certificates { write(certificate, use) }

@@ -40,11 +40,11 @@ enum FileContent {
     }
 
     private static func cannotWrite(_ path: String) -> CommandFailure {
-        CommandFailure(tr("cannot write \(path): \(errorText())"), hint: tr("name another file"))
+        CommandFailure(tr("cannot write \(path): \(DaemonWords.text(errorText()))"), hint: tr("name another file"))
     }
 
     private static func cannotRead(_ path: String, _ reason: String) -> CommandFailure {
-        CommandFailure(tr("cannot read \(path): \(reason)"), hint: tr("name another file"))
+        CommandFailure(tr("cannot read \(path): \(DaemonWords.text(reason))"), hint: tr("name another file"))
     }
 }
 

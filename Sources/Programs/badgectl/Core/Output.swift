@@ -31,6 +31,9 @@ enum Output {
         if let hint = failure.hint { note(tr("hint: \(PlainWords.text(hint).printable)")) }
     }
 
+    /// Says which file of a folder is not used, and why.
+    static func ignored(_ complaint: String) { note(tr("ignored: \(DaemonWords.placed(complaint))").printable) }
+
     /// Writes a line for the user to standard error.
     static func note(_ text: String) {
         // A question may be open on the same terminal.

@@ -14,6 +14,18 @@ enum ResultWords {
         }.joined(separator: ", ")
     }
 
+    /// What the proofs of a chip say, such as `PACE-CAM not done (unknownAuthority), CA passed`.
+    static func methods(_ list: String) -> String {
+        list.split(separator: ", ").map { entry in
+            let (method, rest) =
+                entry.firstIndex(of: " ").map { (entry[..<$0], entry[$0...].dropFirst()) } ?? (entry, "")
+            let parts = rest.split(separator: " (", maxSplits: 1)
+            let result = text(parts.first == "not done" ? "notDone" : String(parts.first ?? ""))
+            let reason = parts.count > 1 ? " (\(text(String(parts[1].dropLast()))))" : ""
+            return "\(method) \(result)\(reason)"
+        }.joined(separator: ", ")
+    }
+
     private static let known = [
         // What a check says, and a file.
         "passed": tr("passed"), "failed": tr("failed"), "absent": tr("absent"), "notDone": tr("not done"),
@@ -38,7 +50,8 @@ enum ResultWords {
         "noAccessControl": tr("no access control"),
         // Checks.
         "hashes": tr("hashes"), "signature": tr("signature"), "authority": tr("authority"), "chip": tr("chip"),
-        "document": tr("document"), "device": tr("device"), "issuer": tr("issuer"),
+        "document": tr("document"), "device": tr("device"), "issuer": tr("issuer"), "status": tr("status"),
+        "mac": tr("MAC"),
         // Access.
         "protocol": tr("protocol"), "password": tr("password"), "mapping": tr("mapping"),
         "parameters": tr("parameters"), "cipher": tr("cipher"),

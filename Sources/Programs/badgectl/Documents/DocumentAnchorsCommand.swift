@@ -57,9 +57,7 @@ enum DocumentAnchorsCommand {
 
     private static func importFiles(_ paths: [String], _ folder: String, _ invocation: Invocation) async throws {
         let pinned = try invocation.fingerprint(of: .signer, hint: tr("the publisher of the list names it"))
-        let present = await DocumentAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.anchors(
-            at: now
-        )
+        let present = await DocumentAnchorFolder(folder) { Output.ignored($0) }.anchors(at: now)
         var chosen = DocumentAnchorImport(present: present, at: now)
         for path in paths {
             let content = try FileContent.read(
@@ -77,10 +75,12 @@ enum DocumentAnchorsCommand {
         }
         chosen.finish()
         for note in chosen.notes { Output.note(note.printable) }
-        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(DaemonWords.placed(complaint))").printable) }
         guard !chosen.files.isEmpty else {
             throw CommandFailure(
-                tr("nothing was imported: \(chosen.complaints.first ?? tr("you trust none of it"))").printable,
+                tr(
+                    "nothing was imported: \(chosen.complaints.first.map(DaemonWords.placed) ?? tr("you trust none of it"))"
+                ).printable,
                 hint: tr("--signer SHA256 trusts a list without a question; badgectl documents --help")
             )
         }
@@ -131,9 +131,7 @@ enum DocumentAnchorsCommand {
     // MARK: list and remove
 
     private static func list(_ folder: String, _ invocation: Invocation) async throws {
-        let anchors = await DocumentAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.anchors(
-            at: now
-        )
+        let anchors = await DocumentAnchorFolder(folder) { Output.ignored($0) }.anchors(at: now)
         guard anchors.count > 0 else {
             throw CommandFailure(
                 tr("\(folder) has no authority of electronic documents"),
@@ -193,7 +191,10 @@ enum DocumentAnchorsCommand {
             (CertificateFiles.names(in: folder, suffix: "", maximumCount: DocumentAnchorFolder.maximumCount) ?? [])
             .filter { $0.hasPrefix(letters + "-") }
         guard !names.isEmpty else {
-            throw CommandFailure(tr("\(folder) has no file of \(letters)"), hint: "badgectl documents anchors list")
+            throw CommandFailure(
+                tr("\(folder) has no file of \(letters)"),
+                hint: tr("badgectl documents anchors list shows the countries")
+            )
         }
         for name in names where unlink("\(folder)/\(name)") != 0 {
             let (isDenied, text) = (errno == EACCES || errno == EPERM, errorText())

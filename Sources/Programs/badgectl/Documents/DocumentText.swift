@@ -34,6 +34,7 @@ enum DocumentText {
             if let value = check.details[name] {
                 switch name {
                 case "crl": parts.append(tr("crl \(ResultWords.text(value))"))
+                case "methods": parts.append(ResultWords.methods(value))
                 case "findings": parts.append(ResultWords.list(value))
                 default: parts.append(value)
                 }

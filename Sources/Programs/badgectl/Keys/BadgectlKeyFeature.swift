@@ -28,7 +28,7 @@ struct KeyCalls {
         let named = all.filter { $0.label == name }
         let found = named.isEmpty ? all.filter { !name.isEmpty && $0.id.hasPrefix(name) } : named
         guard let key = found.first else {
-            throw CommandFailure(tr("there is no key \(name)"), hint: "badgectl keys list shows the keys")
+            throw CommandFailure(tr("there is no key \(name)"), hint: tr("badgectl keys list shows the keys"))
         }
         guard found.count == 1 else {
             throw CommandFailure(tr("\(found.count) keys are called \(name)"), hint: tr("use the id of the key"))
@@ -294,7 +294,7 @@ enum EndpointCommand {
             Output.line(tr("not set up"))
             return
         }
-        let sync = answer["lastSync"]?.string ?? "never"
+        let sync = answer["lastSync"]?.string ?? tr("never")
         Output.line(tr("endpoint \(answer["id"]?.string ?? "")").printable)
         Output.line(tr("keys: \(answer["keys"]?.int ?? 0), bytes of data: \(answer["bytesUsed"]?.int ?? 0)"))
         Output.line(tr("compared with the issuer: \(sync)").printable)

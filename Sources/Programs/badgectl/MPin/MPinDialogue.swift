@@ -100,7 +100,7 @@ struct MPinDialogue: Sendable {
     func known(_ name: String) async throws -> (user: IUser, service: Service) {
         let found = try await users().filter { $0.user.identity == name && isWanted($0.user) }
         guard let one = found.first else {
-            throw CommandFailure(tr("there is no user \(name)"), hint: "badgectl mpin users lists them")
+            throw CommandFailure(tr("there is no user \(name)"), hint: tr("badgectl mpin users lists them"))
         }
         guard found.count == 1 else {
             let list = found.map { user, _ in
@@ -192,7 +192,7 @@ struct MPinDialogue: Sendable {
 
     private func ask(_ form: TypedSecretForm) async throws -> SecretBox {
         if let secret = await workflow.user.secret(form) { return secret }
-        throw workflow.user.ending ?? CommandFailure("cancelled: \(workflow.user.notDone)", hint: tr("try again"))
+        throw workflow.user.ending ?? CommandFailure(tr("cancelled: \(workflow.user.notDone)"), hint: tr("try again"))
     }
 
     /// Makes a call that needs factors.

@@ -47,7 +47,7 @@ enum MPinLogins {
 
     private static func logIn(_ dialogue: MPinDialogue, _ user: IUser, _ mfa: MPinMFA) async throws {
         if dialogue.invocation.has(.accessNumber) {
-            throw CommandFailure(usage: tr("users of MPinMFA have no access numbers"), hint: "use --access-code")
+            throw CommandFailure(usage: tr("users of MPinMFA have no access numbers"), hint: tr("use --access-code"))
         }
         let code = dialogue.invocation.value(of: .accessCode) ?? ""
         try dialogue.check(await mfa.startAuthentication(user, accessCode: code))

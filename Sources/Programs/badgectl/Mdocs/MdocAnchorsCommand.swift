@@ -42,7 +42,7 @@ enum MdocAnchorsCommand {
     private static var now: Int { time(nil) }
 
     private static func anchors(_ folder: String) async -> DocumentAnchors {
-        await MdocAnchorFolder(folder) { Output.note(tr("ignored: \($0)").printable) }.authorities(at: now).anchors
+        await MdocAnchorFolder(folder) { Output.ignored($0) }.authorities(at: now).anchors
     }
 
     // MARK: import
@@ -74,11 +74,13 @@ enum MdocAnchorsCommand {
             if try await DocumentAnchorsCommand.agrees(to: questions) { chosen.documents.accept(questions) }
         }
         chosen.documents.finish()
-        for complaint in chosen.complaints { Output.note(tr("left \(complaint)").printable) }
+        for complaint in chosen.complaints { Output.note(tr("left \(DaemonWords.placed(complaint))").printable) }
         let files = chosen.files
         guard !files.isEmpty else {
             throw CommandFailure(
-                tr("nothing was imported: \(chosen.complaints.first ?? tr("you trust none of it"))").printable,
+                tr(
+                    "nothing was imported: \(chosen.complaints.first.map(DaemonWords.placed) ?? tr("you trust none of it"))"
+                ).printable,
                 hint: tr("--signer SHA256 trusts a certificate without a question; badgectl mdoc --help")
             )
         }

@@ -47,7 +47,8 @@ enum MdocText {
     private static func text(_ check: DocumentResult.Check) -> String {
         var parts = [ResultWords.text(check.result) + (check.reason.map { ": \(ResultWords.text($0))" } ?? "")]
         for name in ["algorithm", "method", "signer", "authority", "until", "findings"] {
-            if let value = check.details[name] { parts.append(name == "findings" ? ResultWords.list(value) : value) }
+            guard let value = check.details[name] else { continue }
+            parts.append(["method", "findings"].contains(name) ? ResultWords.list(value) : value)
         }
         if check.details["crl"] == "failed" { parts.append(tr("crl failed")) }
         return parts.joined(separator: "; ")

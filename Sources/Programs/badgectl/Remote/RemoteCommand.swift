@@ -130,7 +130,10 @@ enum RemoteCommand {
         let state = try await state(connection)
         let paired = (state.lenders + state.borrowers).filter(\.isPaired)
         guard let device = try find(wanted, among: paired) else {
-            throw CommandFailure(tr("no device \(wanted) is paired"), hint: "badgectl remote list shows the devices")
+            throw CommandFailure(
+                tr("no device \(wanted) is paired"),
+                hint: tr("badgectl remote list shows the devices")
+            )
         }
         try await invocation.confirm(
             tr("This removes the pairing with \(device.name), \(device.fingerprint). To use it again, pair again."),

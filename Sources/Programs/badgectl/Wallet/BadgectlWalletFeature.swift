@@ -193,7 +193,7 @@ enum WalletStatus {
         let readers = try await connection.readers()
         let wanted = invocation.value(of: .reader)
         if let wanted, !readers.contains(where: { $0.name == wanted }) {
-            throw CommandFailure(tr("there is no reader \(wanted)"), hint: "badgectl readers lists the readers")
+            throw CommandFailure(tr("there is no reader \(wanted)"), hint: tr("badgectl readers lists the readers"))
         }
         let cards = readers.compactMap { reader in
             reader.card?.keycard.map { (reader: reader.name, card: $0) }

@@ -159,9 +159,9 @@ enum WalletFlows {
         if error.code == "USER_CANCELED" {
             guard let change = error.change else {
                 return user.ending
-                    ?? CommandFailure("cancelled: \(notDone)", hint: tr("run badgectl wallet again"))
+                    ?? CommandFailure(tr("cancelled: \(notDone)"), hint: tr("run badgectl wallet again"))
             }
-            return CommandFailure("cancelled: \(notDone). \(change)", hint: Self.statusHint)
+            return CommandFailure(tr("cancelled: \(notDone). \(change)"), hint: Self.statusHint)
         }
         return failure(error, notDone)
     }
@@ -177,7 +177,7 @@ enum WalletFlows {
             case "REQUEST_TIMED_OUT": tr("nothing was typed in time; run badgectl wallet again")
             case _ where error.change != nil: statusHint
             case "DEVICE_NOT_SET": tr("set the card up: badgectl wallet setup")
-            case "DEVICE_ALREADY_SET": "badgectl wallet status shows the state of the card"
+            case "DEVICE_ALREADY_SET": tr("badgectl wallet status shows the state of the card")
             case "DIFFERENT_OWNER_DEVICE":
                 tr("use another card, or destroy the keys of this one: badgectl wallet reset-card")
             case "CARD_BLOCKED":
@@ -187,8 +187,8 @@ enum WalletFlows {
             case "FOREIGN_CARD": tr("after the line is in badged.conf: systemctl restart badged")
             case "WRONG_WALLET":
                 tr("type the main PIN; if that fails, badgectl wallet reset-card and badgectl wallet words")
-            case "UNSUPPORTED_CARD": "badgectl wallet status shows the version of the card"
-            case "NOT_PAIRED": "badgectl wallet pair pairs this computer with the card"
+            case "UNSUPPORTED_CARD": tr("badgectl wallet status shows the version of the card")
+            case "NOT_PAIRED": tr("badgectl wallet pair pairs this computer with the card")
             case "NO_FREE_PAIRING_SLOT":
                 tr(
                     "run badgectl wallet unpair on a computer that no longer needs the card, or wallet unpair --others on"
