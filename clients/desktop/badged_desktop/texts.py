@@ -366,13 +366,35 @@ def no_connection(status: int | None) -> Ending:
     )
 
 
-def faults(health: badged.Health) -> list[str]:
-    """What is missing on this computer, and who can change that."""
-    texts = {
-        "trustAnchors": _(
+def date(day: str) -> str:
+    """A day of the protocol in the form of the user's language."""
+    parts = day.split("-")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        return foreign.line(day, 20)
+    year, month, number = parts
+    return _("{year}-{month}-{day}", year=year, month=month, day=number)
+
+
+def anchors(last_day: object) -> str:
+    """Why no service is trusted. `last_day`: of the newest certificate, if there is one."""
+    if not isinstance(last_day, str):
+        return _(
             "Certificates are missing, without which no service is trusted. The administrator imports "
             "them: sudo badgectl anchors import"
-        ),
+        )
+    return _(
+        "The certificates by which this computer recognises services were valid until {day}. The administrator "
+        "installs a newer AusweisApp (https://www.ausweisapp.bund.de/download), and imports its certificates: "
+        "sudo badgectl anchors import",
+        day=date(last_day),
+    )
+
+
+def faults(health: badged.Health) -> list[str]:
+    """What is missing on this computer, and who can change that."""
+    last_day = next((check.raw.get("lastDay") for check in health.checks if check.name == "trustAnchors"), None)
+    texts = {
+        "trustAnchors": anchors(last_day),
         "network": _("The part of badged that talks to services cannot be started."),
         "pcscd": _("The service for card readers is not running. The administrator starts it: sudo apt install pcscd"),
         "pcscdAccess": _("badged may not use the service for card readers."),

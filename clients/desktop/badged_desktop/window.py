@@ -323,7 +323,7 @@ class Window(Gtk.ApplicationWindow):
             (_("Web address"), about.subject_url),
             (_("Issuer"), about.issuer_name),
             (_("Web address of the issuer"), about.issuer_url),
-            (_("Valid"), f"{date(validity.effective_date)} \N{EN DASH} {date(validity.expiration_date)}"),
+            (_("Valid"), f"{texts.date(validity.effective_date)} \N{EN DASH} {texts.date(validity.expiration_date)}"),
         ]
         parts = []
         for name, value in rows:
@@ -469,12 +469,3 @@ class Window(Gtk.ApplicationWindow):
         Gtk.Window.present(self)
         if text and not self.is_active():
             self._notify(text)
-
-
-def date(day: str) -> str:
-    """A day of the protocol in the form of the user's language."""
-    parts = day.split("-")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
-        return foreign.line(day, 20)
-    year, month, number = parts
-    return _("{year}-{month}-{day}", year=year, month=month, day=number)

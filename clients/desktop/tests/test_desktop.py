@@ -181,3 +181,10 @@ class Texts(unittest.TestCase):
             ("PIN", True, "CAN", "The card left before it answered. Please type the value again."),
         ):
             self.assertEqual(texts.last_value(kind, was_void, next_kind), said)
+
+    def test_certificates(self) -> None:
+        """Certificates that are over are not called missing."""
+        for more, said in (({}, "are missing"), ({"lastDay": "2026-11-27"}, "were valid until 2026-11-27")):
+            check = {"name": "trustAnchors", "ok": False, **more}
+            (fault,) = texts.faults(badged.Health.decode({"msg": "HEALTH", "checks": [check]}))
+            self.assertIn(said, fault)
