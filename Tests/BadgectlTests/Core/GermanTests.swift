@@ -225,6 +225,37 @@ private struct German {
         #expect(words(program.text(.error), outside: known) == [])
     }
 
+    @Test("the consent is asked for in German, with what a service says below each other")
+    func consent() async throws {
+        let german = try German()
+        let peer = try ScriptedPeer.authentication { peer in
+            peer.command("CANCEL")
+            peer.send(#"{"msg":"AUTH","result":{"major":"x#error","reason":"User_Cancelled"}}"#)
+        }
+        let program = try badgectl(
+            peer,
+            "auth",
+            "https://a.example/token",
+            hasTerminal: true,
+            environment: german.environment
+        )
+        #expect(await program.prints("[j/N", typing: "n\n"))
+        #expect(await program.exitCode == 1)
+        #expect(
+            program.dialogue.hasPrefix(
+                """
+                Anbieter   A [2Jservice
+                Webseite   https://a.example
+                Zweck      Test
+                Aussteller An issuer
+                gültig     2026-01-01 bis 2026-12-31
+                Der Anbieter möchte lesen:
+                """
+            ),
+            "\(program.dialogue)"
+        )
+    }
+
     @Test("failures of the connection are German")
     func connection() async throws {
         let german = try German()

@@ -50,8 +50,12 @@ enum ConsentText {
         if let transactionInfo { rows.append((tr("message"), transactionInfo)) }
         rows.append((tr("issuer"), certificate.issuerName))
         rows.append((tr("valid"), tr("\(certificate.effectiveDate) to \(certificate.expirationDate)")))
-        return rows.filter { !$0.1.isEmpty }.map { name, text in
-            Layout.wrapped(column(name) + printable(text), indentation: String(repeating: " ", count: 9))
+        let shown = rows.filter { !$0.1.isEmpty }
+        // As wide as the longest name of any language.
+        let width = max(9, (shown.map(\.0.count).max() ?? 0) + 1)
+        let space = String(repeating: " ", count: width)
+        return shown.map { name, text in
+            Layout.wrapped(name + space.dropFirst(name.count) + printable(text, indentation: space), indentation: space)
         }.joined(separator: "\n")
     }
 
@@ -154,10 +158,6 @@ enum ConsentText {
         "WriteAddress": Phrase("write address"), "WriteResidencePermitI": Phrase("write residence permit I"),
         "WriteResidencePermitII": Phrase("write residence permit II"),
     ]
-
-    private static func column(_ text: String) -> String {
-        text + String(repeating: " ", count: max(1, 9 - text.count))
-    }
 
     /// Removes control characters, except line ends: a service must not control the terminal.
     private static func printable(_ text: String, indentation: String = "         ") -> String {
