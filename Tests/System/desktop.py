@@ -210,6 +210,15 @@ def start_badged():
     return child
 
 
+# MARK: The command line
+
+called = lambda *arguments: subprocess.run(  # noqa: E731
+    ["/usr/bin/python3", f"{root}/clients/desktop/badged-desktop", *arguments], capture_output=True, text=True)
+shown = called("--help").stdout
+check("the help is German", shown.startswith("Aufruf: badged-desktop") and "bis ein Browser anfragt" in shown, shown)
+shown = called("--nonsense").stderr
+check("a wrong option is told in German", shown == "badged-desktop: Fehler: unbekannte Option --nonsense\nRat: badged-desktop --help\n", shown)
+
 # MARK: The daemon is missing, and comes
 
 window = start("--background")

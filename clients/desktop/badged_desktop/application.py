@@ -16,13 +16,20 @@ from . import language  # noqa: E402
 from .language import _  # noqa: E402
 from .window import APPLICATION, ICON, Window, load_style  # noqa: E402
 
-USAGE = """\
-usage: badged-desktop [--background] [LINK]
-       badged-desktop --help | --version
 
-The window of badged: logs in with the ID card, changes the PIN, shows the readers.
-LINK begins with eid:, or is the address of a service's TcToken.
---background shows no window until a browser asks. The manual page has more: badged-desktop(1).
+def usage() -> str:
+    """The text of --help."""
+    call = _("usage:")
+    about = _("The window of badged: logs in with the ID card, changes the PIN, shows the readers.")
+    link = _("LINK begins with eid:, or is the address of a service's TcToken.")
+    background = _("--background shows no window until a browser asks. The manual page has more: badged-desktop(1).")
+    return f"""\
+{call} badged-desktop [--background] [LINK]
+{" " * len(call)} badged-desktop --help | --version
+
+{about}
+{link}
+{background}
 """
 
 
@@ -103,11 +110,18 @@ def follow_dark_style() -> None:
     )
 
 
+def fail(text: str, hint: str, status: int) -> int:
+    """Says why the program ends, and what to do."""
+    print(_("badged-desktop: error: {text}", text=text) + "\n" + _("hint: {hint}", hint=hint), file=sys.stderr)
+    return status
+
+
 def main(version: str = "", locales: str | None = None) -> int:
     """Runs the program."""
+    language.load(locales)
     arguments = sys.argv[1:]
     if "--help" in arguments or "-h" in arguments:
-        print(USAGE, end="")
+        print(usage(), end="")
         return 0
     if "--version" in arguments:
         print(f"badged-desktop {version}".strip())
@@ -115,13 +129,10 @@ def main(version: str = "", locales: str | None = None) -> int:
     links = [argument for argument in arguments if not argument.startswith("-")]
     unknown = [argument for argument in arguments if argument.startswith("-") and argument != "--background"]
     if unknown or len(links) > 1:
-        what = f"unknown option {unknown[0]}" if unknown else "more than one link"
-        print(f"badged-desktop: error: {what}\nhint: badged-desktop --help", file=sys.stderr)
-        return 2
-    language.load(locales)
+        what = _("unknown option {option}", option=unknown[0]) if unknown else _("more than one link")
+        return fail(what, "badged-desktop --help", 2)
     if not Gtk.init_check() or Gdk.Display.get_default() is None:
-        print("badged-desktop: error: there is no display\nhint: badgectl agent", file=sys.stderr)
-        return 1
+        return fail(_("there is no display"), "badgectl agent", 1)
     GLib.set_prgname(APPLICATION)
     GLib.set_application_name(_("ID card online"))
     application = Application("badgectl")
