@@ -229,6 +229,97 @@ enum DaemonWords {
         ),
         Phrase("What lies on reader '\(any)' is a tag: hold the phone to the reader"),
         Phrase("The phone in reader '\(any)' was read before: take it away, and hold it to the reader again"),
+        Phrase("bluetoothctl power on"),
+        Phrase("[ble] adapters names \(any) for scans, but this computer has \(any)"),
+        Phrase("[ble] adapters names \(any), but this computer has \(any)"),
+        Phrase("correct [ble] adapters in badged.conf, or plug the adapter in"),
+        Phrase("install libsystemd0"),
+        Phrase("systemctl start dbus"),
+        Phrase("systemctl start bluetooth"),
+        Phrase("systemctl restart bluetooth"),
+        Phrase("restart badged.service"),
+        Phrase("modprobe bluetooth"),
+        Phrase("see journalctl -k -g Bluetooth"),
+        Phrase("bluetoothd answers in an unknown format"),
+        Phrase("report this with its version"),
+        Phrase("\(any) reports each sender only once in about ten seconds, so no reader comes into range"),
+        Phrase(
+            """
+            use [ble] backend = mgmt, or start bluetoothd with the option -E, so that repeated advertisements \
+            are not dropped
+            """
+        ),
+        Phrase("there is no management socket for Bluetooth"),
+        Phrase("systemctl restart badged; badged.service needs badged-bluetooth as ExecStartPre="),
+        Phrase("the kernel adds no advertisement monitor to \(any): \(any)"),
+        Phrase("systemctl restart bluetooth; if this does not help, unplug the adapter, then plug it in"),
+        Phrase("the kernel's Bluetooth is gone"),
+        Phrase("the kernel's Bluetooth does not answer"),
+        Phrase("the kernel does not list its adapters"),
+        Phrase("the kernel refuses to scan"),
+        Phrase("the kernel does not support advertisement monitors"),
+        Phrase("set [ble] backend = bluez, or boot Linux 5.8 or later"),
+        Phrase("the reader \(any) is connected to \(any), but not by badged"),
+        Phrase("while it is connected, its door opens for nobody else: bluetoothctl disconnect \(any)"),
+        Phrase("\(any) does not receive on the coded PHY"),
+        Phrase(
+            """
+            it needs [ble] backend = mgmt and an adapter whose btmgmt phy shows LECODEDRX; without it: coded_phy \
+            = no
+            """
+        ),
+        Phrase("badged may not write to \(any), so it cannot reset this adapter"),
+        Phrase("give the device to group badged-devices by a udev rule: docs/door-readers.md, Faults and recovery"),
+        Phrase("no advertisement was received for \(any) s: check that a reader is near and that the adapter works"),
+        Phrase("\(any) received nothing for \(any) s, but other adapters did: unplug it, then plug it in"),
+        Phrase("a flood of connections: \(any) were closed that did not finish in time"),
+        Phrase("find the host in this network that opens them (ss --tcp shows its address), or block it"),
+        Phrase("a flood of \(any) datagrams a second or more, most of them from \(any)"),
+        Phrase("find the host with the address \(any) in this network, or block it in the firewall"),
+        Phrase(
+            """
+            this is not a connection string of libnfc; examples for [nfc] devices: \
+            pn532_uart:/dev/ttyUSB0:115200, pn53x_usb
+            """
+        ),
+        Phrase(
+            """
+            libnfc's driver \(any) has no free device: plug the device in; a CCID reader is free while pcscd \
+            does not run
+            """
+        ),
+        Phrase(
+            """
+            another program uses \(any) (ModemManager, brltty, a login on the serial console): end it or exclude \
+            the line in its configuration
+            """
+        ),
+        Phrase("\(any) is not a serial line: correct [nfc] devices"),
+        Phrase(
+            """
+            no answer on \(any) at any speed: check power, that TX and RX are crossed, and that the switches of \
+            the board say UART (HSU)
+            """
+        ),
+        Phrase(
+            """
+            the board answers on \(any), but libnfc cannot use it: switch its power off and on, then reload this \
+            service
+            """
+        ),
+        Phrase("copies of deleted values may still be in the store: \(any)"),
+        Phrase("make room on the disk"),
+        Phrase("check the folder and the disk"),
+        Phrase("\(any) is used by another process"),
+        Phrase("end the other badged"),
+        Phrase("\(any) is open to other users"),
+        Phrase("chown it to the user of badged, and chmod go= it"),
+        Phrase("the key \(any) is missing"),
+        Phrase("restore it from a backup, or remove the store"),
+        Phrase("the key \(any) does not open the store"),
+        Phrase("restore the right key, or remove the store"),
+        Phrase("a later version of badged has written the store"),
+        Phrase("install that version"),
         Phrase("No such file or directory"),
         Phrase("File exists"),
         Phrase("Permission denied"),
