@@ -56,7 +56,7 @@ private struct German {
     }
 }
 
-@Suite("badgectl: German", .timeLimit(.minutes(5))) struct GermanTests {
+@Suite("badgectl: German", .timeLimit(.minutes(15))) struct GermanTests {
     @Test(
         "what badged says in English is told in German, with its names",
         arguments: [
