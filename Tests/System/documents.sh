@@ -57,7 +57,7 @@ only() {
 check "badged.8 has no other option" only badged.8 $(options "$bin/badged")
 check "badged-virtual-card.1 has no other option" only badged-virtual-card.1 $(options "$bin/badged-virtual-card")
 check "badged-desktop.1 has no other option" only badged-desktop.1 --pinentry \
-    $(sed -n '/^USAGE/,/^"""$/p' clients/desktop/badged_desktop/application.py | grep -oE -- '--[a-z]+')
+    $(sed -n '/^def usage/,/^"""$/p' clients/desktop/badged_desktop/application.py | grep -oE -- '--[a-z]+')
 check "badged-mqtt.8 has no other option" only badged-mqtt.8 $(options "$bin/badged-mqtt")
 check "badged-osdp.8 has no other option" only badged-osdp.8 $(options "$bin/badged-osdp")
 commands=$("$bin/badgectl" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')

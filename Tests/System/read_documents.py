@@ -100,10 +100,10 @@ changed = document["groups"][0]["bytes"]
 dg1 = bytes([0x61, 0x5B, 0x5F, 0x1F, 0x58]) + "".join(MRZ).replace("ANNA", "EMMA").encode()
 check("the changed DG1 is as long as the right one", len(dg1) == changed, (len(dg1), changed))
 for name, description, words, arguments, values in [
-        ("a clone without the key of the mapping", {"cloned": "cam"}, "PACE-CAM failed (wrongKey)", (), (CAN,)),
-        ("a clone without the key of chip authentication", {"cloned": "ca"}, "CA failed (wrongKey)", ("--bac", "always"), MRZ),
-        ("a changed DG1", {"files": {"DG1": dg1.hex()}}, "wrongHash", (), (CAN,)),
-        ("a changed EF.CardAccess", {"files": {"CardAccess": "3100"}}, "accessDiffers", (), MRZ)]:
+        ("a clone without the key of the mapping", {"cloned": "cam"}, "PACE-CAM failed (wrong key)", (), (CAN,)),
+        ("a clone without the key of chip authentication", {"cloned": "ca"}, "CA failed (wrong key)", ("--bac", "always"), MRZ),
+        ("a changed DG1", {"files": {"DG1": dg1.hex()}}, "wrong hash", (), (CAN,)),
+        ("a changed EF.CardAccess", {"files": {"CardAccess": "3100"}}, "access differs", (), MRZ)]:
     virtual = card(**description)
     await_card(True)
     result = read(*arguments, values=values)
