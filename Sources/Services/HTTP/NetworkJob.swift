@@ -16,9 +16,11 @@ import Text
     /// Set by `close` and by an end of badged-network; later transfers fail with it.
     private var end: HTTPFault?
     private var sessions: UInt8 = 0
-    /// The run has waited for this dialogue, and is asked first whether it lives. Filled when it has answered, or when
+    /// Whether the run has waited for this dialogue, and is asked first whether it lives: until it has answered, or
     /// another run has taken its place.
-    private var proof: OneShot<Void>?
+    private var isUnproven = false
+    /// The transfers that wait for this.
+    private var proofs: [OneShot<Void>] = []
     /// The sessions so far, which the other run has to know.
     private var unproven: [(session: UInt8, trust: TLSTrust)] = []
     private var lastNumber: UInt32 = 0
@@ -98,7 +100,7 @@ import Text
         try start()
         guard sessions < NetworkMessage.maximumSessions else { throw .unavailable("too many sessions") }
         sessions += 1
-        if proof != nil { unproven.append((sessions, trust)) }
+        if isUnproven { unproven.append((sessions, trust)) }
         channel?.send(NetworkRequest.open(session: sessions, trust).bytes)
         return sessions
     }
@@ -113,7 +115,9 @@ import Text
         totalMilliseconds: UInt32
     ) async throws(HTTPFault) -> NetworkReport {
         try start()
-        if let proof {
+        if isUnproven {
+            let proof = OneShot<Void>()
+            proofs.append(proof)
             await proof.value(whenCancelled: ())
             if Task.isCancelled { throw .cancelled }
             try start()
@@ -202,7 +206,7 @@ import Text
 
     /// Asks a run that has waited for this dialogue whether it lives. Nothing that a server would see is sent before.
     private func askSpare() {
-        proof = OneShot()
+        isUnproven = true
         Task { @Loop [weak self, channel] in if await channel?.answers() == true { self?.settle() } }
     }
 
@@ -222,12 +226,14 @@ import Text
     }
 
     private func settle() {
+        isUnproven = false
         unproven = []
-        proof.take()?.fill(())
+        for proof in proofs { proof.fill(()) }
+        proofs = []
     }
 
     private func ended(_ ending: ProgramChannel.Ending) {
-        guard proof == nil else { return replaceSpare() }
+        guard !isUnproven else { return replaceSpare() }
         switch ending {
         case .closed: fail("badged-network has ended unexpectedly")
         case .violation: fail(Self.violation)

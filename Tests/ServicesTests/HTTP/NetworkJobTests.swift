@@ -339,7 +339,11 @@ import Transfers
             let sessions = (0..<2).map { _ in
                 HTTPSession(job, preSharedKey: nil, isDeveloperMode: true, Self.limits, nil, log: { _ in })
             }
-            for session in sessions { #expect(try await fault(session) == nil) }
+            // Both transfers wait at once.
+            async let first = fault(sessions[0])
+            async let second = fault(sessions[1])
+            #expect(try await first == nil)
+            #expect(try await second == nil)
             #expect(requests.withLock { $0 } == 2 * expected)
             job.close()
             // The run of the dialogue, and the one that waits for the next dialogue.
