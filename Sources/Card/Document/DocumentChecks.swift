@@ -179,6 +179,14 @@ package struct ChipCheck: Sendable, Equatable {
     /// Whether it is known what the document offers: the list of its groups was read.
     package var isOfferKnown = false
 
+    /// Adds a method; active authentication is the last one.
+    mutating func add(_ run: Run) {
+        runs.insert(run, at: runs.firstIndex { $0.method == .activeAuthentication } ?? runs.endIndex)
+    }
+
+    /// Whether a method was tried.
+    func has(_ method: Method) -> Bool { runs.contains { $0.method == method } }
+
     /// Chip authentication shows that the chip is that of this document, and so does then the mapping.
     mutating func bindMapping() {
         guard runs.contains(where: { $0.method == .chipAuthentication && $0.result == .passed }),

@@ -13,6 +13,10 @@ package struct ReadAbilities: Sendable, Equatable {
     private var steps = Self.short[...]
     /// Whether each file is selected before it is read, because the chip has no short file identifiers.
     var selectsFiles = false
+    /// How often EF.CardSecurity could not be read.
+    var cardSecurityFailures = 0
+    /// Whether EF.CardSecurity is not tried again: what fails twice counts.
+    var lacksCardSecurity: Bool { cardSecurityFailures > 1 }
     /// Whether the chip has not been asked yet which lengths it takes.
     private(set) var isUntried: Bool
     private let historicalBytes: HistoricalBytes?

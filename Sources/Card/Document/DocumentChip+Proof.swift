@@ -16,22 +16,21 @@ extension DocumentChip {
     }
 
     /// Runs chip authentication with a key of DG14, and reads 8 bytes of DG14 under the new keys: only an answer under
-    /// these keys proves the chip. After another result than `proven` the document is opened again.
+    /// these keys proves the chip. After another result than `proven` the channel is closed. What follows opens it again:
+    /// a chip may need a reset for that, which is lost time if nothing follows.
     ///
     /// - Parameters:
     ///   - choice: a key whose file has the hash of EF.SOD.
     ///   - file: DG14 as it was read.
     /// - Returns: how it ended.
-    /// - Throws: when the card is lost, or cannot be opened again.
+    /// - Throws: when the card is lost, or cannot be opened.
     package func authenticateChip(
         _ choice: ChipAuthenticationV1,
         file: [UInt8]
     ) async throws(DocumentError) -> ChipResult {
+        try await reopen()
         let result = try await attempt(choice, file: file)
-        if result != .proven {
-            dropChannel()
-            try await open()
-        }
+        if result != .proven { dropChannel() }
         return result
     }
 
@@ -57,6 +56,7 @@ extension DocumentChip {
                 guard answer.status == .ok else { return .refused(answer.status) }
             }
         } catch {
+            if case .status(let status) = error { return .refused(status) }
             return try Self.result(of: error)
         }
         let keys = try Self.step(ChipAuthenticationV1.agree(own, with: choice.key, cipher: choice.cipher))
@@ -103,10 +103,10 @@ extension DocumentChip {
                 return (challenge, answer.data)
             } catch {
                 guard let status = Self.endOfChannel(error) else { throw DocumentError(error) }
-                // First, because the chip may need a reset before the next channel.
-                if isLong { _ = abilities.shorten(below: le) }
-                try await reopen()
                 guard isLong else { throw .refused(.group(15), status) }
+                // First, because the chip may need a reset before the next channel.
+                _ = abilities.shorten(below: le)
+                try await reopen()
             }
         }
     }

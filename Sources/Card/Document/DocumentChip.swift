@@ -116,7 +116,7 @@ package actor DocumentChip {
         let variants = Self.variants(of: infos)
         if policy != .always, let best = variants.first {
             try await establishPACE(best)
-            if best.mapping == .chipAuthentication, !hasTriedCardSecurity {
+            if best.mapping == .chipAuthentication, !hasTriedCardSecurity, !abilities.lacksCardSecurity {
                 try await readCardSecurity()
                 if !hasChannel { try await establishPACE(best) }
             }
@@ -132,8 +132,9 @@ package actor DocumentChip {
         do throws(DocumentError) {
             try await selectApplication()
         } catch {
+            guard error == .notADocument else { throw error }
             // A chip with PACE alone refuses it, too.
-            throw error == .notADocument && !mayUseBAC ? .accessUnsupported : error
+            throw fault(mayUseBAC ? .notADocument : .accessUnsupported)
         }
         guard !isOpen else { return }
         let refusal = mayUseBAC ? try await establishBAC() : nil
@@ -143,6 +144,10 @@ package actor DocumentChip {
         }
         access = DocumentAccess(method: .open, password: nil, parameters: nil)
     }
+
+    /// The fault of a refused access. A chip that had a channel until now has given access, and may keep that channel
+    /// until it is reset.
+    private func fault(_ error: DocumentError) -> DocumentError { access == nil ? error : .card(.reset) }
 
     /// Whether the chip has no access control.
     private var isOpen: Bool { access?.method == .open }
@@ -176,7 +181,7 @@ package actor DocumentChip {
         } catch {
             switch error {
             case .card: throw error
-            case .refused, .malformed, .protocolViolation: return
+            case .refused, .malformed, .protocolViolation: abilities.cardSecurityFailures += 1
             case .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused: throw error
             }
         }
@@ -204,9 +209,9 @@ package actor DocumentChip {
         let chosen = try await plain(.setPACE(parameters, id), on: base)
         // 63Cx tells the tries that are left; the chip goes on.
         guard chosen.status == .ok || chosen.status.value & 0xFFF0 == 0x63C0 else {
-            throw .accessRefused("PACE: MSE:Set AT was answered with \(chosen.status)")
+            throw fault(.accessRefused("PACE: MSE:Set AT was answered with \(chosen.status)"))
         }
-        let token = try await Self.paceStep { () async throws(ChipError) in
+        let token = try await paceStep { () async throws(ChipError) in
             let nonce = try await general(PACE.Terminal.request)
             let mapping = try await general(try terminal.receiveNonce(nonce))
             let ephemeral = try await general(try terminal.receiveMapping(mapping))
@@ -214,8 +219,10 @@ package actor DocumentChip {
         }
         let answer = try await plain(CommandAPDU(0x00, 0x86, 0x00, 0x00, data: token, le: 256), on: base)
         guard answer.status.sw1 != 0x63, answer.status.value != 0x6982 else { throw .wrongPassword(answer.status) }
-        guard answer.status == .ok else { throw .accessRefused("PACE: the token was answered with \(answer.status)") }
-        try await Self.paceStep { () throws(ChipError) in
+        guard answer.status == .ok else {
+            throw fault(.accessRefused("PACE: the token was answered with \(answer.status)"))
+        }
+        try await paceStep { () throws(ChipError) in
             let outcome = try terminal.receiveToken(answer.data)
             mappingProof = outcome.mappingProof
             channel = SecureChannel(outcome.secureMessaging(), over: base)
@@ -224,13 +231,13 @@ package actor DocumentChip {
         access = DocumentAccess(method: .pace, password: key.kind, parameters: parameters)
     }
 
-    private static func paceStep<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
+    private func paceStep<T>(_ body: () async throws(ChipError) -> T) async throws(DocumentError) -> T {
         do throws(ChipError) {
             return try await body()
         } catch {
             switch error {
             case .card(let error): throw .card(error)
-            case .status(let status): throw .accessRefused("PACE: a step was answered with \(status)")
+            case .status(let status): throw fault(.accessRefused("PACE: a step was answered with \(status)"))
             case .protocolViolation(let words), .unsupported(let words): throw .accessRefused(words)
             }
         }
@@ -253,8 +260,7 @@ package actor DocumentChip {
             let command = CommandAPDU(0x00, 0x84, 0x00, 0x00, le: BasicAccessControl.randomLength)
             let challenge = try await plain(command, on: base)
             guard challenge.status == .ok, challenge.data.count == BasicAccessControl.randomLength else {
-                // A chip that had a channel until now offers BAC, and may keep that channel until it is reset.
-                guard access == nil else { throw .card(.reset) }
+                guard access == nil else { throw fault(.challengeRefused(challenge.status)) }
                 return challenge.status
             }
             guard let refusal = try await answerChallenge(challenge.data, le: le) else { return nil }
@@ -292,7 +298,7 @@ package actor DocumentChip {
     // MARK: Commands
 
     /// Whether commands can be sent: the channel accepts them, or the chip needs none.
-    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? isOpen }
+    package var hasChannel: Bool { channel.map { !$0.isClosed } ?? (isOpen && isSelected) }
 
     /// Opens the channel again where a file is: EF.CardSecurity is in the master file, the others in the application.
     func reopen(for file: DocumentFile) async throws(DocumentError) {
@@ -356,7 +362,10 @@ package actor DocumentChip {
     }
 
     /// Closes the channel after a failed chip authentication: the chip has other keys.
-    func dropChannel() { channel = nil }
+    func dropChannel() {
+        channel = nil
+        isSelected = false
+    }
 
     static func step<T: ~Copyable>(_ value: @autoclosure () throws(CryptoError) -> T) throws(DocumentError) -> T {
         try translating({ DocumentError(ChipError($0)) }, value())

@@ -12,7 +12,7 @@ extension DocumentReading {
     mutating func proveByChipAuthentication(
         _ source: Source
     ) async throws(DocumentError) -> ChipCheck.Run? {
-        guard let object, object.hashes[14] != nil else { return nil }
+        guard let object, object.hashes[14] != nil, isDue(.chipAuthentication) else { return nil }
         // PACE has proven the chip already, with a key of this document.
         if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return nil }
         guard let file = files[.group(14)] else { return .init(.chipAuthentication, .failed, .refused) }
@@ -34,14 +34,20 @@ extension DocumentReading {
         }
     }
 
+    /// Whether a method is to be tried now: it was not tried in this run, has not failed twice, and does not come later.
+    private func isDue(_ method: ChipCheck.Method) -> Bool {
+        !checks.chip.has(method) && !retries.contains(.method(method))
+    }
+
     func infos(of file: [UInt8]?) -> SecurityInfos? {
         guard let file, let group = try? BERTLV(startOf: file), group.tag == 0x6E else { return nil }
         return try? SecurityInfos(group.value)
     }
 
     mutating func proveByActiveAuthentication(_ source: Source) async throws(DocumentError) -> ChipCheck.Run? {
-        guard let object, object.hashes[15] != nil else { return nil }
+        guard let object, object.hashes[15] != nil, isDue(.activeAuthentication) else { return nil }
         try await readGroup(15, source)
+        if retries.contains(.file(.group(15))) { return nil }
         guard let file = files[.group(15)] else { return .init(.activeAuthentication, .failed, .refused) }
         guard object.matches(file, group: 15) == true else { return .init(.activeAuthentication, .notDone) }
         return try await challenge(source.chip, file)

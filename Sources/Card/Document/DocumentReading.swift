@@ -7,6 +7,9 @@ import Text
 
 /// Reads a document and checks it. A reading that was interrupted goes on with the files that it has, if the same
 /// document comes back.
+///
+/// What fails is done once more in the next run, at its end, because a chip may need a reset after it. What has failed
+/// twice counts, and is not done again. So a chip that needs a reset after each failure is read to its end.
 package struct DocumentReading: Sendable {
     /// What happened to a data group.
     package enum GroupState: String, Sendable {
@@ -60,6 +63,10 @@ package struct DocumentReading: Sendable {
     /// The signers of EF.CardSecurity, if PACE has proven the chip with its key.
     private var cardSigners: [SignedData.Claim] = []
     private let readsCommonData: Bool
+    /// How often each step has failed.
+    private var failures: [Doubt: Int] = [:]
+    /// What has failed once in the runs before, and is not done yet.
+    private(set) var retries: Set<Doubt> = []
     /// Whether EF.SOD was read to its end.
     private var isObjectRead = false
 
@@ -91,8 +98,12 @@ package struct DocumentReading: Sendable {
         progress(.opening)
         for case .file(let file) in doubts { files[file] = nil }
         doubts = []
+        retries = findRetries()
+        let isCommonDataLast = retries.contains(.file(.com))
+        groups = groups.filter { isFinal(.file(.group($0.key))) }
+        let runs = checks.chip.runs.filter { $0.method != .mapping && isFinal(.method($0.method)) }
         checks = DocumentChecks()
-        groups = [:]
+        checks.chip.runs = runs
         cardSigners = []
         try await chip.open()
         access = await chip.access
@@ -100,16 +111,15 @@ package struct DocumentReading: Sendable {
         files[.cardAccess] = await chip.cardAccess
         files[.cardSecurity] = await chip.cardSecurity
         progress(.provingChip)
-        if object?.hashes[14] != nil { try await readGroup(14, source) }
-        try await proveMapping(chip, anchors, at: time)
-        if let run = try await proveByChipAuthentication(source) { checks.chip.runs.append(run) }
-        checks.chip.bindMapping()
-        if let run = try await proveByActiveAuthentication(source) { checks.chip.runs.append(run) }
-        // The large files come last.
-        for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
-            try await readGroup(group, source)
-        }
-        if readsCommonData { try await readCommonData(source) }
+        try await proveChip(source, anchors, at: time)
+        try await readGroups(source)
+        if !isCommonDataLast { try await readCommonData(source) }
+        retries = []
+        // A chip may refuse everything after a failed proof.
+        try await readGroups(source)
+        try await proveChip(source, anchors, at: time)
+        if isCommonDataLast { try await readCommonData(source) }
+        checkCommonData()
         finishGroups()
         checkContent(key, infos: await chip.infos, at: time)
         checkHashes()
@@ -119,6 +129,24 @@ package struct DocumentReading: Sendable {
         checks.addFindings()
         doubts = findDoubts()
     }
+
+    /// How far the reading is. The number is bounded.
+    package var steps: Int { files.count + failures.values.reduce(0, +) }
+
+    /// What has failed once and is still missing.
+    private func findRetries() -> Set<Doubt> {
+        Set(
+            failures.keys.filter { step in
+                if case .file(let file) = step, files[file] != nil { return false }
+                return !isFinal(step)
+            }
+        )
+    }
+
+    /// Whether a step has failed twice, which counts.
+    private func isFinal(_ step: Doubt) -> Bool { failures[step, default: 0] > 1 }
+
+    private mutating func fail(_ step: Doubt) { failures[step, default: 0] += 1 }
 
     /// Overwrites the files, which have data of the holder. Call it at the end of a reading.
     package mutating func wipe() {
@@ -137,20 +165,28 @@ package struct DocumentReading: Sendable {
         _ source: Source,
         _ anchors: DocumentAnchors
     ) async throws(DocumentError) {
-        let file: [UInt8]
-        isObjectRead = true
-        do throws(DocumentError) {
-            // A signature and a certificate are never shorter.
-            file = try await source.read(.sod, known: 512)
-        } catch {
-            guard error.isOfFile else { throw error }
-            checks.signature.result = .failed
-            checks.signature.reason = .malformed
-            file = await source.chip.partial[.sod] ?? []
-            isObjectRead = false
+        let wasRead = isObjectRead
+        var file = files[.sod] ?? []
+        if !isFinal(.file(.sod)) {
+            do throws(DocumentError) {
+                // A signature and a certificate are never shorter.
+                file = try await source.read(.sod, known: 512)
+                isObjectRead = true
+            } catch {
+                guard error.isOfFile else { throw error }
+                file = await source.chip.partial[.sod] ?? []
+                isObjectRead = false
+            }
         }
         // This is another document, so nothing of the old one is used.
-        if let old = files[.sod], old != file { (files, zone) = ([:], nil) }
+        if let old = files[.sod], old != file, wasRead || isObjectRead { forget() }
+        if !isObjectRead {
+            fail(.file(.sod))
+        } else if !wasRead {
+            // Only now it is known which groups the document has.
+            groups = [:]
+            failures = failures.filter { $0.key == .file(.sod) }
+        }
         files[.sod] = file
         let result = PassiveAuthentication.check(file, anchors: anchors)
         checks.signature = result.check
@@ -160,15 +196,31 @@ package struct DocumentReading: Sendable {
         checks.chip.isOfferKnown = object != nil
     }
 
-    /// Reads a file once. A refused or malformed file is a state, not an error.
+    private mutating func forget() {
+        files = [:]
+        zone = nil
+        groups = [:]
+        failures = [:]
+        retries = []
+        checks.chip.runs = []
+    }
+
+    private mutating func readGroups(_ source: Source) async throws(DocumentError) {
+        // The large files come last.
+        for group in [1, 11, 12, 7, 16, 13, 5, 6, 8, 9, 10, 2] where wanted.contains(group) {
+            try await readGroup(group, source)
+        }
+    }
+
+    /// Reads a file once in each run. A refused or malformed file is a state, not an error.
     mutating func readGroup(_ group: Int, _ source: Source) async throws(DocumentError) {
         let file = DocumentFile.group(group)
         if files[file] != nil {
             groups[group] = .read
             return
         }
-        // DG1 and DG2 are mandatory; the others are there if EF.SOD names them.
-        guard group <= 2 || object == nil || object?.hashes[group] != nil else { return }
+        guard isNamed(group) || object == nil else { return }
+        guard groups[group] == nil, !retries.contains(.file(file)) else { return }
         do throws(DocumentError) {
             files[file] = try await source.read(file, known: Self.knownLength(of: group))
             groups[group] = .read
@@ -180,9 +232,15 @@ package struct DocumentReading: Sendable {
                 .protocolViolation:
                 throw error
             }
+            fail(.file(file))
+            // Without EF.SOD a document may lack it.
+            if !isNamed(group) { fail(.file(file)) }
         }
         if group == 1 { zone = files[file].flatMap { MachineReadableZone(group: $0) } }
     }
+
+    /// Whether the document has a group: DG1 and DG2 are mandatory; the others are there if EF.SOD names them.
+    private func isNamed(_ group: Int) -> Bool { group <= 2 || object?.hashes[group] != nil }
 
     /// A length that a group has at least: the shortest zone, and more than one command for a picture.
     private static func knownLength(of group: Int) -> Int {
@@ -194,17 +252,21 @@ package struct DocumentReading: Sendable {
     }
 
     private mutating func readCommonData(_ source: Source) async throws(DocumentError) {
+        guard readsCommonData, files[.com] == nil, !isFinal(.file(.com)) else { return }
         do throws(DocumentError) {
             // Both versions, and at least DG1 and DG2.
-            let file = try await source.read(.com, known: 22)
-            files[.com] = file
-            guard let com = try? CommonData(file), let object else { return }
-            if Set(com.groups) != Set(object.hashes.keys) { checks.document.findings.append(.comDiffers) }
-            for group in com.groups where object.hashes[group] == nil && groups[group] == nil {
-                groups[group] = .notSigned
-            }
+            files[.com] = try await source.read(.com, known: 22)
         } catch {
             guard error.isOfFile else { throw error }
+            fail(.file(.com))
+        }
+    }
+
+    private mutating func checkCommonData() {
+        guard let file = files[.com], let com = try? CommonData(file), let object else { return }
+        if Set(com.groups) != Set(object.hashes.keys) { checks.document.findings.append(.comDiffers) }
+        for group in com.groups where object.hashes[group] == nil && groups[group] == nil {
+            groups[group] = .notSigned
         }
     }
 
@@ -216,6 +278,27 @@ package struct DocumentReading: Sendable {
 
     // MARK: Chip
 
+    private mutating func proveChip(
+        _ source: Source,
+        _ anchors: DocumentAnchors,
+        at time: Int
+    ) async throws(DocumentError) {
+        if object?.hashes[14] != nil { try await readGroup(14, source) }
+        // Its keys bind the proofs.
+        if !retries.contains(.file(.group(14))) {
+            if !checks.chip.has(.mapping) { try await proveMapping(source.chip, anchors, at: time) }
+            if let run = try await proveByChipAuthentication(source) { add(run, withKeyIn: 14) }
+            checks.chip.bindMapping()
+        }
+        if let run = try await proveByActiveAuthentication(source) { add(run, withKeyIn: 15) }
+    }
+
+    /// Adds a proof. Without the file of its key it was not tried.
+    private mutating func add(_ run: ChipCheck.Run, withKeyIn group: Int) {
+        checks.chip.add(run)
+        if run.mayBeDisturbed, files[.group(group)] != nil { fail(.method(run.method)) }
+    }
+
     /// Checks the proof of PACE with chip authentication mapping: the key in EF.CardSecurity, whose signer a trusted
     /// authority of the signer's country has certified. Otherwise a clone brings a file of its own.
     private mutating func proveMapping(
@@ -226,7 +309,10 @@ package struct DocumentReading: Sendable {
         guard let parameters = access?.parameters, parameters.mapping == .chipAuthentication else { return }
         let (proof, file) = (await chip.mappingProof, await chip.cardSecurity)
         let run = check(proof, file, parameters, anchors)
-        checks.chip.runs.append(run)
+        checks.chip.runs.insert(run, at: 0)
+        if run.mayBeDisturbed { fail(.method(.mapping)) }
+        // EF.CardSecurity itself has failed twice.
+        if await chip.abilities.lacksCardSecurity { failures[.method(.mapping)] = 2 }
         judgeCardSigner(anchors, at: time)
     }
 
@@ -329,7 +415,7 @@ package struct DocumentReading: Sendable {
     private func findDoubts() -> Set<Doubt> {
         var doubts: Set<Doubt> = []
         for (group, state) in groups where state == .refused || state == .malformed {
-            if group <= 2 || object?.hashes[group] != nil { doubts.insert(.file(.group(group))) }
+            if isNamed(group) { doubts.insert(.file(.group(group))) }
         }
         if !isObjectRead { doubts.insert(.file(.sod)) }
         if access?.method == .open {
@@ -339,9 +425,10 @@ package struct DocumentReading: Sendable {
             let isSigned = checks.signature.result == .passed && checks.authority.result != .failed
             if !isSigned || object == nil { doubts.insert(.file(.sod)) }
         }
-        doubts.formUnion(checks.chip.runs.filter(\.mayBeDisturbed).map { .method($0.method) })
+        let failed = checks.chip.runs.filter { $0.mayBeDisturbed && failures[.method($0.method)] != nil }
+        doubts.formUnion(failed.map { .method($0.method) })
         if checks.document.findings.contains(.accessDiffers) { doubts.insert(.access) }
-        return doubts
+        return doubts.filter { !isFinal($0) }
     }
 
     private mutating func checkContent(_ key: AccessKey, infos: SecurityInfos?, at time: Int) {

@@ -91,6 +91,13 @@ extension Failure {
         switch error {
         case .card(.removed): self = .cardLost
         case .card(.cancelled): self = .cancelled
+        case .card(.reset):
+            self.init(
+                .init("CardError"),
+                "The document was reset again and again, and could not be read to its end",
+                advice: "end other programs that use the reader, and try again",
+                cause: "\(error)"
+            )
         case .card(let error): self.init(.init("CardError"), "The card does not answer", cause: "\(error)")
         case .notADocument: self = .notADocument
         case .wrongPassword(let sw):

@@ -51,8 +51,10 @@ struct DocumentRequest {
     /// What has failed once. What fails twice counts.
     private var doubts: Set<DocumentReading.Doubt> = []
     private var failures: [DocumentError] = []
-    /// How often the chip may still be reset.
-    private var resets = 8
+    /// How often the chip may still be reset, unless a reading gets further.
+    private var resets = maximumResets
+    /// How far the reading has got.
+    private var furthest = 0
 
     /// How the next card is opened.
     private enum NextAccess {
@@ -120,6 +122,7 @@ struct DocumentRequest {
             reading = DocumentReading(groups: request.groups)
             doubts = []
             failures = []
+            furthest = 0
             try await ask(document, offer, refused: nil)
         case .asks(let refused):
             try await ask(document, offer, refused: refused)
@@ -194,15 +197,25 @@ struct DocumentRequest {
         let progress = DocumentProgress(workflow)
         do throws(DocumentError) {
             try await copy.run(chip, key: key, anchors: anchors, at: time, progress: progress.report)
-            reading = copy
+            keep(copy)
             guard !copy.doubts.isSubset(of: doubts), resets > 0 else { return }
             doubts.formUnion(copy.doubts)
             throw .card(.reset)
         } catch {
-            reading = copy
+            keep(copy)
             try await stop(error, chip, key, document, isKnown: isKnown)
         }
     }
+
+    /// Keeps what a run has read. A chip may need a reset after each step, so one that gets further may be reset again.
+    private func keep(_ copy: DocumentReading) {
+        reading = copy
+        guard copy.steps > furthest else { return }
+        furthest = copy.steps
+        resets = Self.maximumResets
+    }
+
+    private static let maximumResets = 8
 
     /// Decides how a reading that has ended early goes on.
     private func stop(

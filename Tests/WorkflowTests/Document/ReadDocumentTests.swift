@@ -18,7 +18,7 @@ import VirtualDocument
 import VirtualEID
 
 /// The zone of most documents of the catalogue, as JSON.
-private let zoneLines =
+let zoneLines =
     #"P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\nL898902C36UTO7408122F3504152<<<<<<<<<<<<<<<4"#
 
 /// RUN_READ_DOCUMENT over a socket, with documents of Tests/Vectors/documents in a scripted reader.
@@ -125,7 +125,7 @@ private let zoneLines =
     }
 
     /// A server with the feature, a reader, and a client.
-    @Loop private struct Fixture {
+    @Loop struct Fixture {
         let backend: ScriptedReaders
         let server: TestServer
         let client: TestClient
@@ -182,6 +182,30 @@ private let zoneLines =
         func read() async -> JSON? {
             await begin()
             return await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "DOCUMENT")
+        }
+
+        /// Reads the document again and again, each time with one more answer before the one that is disturbed.
+        func disturbEachAnswer(_ disturbance: Disturbance) async {
+            var number = 0
+            var isOver = false
+            while !isOver {
+                backend.insert(into: "Desk")
+                await client.send(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#)
+                _ = await client.next("ENTER_MRZ")
+                script.spoil(at: number) { answer throws(CardError) in try disturbance.spoil(answer) }
+                let before = script.commands.count
+                await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
+                var message = await client.next("ENTER_MRZ", "DOCUMENT")
+                // A chip may say with the same status word that the value is wrong.
+                for _ in 0..<2 where message?["msg"] == .string("ENTER_MRZ") {
+                    message = await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "ENTER_MRZ", "DOCUMENT")
+                }
+                #expect(message?["verdict"] == .string("genuine"), "command \(number): \(message ?? .null)")
+                isOver = script.commands.count - before <= number
+                number += 1
+                backend.withdraw(from: "Desk")
+            }
+            #expect(number > 10)
         }
     }
 
@@ -475,27 +499,7 @@ private let zoneLines =
         let fixture = try await Fixture(document.name) { description in
             if !document.hasAccessControl { description.hasBAC = false }
         }
-        let client = fixture.client
-        var number = 0
-        var isOver = false
-        while !isOver {
-            fixture.backend.insert(into: "Desk")
-            await client.send(#"{"cmd":"RUN_READ_DOCUMENT","groups":[1]}"#)
-            _ = await client.next("ENTER_MRZ")
-            fixture.script.spoil(at: number) { answer throws(CardError) in try disturbance.spoil(answer) }
-            let before = fixture.script.commands.count
-            await client.send(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#)
-            var message = await client.next("ENTER_MRZ", "DOCUMENT")
-            // A chip may say with the same status word that the value is wrong.
-            for _ in 0..<2 where message?["msg"] == .string("ENTER_MRZ") {
-                message = await client.ask(#"{"cmd":"SET_MRZ","value":"\#(zoneLines)"}"#, "ENTER_MRZ", "DOCUMENT")
-            }
-            #expect(message?["verdict"] == .string("genuine"), "command \(number): \(message ?? .null)")
-            isOver = fixture.script.commands.count - before <= number
-            number += 1
-            fixture.backend.withdraw(from: "Desk")
-        }
-        #expect(number > 10)
+        await fixture.disturbEachAnswer(disturbance)
     }
 
     @Test("what fails twice counts", arguments: ["aa-wrong-key", "ca-wrong-key"])
@@ -504,7 +508,8 @@ private let zoneLines =
         let document = await fixture.read()
         #expect(document?["verdict"] == .string("suspect"))
         let accesses = fixture.script.commands.filter { $0.ins == 0x84 }.count
-        #expect(accesses == (name == "aa-wrong-key" ? 2 : 4))
+        // Chip authentication with a wrong key ends the channel. The second time it is the last step.
+        #expect(accesses == (name == "aa-wrong-key" ? 2 : 3))
     }
 
     @Test("the chip is reset before the next value", arguments: ["bac-td3-sha1", "pace-only-td1"])

@@ -175,6 +175,8 @@ enum DaemonWords {
         Phrase("The date of expiry is no day: compare the machine readable zone with the document"),
         Phrase("The document refuses the MRZ or CAN"),
         Phrase("The card has no application for documents"),
+        Phrase("The document was reset again and again, and could not be read to its end"),
+        Phrase("end other programs that use the reader, and try again"),
         Phrase("The card does not answer"),
         Phrase("The card was removed"),
         Phrase("The question was not answered in time"),
