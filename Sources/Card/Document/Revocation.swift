@@ -126,6 +126,9 @@ package struct RevocationList: Sendable, Equatable {
             ? serials.contains(Array(serial.dropFirst())) : first & 0x80 != 0 && serials.contains([0] + serial)
     }
 
+    /// Whether the list has every entry of another one.
+    package func revokesAll(of other: RevocationList) -> Bool { serials.isSuperset(of: other.serials) }
+
     private static let randomLength = 8
 
     /// Checks the signature with the key of an authority; one that may not sign lists has not signed this one.

@@ -114,14 +114,17 @@ package struct MdocStatusList: Sendable {
     /// - Parameters:
     ///   - anchors: the authorities.
     ///   - time: seconds since 1970.
+    /// - Returns: the authority.
     /// - Throws: `Malformed` with the reason if none has.
-    package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
+    @discardableResult
+    package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) -> DocumentCertificate? {
         guard let signer = signer() else { throw DocumentAnchors.wrongSignature }
         let claim = SignedData.Claim(certificate: signer)
         let check = anchors.judge(claim, as: object, countries: [signer.subject.country ?? ""], at: time)
         guard check.result == .passed else {
             throw Malformed(check.reason?.text ?? DocumentAnchors.notTrusted.text)
         }
+        return check.issuer
     }
 
     /// What the list says about a place; nil if the list does not have it, or is of the other kind.
@@ -144,11 +147,48 @@ package struct MdocStatusList: Sendable {
         }
     }
 
-    /// One byte of what is packed; nil also if the rest cannot be unpacked, or its check sum is wrong. The C function is
-    /// inflate.
+    /// One byte of what is packed; nil also if the rest cannot be unpacked, or its check sum is wrong.
     private static func byte(_ position: Int, of packed: [UInt8]) -> UInt8? {
+        var found: UInt8?
+        let isWhole = unpack(packed) { start, part in
+            if (start..<start + part.count).contains(position) { found = part[part.startIndex + position - start] }
+        }
+        return isWhole ? found : nil
+    }
+
+    /// Whether the values can be read.
+    package var isReadable: Bool {
+        if case .values(_, let packed) = content { Self.unpack(packed) { _, _ in } } else { true }
+    }
+
+    /// Whether everything that another list says is revoked is so here.
+    package func revokesAll(of other: MdocStatusList) -> Bool {
+        switch (content, other.content) {
+        case (.identifiers(let own), .identifiers(let others)): return own.isSuperset(of: others)
+        case (.values(let bits, let packed), .values(let otherBits, let otherPacked)):
+            var own: [UInt8] = []
+            var others: [UInt8] = []
+            guard bits == otherBits, Self.unpack(packed, { own += $1 }),
+                Self.unpack(otherPacked, { others += $1 }), own.count >= others.count
+            else { return false }
+            let places = stride(from: 0, to: 8, by: bits)
+            let mask = UInt8((1 << bits) - 1)
+            return zip(own, others).allSatisfy { own, other in
+                own == other
+                    || places.allSatisfy { place in
+                        let (new, old) = (own >> place & mask, other >> place & mask)
+                        return old == 0 || new == old || new == 1
+                    }
+            }
+        case (.identifiers, .values), (.values, .identifiers): return false
+        }
+    }
+
+    /// Gives away what is packed part by part, with the place of each. The C function is inflate.
+    /// - Returns: false if a part cannot be unpacked, the check sum is wrong, or there is too much.
+    private static func unpack(_ packed: [UInt8], _ take: (Int, ArraySlice<UInt8>) -> Void) -> Bool {
         var stream = z_stream()
-        guard inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
+        guard inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return false }
         defer { inflateEnd(&stream) }
         var input = packed
         var window = [UInt8](repeating: 0, count: 1 << 15)
@@ -156,7 +196,6 @@ package struct MdocStatusList: Sendable {
             stream.next_in = input.baseAddress
             stream.avail_in = uInt(input.count)
             var start = 0
-            var found: UInt8?
             while start < maximumUnpacked {
                 let (result, count) = window.withUnsafeMutableBufferPointer { window in
                     stream.next_out = window.baseAddress
@@ -164,13 +203,13 @@ package struct MdocStatusList: Sendable {
                     let result = inflate(&stream, Z_NO_FLUSH)
                     return (result, window.count - Int(stream.avail_out))
                 }
-                guard result == Z_OK || result == Z_STREAM_END else { return nil }
-                if (start..<start + count).contains(position) { found = window[position - start] }
-                if result == Z_STREAM_END { return found }
-                guard count > 0 else { return nil }
+                guard result == Z_OK || result == Z_STREAM_END else { return false }
+                take(start, window[..<count])
+                if result == Z_STREAM_END { return true }
+                guard count > 0 else { return false }
                 start += count
             }
-            return nil
+            return false
         }
     }
 }

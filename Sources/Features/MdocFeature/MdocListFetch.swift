@@ -16,6 +16,11 @@ import Text
 
     private struct Entry {
         let address: WebAddress
+        /// The address for clients: a query may have a key.
+        var shownAddress: String {
+            let text = address.text.utf8
+            return text.firstIndex(of: UInt8(ascii: "?")).map { "\(text[..<$0])?..." } ?? address.text
+        }
         /// When the list is asked for, in seconds since 1970.
         var due: Int
         /// The last second in which the list counts that is kept; nil: there is none.
@@ -88,14 +93,14 @@ import Text
         await fetchDue()
     }
 
-    /// Asks again at once for the lists that could not be fetched.
+    /// Asks again at once for all lists.
     package func retry() async {
-        for index in entries.indices where entries[index].fault != nil { entries[index].due = 0 }
+        for index in entries.indices { entries[index].due = 0 }
         await fetchDue()
     }
 
     private func look() async {
-        let kept = await Self.kept(lists)
+        let kept = await Self.kept(lists, folder, at: time())
         for index in entries.indices {
             guard let list = kept[entries[index].address.text] else { continue }
             entries[index].due = list.due
@@ -103,11 +108,29 @@ import Text
         }
     }
 
-    @concurrent private static func kept(_ lists: PublishedListFolder) async -> [String: (due: Int, until: Int)] {
+    /// Looks whether each list still counts: another list may have revoked its signer.
+    private func lookAgain() async {
+        let kept = await Self.kept(lists, folder, at: time())
+        for index in entries.indices where entries[index].until != nil && kept[entries[index].address.text] == nil {
+            entries[index].until = nil
+            entries[index].fault = "no authority stands for the last one any more"
+            entries[index].due = time() + Self.firstPause
+        }
+    }
+
+    /// The lists that an authority has signed.
+    @concurrent private static func kept(
+        _ lists: PublishedListFolder,
+        _ folder: MdocAnchorFolder,
+        at time: Int
+    ) async -> [String: (due: Int, until: Int)] {
         lists.removeOthers()
+        let anchors = await folder.anchors(at: time)
         var kept: [String: (due: Int, until: Int)] = [:]
         for address in lists.addresses {
-            guard let list = try? lists.list(of: address) else { continue }
+            guard let list = try? lists.list(of: address), (try? list.judge(by: anchors, at: time)) != nil else {
+                continue
+            }
             kept[address] = (list.due, list.until)
         }
         return kept
@@ -115,17 +138,32 @@ import Text
 
     // MARK: One list
 
-    /// Fetches what is due, one list after the other.
+    /// How many servers are asked at once: one that hangs does not delay the others for long.
+    private static let width = 4
+
+    /// Fetches what is due.
     package func fetchDue() async {
         guard !isFetching else { return }
         isFetching = true
-        for index in entries.indices where entries[index].due <= time() { await fetch(index) }
+        let now = time()
+        var due = entries.indices.filter { entries[$0].due <= now }[...]
+        var isNew = false
+        await withTaskGroup(of: Bool.self) { group in
+            for index in due.prefix(Self.width) { group.addTask { await self.fetch(index) } }
+            due = due.dropFirst(Self.width)
+            for await isFetched in group {
+                isNew = isNew || isFetched
+                if let index = due.popFirst() { group.addTask { await self.fetch(index) } }
+            }
+        }
+        if isNew { await lookAgain() }
         isFetching = false
         guard let next = nextTime else { return }
         alarm?.set(at: max(next, time() + 1))
     }
 
-    private func fetch(_ index: Int) async {
+    /// Returns whether a list was kept.
+    private func fetch(_ index: Int) async -> Bool {
         let address = entries[index].address
         let last = entries[index].fault
         do throws(Malformed) {
@@ -136,11 +174,13 @@ import Text
             entries[index] = Entry(address: address, due: list.due, until: list.until)
             if last != nil { Log.notice("the list \(address.text) was fetched again") }
             Log.info("the list \(address.text) was fetched; it counts until \(DocumentTime.text(list.until))")
+            return true
         } catch {
             entries[index].fault = error.text
             entries[index].due = time() + entries[index].pause
             entries[index].pause = min(2 * entries[index].pause, Self.lastPause)
             if last != error.text { Log.warning("the list \(address.text) cannot be fetched: \(error.text)") }
+            return false
         }
     }
 
@@ -167,10 +207,7 @@ import Text
     ) async throws(Malformed) -> (due: Int, until: Int) {
         let list = try PublishedList(bytes, from: address, fetched: time)
         guard list.isCurrent(at: time) else { throw Malformed("the list is over, or not valid yet") }
-        if let old = try? lists.list(of: address), !old.isFollowed(by: list, at: time) {
-            throw Malformed("its server has an older list, or one of another authority")
-        }
-        try await folder.judge(list, at: time)
+        try await folder.judge(list, after: try? lists.list(of: address), at: time)
         do throws(SystemError) {
             try lists.save(bytes, of: address, fetched: time)
         } catch {
@@ -190,17 +227,18 @@ import Text
             HealthCheck.Fact("lists", entries.count),
             HealthCheck.Fact("current", entries.count { $0.until.map { now <= $0 } ?? false }),
         ]
-        let failing = entries.filter { $0.fault != nil }
+        let failing = entries.filter { $0.fault != nil || $0.until.map { now > $0 } ?? true }
         // A list that is over is worse than one that cannot be replaced yet.
-        guard let entry = failing.min(by: { $0.until ?? 0 < $1.until ?? 0 }), let fault = entry.fault else {
+        guard let entry = failing.min(by: { $0.until ?? 0 < $1.until ?? 0 }) else {
             return [HealthCheck(name, ok: true, facts: facts)]
         }
+        let fault = entry.fault ?? (entry.until == nil ? "its server has not answered yet" : "it is over")
         let rest = entry.until.map { now <= $0 ? "the last one counts until \(DocumentTime.text($0))" : nil } ?? nil
         return [
             HealthCheck(
                 name,
                 ok: false,
-                cause: "the list \(entry.address.text) cannot be fetched: \(fault); "
+                cause: "the list \(entry.shownAddress) cannot be fetched: \(fault); "
                     + (rest ?? "documents that it is about are not checked for revocation"),
                 advice: "correct [mdoc] lists, the authorities or the network, then: systemctl reload badged; "
                     + "or import the list: sudo badgectl mdoc anchors import FILE",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import Document
+package import Document
 import Glibc
 import Host
 package import MobileDocument
@@ -110,16 +110,26 @@ package final class MdocAnchorFolder: Sendable {
         }
     }
 
-    /// Judges who has signed a list, as it is judged again for each document. Keeps nothing in memory. `time` is in seconds
+    /// Judges a list that was fetched, also as the one that takes the place of `old`. `time` is in seconds since 1970.
+    /// - Throws: `Malformed` with the reason.
+    @concurrent package func judge(
+        _ list: PublishedList,
+        after old: PublishedList?,
+        at time: Int
+    ) async throws(Malformed) {
+        let anchors = await anchors(at: time)
+        try list.judge(by: anchors, at: time)
+        try old?.judge(next: list, by: anchors, at: time)
+    }
+
+    /// Returns what judges lists, as they are judged again for each document. Keeps nothing in memory. `time` is in seconds
     /// since 1970.
-    /// - Throws: `Malformed` with the reason if no authority of the folder has signed it.
-    @concurrent package func judge(_ list: PublishedList, at time: Int) async throws(Malformed) {
-        let anchors = state.withLock { state in
+    @concurrent package func anchors(at time: Int) async -> DocumentAnchors {
+        state.withLock { state in
             let stamps = stamps()
             if let authorities = state.authorities, state.stamps == stamps { return authorities.anchors }
             return read(stamps, at: time).0.anchors
         }
-        try list.judge(by: anchors, at: time)
     }
 
     private func keep(_ new: State, _ state: inout State) {

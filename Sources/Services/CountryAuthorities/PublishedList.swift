@@ -24,12 +24,14 @@ package struct PublishedList: Sendable {
     private static let maximumLead = 3600
 
     let content: Content
+    private let bytes: [UInt8]
     /// When it was fetched, in seconds since 1970.
     private let fetched: Int
 
     /// Reads what came from an address. Who has signed it is not looked at.
     /// - Throws: `Malformed` if it is no list, or a list about another address.
     package init(_ bytes: [UInt8], from address: String, fetched: Int) throws(Malformed) {
+        self.bytes = bytes
         self.fetched = fetched
         guard MdocStatusList.looksLike(bytes) else {
             guard case .revocationList(let list) = try DocumentAnchorFile(bytes) else {
@@ -80,26 +82,43 @@ package struct PublishedList: Sendable {
         return max(fetched + Self.minimumLife, min(fetched + life, end - lead))
     }
 
-    /// Whether a list may take the place of this one: it is of the same kind and authority, and not older. Another one may
-    /// when this one is over. `time` is in seconds since 1970.
-    package func isFollowed(by list: PublishedList, at time: Int) -> Bool {
-        let isSame =
-            switch (content, list.content) {
-            case (.documents(let own), .documents(let other)): own.object == other.object
-            case (.certificates(let own), .certificates(let other)): own.issuer == other.issuer
-            case (.documents, .certificates), (.certificates, .documents): false
-            }
-        return isSame ? list.issued >= issued : !isCurrent(at: time)
-    }
-
-    /// Judges who has signed the list. `time` is in seconds since 1970.
-    /// - Throws: `Malformed` with the reason if no authority has.
+    /// Judges who has signed the list, and whether it can be used. `time` is in seconds since 1970.
+    /// - Throws: `Malformed` with the reason if no authority has, or if it says nothing.
     package func judge(by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
         switch content {
-        case .documents(let list): try list.judge(by: anchors, at: time)
+        case .documents(let list):
+            try list.judge(by: anchors, at: time)
+            guard list.isReadable else { throw Malformed("the values of the list cannot be unpacked") }
         case .certificates(let list):
             var anchors = anchors
             try anchors.add(list)
+            guard !anchors.isUnusable(list) else { throw Malformed("badged cannot use a list of this kind") }
+        }
+    }
+
+    /// Judges a list, which an authority has signed, as the one that takes the place of this one. While this one counts, the next is of the same kind and authority,
+    /// says as much, and is newer; of two of the same second, the one that revokes more counts. `time` is in seconds since
+    /// 1970.
+    /// - Throws: `Malformed` with the reason.
+    package func judge(next list: PublishedList, by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
+        guard isCurrent(at: time), (try? judge(by: anchors, at: time)) != nil else { return }
+        let other = Malformed("its server has a list of another kind or of another authority")
+        let revokesAll: Bool
+        switch (content, list.content) {
+        case (.documents(let own), .documents(let next)):
+            let authority = try own.judge(by: anchors, at: time)
+            guard own.object == next.object, let name = authority?.subject,
+                try next.judge(by: anchors, at: time)?.subject == name
+            else { throw other }
+            revokesAll = list.issued > issued || next.revokesAll(of: own)
+        case (.certificates(let own), .certificates(let next)):
+            guard own.issuer == next.issuer, own.scope != .complete || next.scope == .complete else { throw other }
+            revokesAll = list.issued > issued || next.revokesAll(of: own)
+        case (.documents, .certificates), (.certificates, .documents): throw other
+        }
+        guard list.issued >= issued else { throw Malformed("its server has an older list") }
+        guard list.bytes == bytes || revokesAll else {
+            throw Malformed("its server has another list of the same second, which revokes less")
         }
     }
 }

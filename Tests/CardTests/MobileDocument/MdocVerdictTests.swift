@@ -96,8 +96,7 @@ struct MdocVerdictTests {
         let folder = MdocAnchorFolder(temporary.path + "/mdoc", lists: lists, warn: { _ in })
         for (address, bytes) in found {
             guard let list = try? PublishedList(bytes, from: address, fetched: time), list.isCurrent(at: time),
-                try lists.list(of: address)?.isFollowed(by: list, at: time) != false,
-                (try? await folder.judge(list, at: time)) != nil
+                (try? await folder.judge(list, after: try lists.list(of: address), at: time)) != nil
             else { continue }
             try lists.save(bytes, of: address, fetched: time)
         }

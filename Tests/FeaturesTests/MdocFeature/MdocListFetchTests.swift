@@ -235,7 +235,7 @@ import Text
         #expect(fetch.checks().map(\.ok) == [true] && site.requests.count == 2)
         #expect(await site.summary().statusLists == 1)
         await fetch.retry()
-        #expect(site.requests.count == 2, "nothing is wrong, so nothing is asked")
+        #expect(site.requests.count == 3, "an administrator may know of a new list")
     }
 
     @Test("a restart uses what was kept, and forgets the lists of addresses that are no longer named")
