@@ -187,6 +187,7 @@ import Text
             isConnected = true
             return
         }
+        await owner.waitUntilLeft(adapter, within: limit)
         try await calls.step(
             "bluetoothd has not found \(peer) in time",
             await calls.discover(on: adapterPath, until: Loop.now + limit) { self.gatt.hasDevice }

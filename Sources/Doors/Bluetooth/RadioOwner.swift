@@ -77,6 +77,11 @@ import Text
         if reservations[adapter] == 1 { scan?.reserve(adapter, true) }
     }
 
+    /// Returns when the scan has left the radio of a reserved adapter, so that another discovery may start.
+    package func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+        await scan?.waitUntilLeft(adapter, within: limit)
+    }
+
     package func release(_ adapter: Int) {
         guard let count = reservations[adapter] else { return }
         reservations[adapter] = count > 1 ? count - 1 : nil
@@ -105,6 +110,10 @@ import Text
 @Loop package protocol RadioScan: AnyObject {
     /// Leaves the radio of an adapter to a connection, or takes it back: no discovery runs on it meanwhile.
     func reserve(_ adapter: Int, _ isReserved: Bool)
+
+    /// Returns when the discovery that `reserve` ends has ended, or after the limit. bluetoothd 5.66 and 5.82 never answer a
+    /// StartDiscovery that comes before the answer to the StopDiscovery of another connection to the bus.
+    func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async
 
     /// Whether the scan lets bluetoothd find devices on an adapter, until `reserve`. Ends a pause of the scan.
     func searches(_ adapter: Int) -> Bool

@@ -3,6 +3,7 @@ import Bluetooth
 import Concurrency
 import DoorReaders
 import Scanners
+import Text
 
 /// The discovery of one adapter, with its filter: org.bluez.Adapter1.
 @Loop final class BlueZDiscovery {
@@ -49,6 +50,8 @@ import Scanners
     private let bus: SystemBus
     private let path: String
     private var probe: Loop.Alarm?
+    /// The answer to the last StopDiscovery.
+    private var stopped: OneShot<Void>?
 
     init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
 
@@ -57,6 +60,21 @@ import Scanners
     }
 
     // MARK: Discovery
+
+    private func stop() {
+        let stopped = OneShot<Void>()
+        self.stopped = stopped
+        call("StopDiscovery") { _ in stopped.fill(()) }
+    }
+
+    /// Returns when bluetoothd has answered the last stop, or after this time in milliseconds.
+    func waitUntilStopped(within limit: Milliseconds) async {
+        guard let stopped else { return }
+        let alarm = Loop.Alarm { stopped.fill(()) }
+        alarm.set(after: limit)
+        await stopped.value(whenCancelled: ())
+        alarm.cancel()
+    }
 
     /// Starts the discovery if it is off. After a refusal only `retry` starts it.
     func start() {
@@ -90,7 +108,7 @@ import Scanners
             } else if refusals > Self.passingRefusals {
                 failure = .refused
             }
-            call("StopDiscovery")
+            stop()
             onOutcome(.refused)
         }
     }
@@ -109,7 +127,7 @@ import Scanners
     func end() {
         guard state == .on else { return }
         state = .off
-        call("StopDiscovery")
+        stop()
     }
 
     /// Stops and starts the discovery; the answer to a start in progress is ignored.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 package import Concurrency
-import DoorReaders
+package import DoorReaders
 package import Host
 package import Scanners
 
@@ -172,6 +172,12 @@ package import Scanners
                 startDiscovery(path)
                 discoveries[path]?.retry()
             }
+        }
+    }
+
+    package func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+        for path in adapters.values.filter({ $0.number == adapter }).map(\.path) {
+            await discoveries[path]?.waitUntilStopped(within: limit)
         }
     }
 

@@ -10,6 +10,10 @@ extension Radio: RadioScan {
         for scanner in allScanners { scanner.reserve(adapter, isReserved) }
     }
 
+    package func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+        for scanner in allScanners { await scanner.waitUntilLeft(adapter, within: limit) }
+    }
+
     package func searches(_ adapter: Int) -> Bool { demand != nil && scanners.first?.searches(adapter) == true }
 
     package var readsDevices: Bool { demand != nil && scanners.first?.readsDevices == true }

@@ -39,6 +39,7 @@ package import DoorReaders
 extension Scanner {
     package func requestScanResponses() {}
     package func reserve(_ adapter: Int, _ isReserved: Bool) {}
+    package func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {}
     package var readsDevices: Bool { false }
     package func searches(_ adapter: Int) -> Bool { false }
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }

@@ -152,6 +152,7 @@ import Text
         case .peripheral(let uuid, let limit):
             owner.reserve(adapter.number)
             defer { owner.release(adapter.number) }
+            await owner.waitUntilLeft(adapter.number, within: limit)
             let found = try await GATTSearch.find(
                 UUIDText.encode(uuid),
                 try bus(),

@@ -13,6 +13,7 @@ import Testing
         func reserve(_ adapter: Int, _ isReserved: Bool) {
             calls.append("hci\(adapter) \(isReserved ? "left" : "taken")")
         }
+        func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async { calls.append("hci\(adapter) is left") }
         var readsDevices = false
         func searches(_ adapter: Int) -> Bool { true }
         func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { true }

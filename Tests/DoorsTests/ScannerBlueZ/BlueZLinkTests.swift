@@ -23,6 +23,7 @@ import Testing
         var readsDevices = false
         nonisolated init() {}
         func reserve(_ adapter: Int, _ isReserved: Bool) {}
+        func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {}
         func searches(_ adapter: Int) -> Bool { false }
         func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
         func endConnection(to address: DeviceAddress, adapter: Int) {}

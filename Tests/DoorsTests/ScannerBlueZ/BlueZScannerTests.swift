@@ -101,6 +101,29 @@ extension ScanDemand {
         fixture.scanner.stop()
     }
 
+    @Test("the radio is left to a connection when bluetoothd has ended the discovery")
+    func leaves() async throws {
+        let (scanner, service) = (fixture.scanner, fixture.service)
+        await fixture.listen(.performance)
+        await scanner.waitUntilLeft(0, within: 120_000)
+        service.held = ["StopDiscovery"]
+        scanner.reserve(0, true)
+        let left = Task { @Loop in
+            await scanner.waitUntilLeft(0, within: 120_000)
+            return service.held.isEmpty
+        }
+        await service.wait(for: "StopDiscovery hci0")
+        service.release()
+        #expect(await left.value)
+        // A bluetoothd that does not answer is not waited for.
+        scanner.reserve(0, false)
+        await service.wait(for: "StartDiscovery hci0", times: 2)
+        service.held = ["StopDiscovery"]
+        await fixture.observer.wait { $0.status.adapters.first?.isListening == true }
+        scanner.reserve(0, true)
+        await scanner.waitUntilLeft(0, within: 1)
+    }
+
     @Test("a device from before the scan is received when its signal strength changes")
     func cached() async throws {
         fixture.service.devices[BlueZFixture.door] = FakeBlueZ.seos("C0:00:00:00:00:01", -60)

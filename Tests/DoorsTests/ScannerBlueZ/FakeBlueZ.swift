@@ -97,6 +97,8 @@ import Text
             } else {
                 bus.refuse(call, refusals.removeFirst())
             }
+        case "StopDiscovery" where held.contains("StopDiscovery"):
+            answers.append { [self] in bus.reply(to: call) }
         case "RegisterMonitor":
             let root = (try? call.string("o")) ?? ""
             bus.reply(to: call)

@@ -139,6 +139,35 @@ import Text
         #expect(!stage.phone.calls.contains("StartDiscovery"))
     }
 
+    /// A scan whose discovery ends late.
+    private final class LateScan: RadioScan {
+        let isAsked = OneShot<Void>()
+        let isLeft = OneShot<Void>()
+        let readsDevices = true
+        nonisolated init() {}
+        func reserve(_ adapter: Int, _ isReserved: Bool) {}
+        func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+            isAsked.fill(())
+            await isLeft.value(whenCancelled: ())
+        }
+        func searches(_ adapter: Int) -> Bool { true }
+        func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
+        func endConnection(to address: DeviceAddress, adapter: Int) {}
+    }
+
+    @Test("a phone is searched for when the door scan has left the radio")
+    func lateScan() async throws {
+        let stage = try await Stage()
+        let scan = LateScan()
+        stage.owner.scan = scan
+        await stage.begin(Self.only("blePeripheral"))
+        await scan.isAsked.value(whenCancelled: ())
+        #expect(!stage.phone.calls.contains("StartDiscovery"))
+        scan.isLeft.fill(())
+        #expect(await stage.client.next("MDOC")?["verdict"] == .string("genuine"))
+        #expect(stage.phone.calls.contains("StartDiscovery"))
+    }
+
     @Test(
         "badged advertises if the phone offers both modes, unless bluetoothd loses long values",
         arguments: [
