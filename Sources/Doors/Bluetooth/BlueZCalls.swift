@@ -30,6 +30,9 @@ import Text
     /// Ends the call in progress.
     private var pending: ((LinkFailure) -> Void)?
 
+    /// How long bluetoothd may take to start a discovery that ends in vain, and to stop it, in milliseconds.
+    private static let startLimit: Milliseconds = 200
+    private static let stopLimit: Milliseconds = 2000
     private static let cancelled = LinkFailure.failed("it was cancelled")
 
     /// Takes over the bus. The connection fails if more values than `mostWaiting` are waiting to be read.
@@ -212,17 +215,39 @@ import Text
         }
         // The device that is announced is enough: the answer may come late, when other programs discover.
         var refusal: String?
+        let started = OneShot<Void>()
         bus.call(
             BusMethod(adapter, BlueZName.adapter, "StartDiscovery"),
             answer: { [weak self] answer in
                 if let answer, answer.kind == .error { refusal = Self.text(answer) }
+                started.fill(())
                 self?.changed()
             }
         )
+        let stop = BusMethod(adapter, BlueZName.adapter, "StopDiscovery")
+        do throws(LinkFailure) {
+            try await wait(until: deadline) { condition() || refusal != nil }
+        } catch {
+            await end(started, stop)
+            throw error
+        }
         // A controller connects more reliably while no discovery runs. bluetoothd handles the calls in their order.
-        defer { bus.call(BusMethod(adapter, BlueZName.adapter, "StopDiscovery")) }
-        try await wait(until: deadline) { condition() || refusal != nil }
+        bus.call(stop)
         if let refusal, !condition() { throw .failed("bluetoothd answers StartDiscovery with \(refusal)") }
+    }
+
+    /// Ends a discovery in vain, so that the scan can go on: bluetoothd refuses to stop what it still starts, and never answers
+    /// a start of another connection to the bus while it stops.
+    private func end(_ started: OneShot<Void>, _ stop: BusMethod) async {
+        guard failure == nil else { return }
+        // The task may be cancelled.
+        await Task { @Loop in
+            let alarm = Loop.Alarm { started.fill(()) }
+            alarm.set(after: Self.startLimit)
+            await started.value(whenCancelled: ())
+            alarm.cancel()
+            _ = await bus.result(of: stop, within: Self.stopLimit) { _ in true }
+        }.value
     }
 
     /// A property of a device that is true or false.

@@ -3,7 +3,6 @@ import Bluetooth
 import Concurrency
 import DoorReaders
 import Scanners
-import Text
 
 /// The discovery of one adapter, with its filter: org.bluez.Adapter1.
 @Loop final class BlueZDiscovery {
@@ -50,8 +49,9 @@ import Text
     private let bus: SystemBus
     private let path: String
     private var probe: Loop.Alarm?
-    /// The answer to the last StopDiscovery.
-    private var stopped: OneShot<Void>?
+    /// The calls of StopDiscovery that bluetoothd has not answered.
+    private var stops = 0 { didSet { waiters.check() } }
+    private let waiters = Waiters()
 
     init(_ bus: SystemBus, _ path: String) { (self.bus, self.path) = (bus, path) }
 
@@ -62,19 +62,12 @@ import Text
     // MARK: Discovery
 
     private func stop() {
-        let stopped = OneShot<Void>()
-        self.stopped = stopped
-        call("StopDiscovery") { _ in stopped.fill(()) }
+        let method = BusMethod(path, BlueZName.adapter, "StopDiscovery")
+        if bus.call(method, answer: { [weak self] _ in self?.stops -= 1 }) { stops += 1 }
     }
 
-    /// Returns when bluetoothd has answered the last stop, or after this time in milliseconds.
-    func waitUntilStopped(within limit: Milliseconds) async {
-        guard let stopped else { return }
-        let alarm = Loop.Alarm { stopped.fill(()) }
-        alarm.set(after: limit)
-        await stopped.value(whenCancelled: ())
-        alarm.cancel()
-    }
+    /// Returns when bluetoothd has answered each stop, or after this time in milliseconds.
+    func waitUntilStopped(within limit: Milliseconds) async { await waiters.wait(within: limit) { self.stops == 0 } }
 
     /// Starts the discovery if it is off. After a refusal only `retry` starts it.
     func start() {
@@ -196,5 +189,19 @@ import Text
         }
         probe?.set(after: time)
         if state == .off { start() } else { setFilter() }
+    }
+}
+
+extension Waiters {
+    /// Returns when the condition holds, or after this time in milliseconds.
+    func wait(within limit: Milliseconds, until condition: @escaping () -> Bool) async {
+        var isLate = false
+        let alarm = Loop.Alarm {
+            isLate = true
+            self.check()
+        }
+        alarm.set(after: limit)
+        await wait { isLate || condition() }
+        alarm.cancel()
     }
 }

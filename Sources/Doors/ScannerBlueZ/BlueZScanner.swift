@@ -59,6 +59,10 @@ package import Scanners
     /// Failed attempts since the last success.
     var failures = 0
     var retryAlarm: Loop.Alarm?
+    /// The scans that were stopped and whose discoveries are being ended, and how long this may take in milliseconds.
+    private var leaving = 0 { didSet { waiters.check() } }
+    private let waiters = Waiters()
+    private static let leavingTime: Milliseconds = 25_000
     private lazy var dutyCycle = BlueZDutyCycle(on: timing.on, off: timing.off) { [weak self] in
         self?.dutyCycleChanged()
     }
@@ -95,8 +99,7 @@ package import Scanners
 
     package func stop() {
         demand = nil
-        // bluetoothd ends the discovery and the monitors of a closed connection.
-        bus?.close()
+        if let bus { leave(bus) }
         forgetObjects()
         dutyCycle.reset()
         time.setPaused(false, at: now())
@@ -105,6 +108,21 @@ package import Scanners
         failures = 0
         malformed = 0
         status = ScannerStatus()
+    }
+
+    /// Ends the discoveries, and then closes the connection, with which bluetoothd ends the monitors and all else.
+    private func leave(_ bus: SystemBus) {
+        let running = discoveries.values.filter { $0.state == .on }
+        guard !running.isEmpty else { return bus.close() }
+        bus.onMessage = nil
+        bus.onEnd = nil
+        for discovery in running { discovery.end() }
+        leaving += 1
+        Task { @Loop in
+            for discovery in running { await discovery.waitUntilStopped(within: Self.leavingTime) }
+            bus.close()
+            leaving -= 1
+        }
     }
 
     package func restorePower() async { await cycles.restorePower() }
@@ -176,6 +194,7 @@ package import Scanners
     }
 
     package func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+        await waiters.wait(within: limit) { self.leaving == 0 }
         for path in adapters.values.filter({ $0.number == adapter }).map(\.path) {
             await discoveries[path]?.waitUntilStopped(within: limit)
         }

@@ -101,6 +101,21 @@ extension ScanDemand {
         fixture.scanner.stop()
     }
 
+    @Test("the radio of a scan that was stopped is left when bluetoothd has ended the discovery")
+    func stops() async throws {
+        let (scanner, service) = (fixture.scanner, fixture.service)
+        await fixture.listen(.performance)
+        service.held = ["StopDiscovery"]
+        scanner.stop()
+        let left = Task { @Loop in
+            await scanner.waitUntilLeft(0, within: 120_000)
+            return service.held.isEmpty
+        }
+        await service.wait(for: "StopDiscovery hci0")
+        service.release()
+        #expect(await left.value)
+    }
+
     @Test("the radio is left to a connection when bluetoothd has ended the discovery")
     func leaves() async throws {
         let (scanner, service) = (fixture.scanner, fixture.service)
