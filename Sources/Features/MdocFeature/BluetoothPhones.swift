@@ -87,7 +87,9 @@ import Text
     // MARK: Connecting
 
     package func open(_ offer: MdocBluetoothOffer) async throws(MdocTransportError) -> any MdocTransport {
-        guard let adapters = await adapters() else { throw .connectionFailed("bluetoothd is not running") }
+        guard let adapters = await adapters() else {
+            throw Task.isCancelled ? .cancelled : .connectionFailed("bluetoothd is not running")
+        }
         guard !adapters.isEmpty else { throw .connectionFailed("no Bluetooth adapter is switched on") }
         let number = await owner.wait(for: .session, onOneOf: adapters.map(\.number), within: limits.line)
         guard let adapter = adapters.first(where: { $0.number == number }) else {

@@ -190,7 +190,7 @@ import Text
     private func tap(_ lease: CardLease) async throws(Failure) -> Found {
         if let code { return .answered(try await talkOverNFC(to: code, lease)) }
         progress.report(.engaging)
-        let ways = await availableWays()
+        let ways = try await availableWays()
         let phone: PhoneEngagement
         do throws(NFCProblem) {
             phone = try await PhoneEngagement.read(on: lease.connection, offering: ways)
@@ -253,9 +253,11 @@ import Text
     // MARK: Bluetooth
 
     /// The ways that this host has now, and that the command allows.
-    private func availableWays() async -> Set<MdocWay> {
+    private func availableWays() async throws(Failure) -> Set<MdocWay> {
         var ways: Set<MdocWay> = [.nfc]
         if let bluetooth { ways.formUnion(await bluetooth.ways()) }
+        // A question that was cancelled has no answer.
+        if Task.isCancelled { throw .cancelled }
         return ways.intersection(request.ways)
     }
 
@@ -274,7 +276,7 @@ import Text
 
     /// Goes on with an engagement from a QR code: over Bluetooth, or else over the reader on which the phone is put.
     private func go(on phone: PhoneEngagement) async throws(Failure) -> Outcome {
-        let ways = await availableWays()
+        let ways = try await availableWays()
         if try bluetoothOffer(of: phone, ways) != nil { return try await talk(to: phone, nil) }
         guard ways.contains(.nfc), phone.nfcLimits != nil else {
             throw .unsupported("it offers no way that this host has and the command allows")
@@ -286,7 +288,7 @@ import Text
     }
 
     private func talk(to phone: PhoneEngagement, _ reader: String?) async throws(Failure) -> Outcome {
-        guard let bluetooth, let offer = try bluetoothOffer(of: phone, await availableWays()) else {
+        guard let bluetooth, let offer = try await bluetoothOffer(of: phone, availableWays()) else {
             throw .unsupported("Bluetooth is no longer available")
         }
         let found = try await interruptible { [self] () async throws(Failure) in

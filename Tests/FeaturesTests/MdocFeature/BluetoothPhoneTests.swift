@@ -143,9 +143,12 @@ import Text
     private final class LateScan: RadioScan {
         let isAsked = OneShot<Void>()
         let isLeft = OneShot<Void>()
+        /// Filled when the scan gets the radio back, with what bluetoothd was asked for until then.
+        let isBack = OneShot<[String]>()
         let readsDevices = true
-        nonisolated init() {}
-        func reserve(_ adapter: Int, _ isReserved: Bool) {}
+        private let phone: PlayedPhone
+        init(_ phone: PlayedPhone) { self.phone = phone }
+        func reserve(_ adapter: Int, _ isReserved: Bool) { if !isReserved { isBack.fill(phone.calls) } }
         func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
             isAsked.fill(())
             await isLeft.value(whenCancelled: ())
@@ -158,7 +161,7 @@ import Text
     @Test("a phone is searched for when the door scan has left the radio")
     func lateScan() async throws {
         let stage = try await Stage()
-        let scan = LateScan()
+        let scan = LateScan(stage.phone)
         stage.owner.scan = scan
         await stage.begin(Self.only("blePeripheral"))
         await scan.isAsked.value(whenCancelled: ())
@@ -166,6 +169,22 @@ import Text
         scan.isLeft.fill(())
         #expect(await stage.client.next("MDOC")?["verdict"] == .string("genuine"))
         #expect(stage.phone.calls.contains("StartDiscovery"))
+    }
+
+    @Test(
+        "after a search in vain, the door scan goes on when bluetoothd has ended the search",
+        arguments: [true, false]
+    )
+    func vainSearch(isCancelled: Bool) async throws {
+        let stage = try await Stage { if !isCancelled { $0.peripheral = 200 } }
+        let (phone, scan) = (stage.phone, LateScan(stage.phone))
+        (stage.owner.scan, phone.isServer) = (scan, false)
+        scan.isLeft.fill(())
+        await stage.begin(Self.only("blePeripheral"))
+        await phone.wait { phone.calls.contains("StartDiscovery") }
+        if isCancelled { await stage.client.send(#"{"cmd":"CANCEL"}"#) }
+        #expect(await stage.client.next("MDOC")?["success"] == .bool(false))
+        #expect(await scan.isBack.value(whenCancelled: []).contains("StopDiscovery"))
     }
 
     @Test(
@@ -335,6 +354,16 @@ import Text
         #expect(!stage.owner.isInUse(nil))
         await stage.phones.waitUntilIdle()
         #expect(stage.phone.kept.isEmpty && stage.phone.states.last == [2])
+    }
+
+    @Test("CANCEL while bluetoothd is asked for its adapters is no fault of the phone")
+    func cancelAtOnce() async throws {
+        let stage = try await Stage()
+        let phone = stage.phone
+        phone.isSilent = true
+        await stage.begin()
+        await phone.wait { phone.calls.contains("GetManagedObjects") }
+        #expect(await stage.client.ask(#"{"cmd":"CANCEL"}"#, "MDOC")?["error"] == .string("User_Cancelled"))
     }
 
     @Test("CANCEL ends the search and the advertisement", arguments: ["bleCentral", "blePeripheral"])

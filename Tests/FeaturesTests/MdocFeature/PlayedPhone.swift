@@ -19,6 +19,8 @@ import Text
     var isClient = true
     var isServer = true
     var mtu: UInt16 = 517
+    /// bluetoothd does not say what it has.
+    var isSilent = false
     var isPowered = true
     /// bluetoothd says which Bluetooth the adapter has, as 5.70 and later do.
     var reportsVersion = true
@@ -79,6 +81,7 @@ import Text
         guard message.kind == .call else { return }
         calls.append(message.member)
         switch message.member {
+        case "GetManagedObjects" where isSilent: break
         case "GetManagedObjects": bus.reply(to: message, values: describe)
         case "Get":
             let name = (try? (message.string(), message.string()))?.1
