@@ -69,8 +69,11 @@ class Counter(ScanClient):
         """Reads the phone that shows this code; returns MDOC and the seconds that it took."""
         begin = time.monotonic()
         self.send(cmd="RUN_READ_MDOC", engagement=code, **more)
-        result = self.until(lambda message: message["msg"] == "MDOC" and "success" in message)
-        return result, time.monotonic() - begin
+        return self.result(), time.monotonic() - begin
+
+    def result(self):
+        """The last message of a reading."""
+        return self.until(lambda message: message["msg"] == "MDOC" and "success" in message)
 
 
 def start_badged(backend):

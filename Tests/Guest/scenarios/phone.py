@@ -4,6 +4,8 @@
 # short
 # bluetoothd
 # kernel: time-travel=inf-cpu
+import time
+
 from guest import BACKENDS, BLUETOOTHDS, check, figure, finish, pkoc, run, start_bluetoothd, start_bus
 from phones import Counter, Phone, kept, set_bluetoothd, start_badged
 
@@ -64,6 +66,18 @@ for bluetoothd in BLUETOOTHDS:
             result, _, story = read(mode, strangers=2, fault="absent")
             check("a stranger proves nothing", (result["success"], result.get("error")) == (False, "SessionError"),
                   (result, story, badged.log()))
+
+        for pause in (None, 0, 0.01, 1, 2):
+            counter.send(cmd="RUN_READ_MDOC", ageOver=18, engagement=phone.show("peripheral", fault="absent"))
+            if pause is not None:
+                time.sleep(pause)
+                counter.send(cmd="CANCEL")
+            result, begin = counter.result(), time.monotonic()
+            before = doors.adverts()
+            doors.wait_until(lambda: doors.adverts() > before + 2)
+            seconds = time.monotonic() - begin
+            check("after a search in vain the door scan goes on at once", result["error"]
+                  == ("ConnectionFailed" if pause is None else "User_Cancelled") and seconds < 2, (pause, seconds, result, doors.detail()))
 
         result, _, story = read("central", strangers=1)
         check("after a stranger, the phone is read", result["success"] and result["verdict"] == "genuine"
