@@ -18,8 +18,8 @@ import Text
         let address: WebAddress
         /// The address for clients: a query may have a key.
         var shownAddress: String {
-            let text = address.text.utf8
-            return text.firstIndex(of: UInt8(ascii: "?")).map { "\(text[..<$0])?..." } ?? address.text
+            let text = address.text
+            return text.utf8.firstIndex(of: UInt8(ascii: "?")).map { "\(text[..<$0])?..." } ?? text
         }
         /// When the list is asked for, in seconds since 1970.
         var due: Int
@@ -164,7 +164,7 @@ import Text
 
     /// Returns whether a list was kept.
     private func fetch(_ index: Int) async -> Bool {
-        let address = entries[index].address
+        let (address, name) = (entries[index].address, entries[index].shownAddress)
         let last = entries[index].fault
         do throws(Malformed) {
             guard lists.path != nil else { throw Malformed("there is no state folder ($STATE_DIRECTORY)") }
@@ -172,14 +172,14 @@ import Text
             let now = time()
             let list = try await Self.save(bytes, address.text, folder, lists, at: now)
             entries[index] = Entry(address: address, due: list.due, until: list.until)
-            if last != nil { Log.notice("the list \(address.text) was fetched again") }
-            Log.info("the list \(address.text) was fetched; it counts until \(DocumentTime.text(list.until))")
+            if last != nil { Log.notice("the list \(name) was fetched again") }
+            Log.info("the list \(name) was fetched; it counts until \(DocumentTime.text(list.until))")
             return true
         } catch {
             entries[index].fault = error.text
             entries[index].due = time() + entries[index].pause
             entries[index].pause = min(2 * entries[index].pause, Self.lastPause)
-            if last != error.text { Log.warning("the list \(address.text) cannot be fetched: \(error.text)") }
+            if last != error.text { Log.warning("the list \(name) cannot be fetched: \(error.text)") }
             return false
         }
     }

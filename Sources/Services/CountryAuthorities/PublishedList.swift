@@ -24,7 +24,7 @@ package struct PublishedList: Sendable {
     private static let maximumLead = 3600
 
     let content: Content
-    private let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// When it was fetched, in seconds since 1970.
     private let fetched: Int
 

@@ -209,6 +209,82 @@ import Text
         #expect(fetch.checks().first?.cause?.contains("are not checked for revocation") == true)
     }
 
+    private nonisolated static let successors = try? vectorFile("mdoc/published-lists.json")
+
+    @Test(
+        "a list takes the place of another only if it says as much: same authority, complete, newer or revoking more",
+        arguments: (successors?["cases"]?.array ?? []).compactMap { $0["name"]?.string }
+    )
+    func successor(name: String) async throws {
+        func bytes(_ json: JSON?) throws -> [UInt8] {
+            let text = try #require(json?.string)
+            return try #require(Base64.standard.decode(text))
+        }
+        let vectors = try #require(Self.successors)
+        let test = try #require(vectors["cases"]?.array?.first { $0["name"]?.string == name })
+        let (first, second) = (try bytes(test["first"]), try bytes(test["second"]))
+        let time = TestTime()
+        let now = try #require(vectors["time"]?.int)
+        time.advance(now - time.now)
+        let address = try #require(vectors["address"]?.string)
+        let temporary = try TemporaryFolder()
+        for (number, anchor) in (vectors["anchors"]?.array ?? []).enumerated() {
+            try AnchorWriter(folder: temporary.path + "/mdoc").write(["\(number).cer": try bytes(anchor)])
+        }
+        let lists = PublishedListFolder(temporary.path + "/lists", addresses: [address])
+        let folder = MdocAnchorFolder(temporary.path + "/mdoc", lists: lists, warn: { _ in })
+        let answer = Mutex(first)
+        let place = try #require(WebAddress(address))
+        let fetch = MdocListFetch([place], folder, lists, time: { time.now }) {
+            _ throws(HTTPFault) in
+            HTTPResponse(status: 200, body: answer.withLock { $0 })
+        }
+        await fetch.begin()
+        #expect(fetch.checks().map(\.ok) == [true], "\(fetch.checks())")
+        answer.withLock { $0 = second }
+        await fetch.retry()
+        let isKept = test["isKept"] == .bool(true)
+        #expect(fetch.checks().map(\.ok) == [isKept], "\(fetch.checks())")
+        #expect(try lists.list(of: address)?.bytes == (isKept ? second : first))
+    }
+
+    @Test("servers that hang do not keep the others waiting, and until they answer nothing is well")
+    func hanging() async throws {
+        let bytes = try #require(try Self.lists("status-valid").first)
+        let uri = try MdocStatusList(bytes).uri
+        let hanging = (1...3).map { "https://hanging.example/\($0)?key=SECRET" }
+        let site = try Site("status-valid", at: hanging + [uri])
+        let (started, gate) = (Changes(), OneShot<Void>())
+        let asked = Mutex(0)
+        let begin = Task { @Loop in
+            try await site.start { request throws(HTTPFault) in
+                if request.address.text == uri { return HTTPResponse(status: 200, body: bytes) }
+                asked.withLock { $0 += 1 }
+                started.notify()
+                if asked.withLock({ $0 }) == 1 { await gate.value(whenCancelled: ()) }
+                throw HTTPFault.timeout
+            }
+        }
+        await started.wait { asked.withLock { $0 } == 3 }
+        try await until { (try? site.lists.list(of: uri)) != nil }
+        gate.fill(())
+        let fetch = try await begin.value
+        let check = try #require(fetch.checks().first)
+        #expect(!check.ok && check.cause?.contains("SECRET") == false, "\(check)")
+    }
+
+    @Test("a list that is over is told, although its server has said nothing wrong")
+    func over() async throws {
+        let bytes = try #require(try Self.lists("status-valid").first)
+        let list = try MdocStatusList(bytes)
+        let site = try Site("status-valid", at: [list.uri])
+        site.answers[list.uri] = Self.found(bytes)
+        let fetch = try await site.start()
+        #expect(fetch.checks().map(\.ok) == [true])
+        site.clock.advance(list.until + 1 - site.clock.now)
+        #expect(fetch.checks().first?.cause?.contains("it is over") == true, "\(fetch.checks())")
+    }
+
     @Test("a list from the future is not kept before its time")
     func future() async throws {
         let bytes = try #require(try Self.lists("status-list-from-the-future").first)

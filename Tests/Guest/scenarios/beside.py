@@ -3,6 +3,7 @@
 # receives.
 # short
 import subprocess
+import time
 
 from guest import BACKENDS, Controller, check, finish, harness, scan, seos, start_bluetoothd, start_bus, stop
 
@@ -13,9 +14,18 @@ class Bluetoothctl:
         harness.children.append(self.process)
 
     def scan(self, value, answer):
-        self.process.stdin.write(f"scan {value}\n")
-        self.process.stdin.flush()
-        return self.wait_for(answer)
+        """Says it again when bluetoothctl does not know the adapter yet."""
+        while True:
+            self.process.stdin.write(f"scan {value}\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if answer in line:
+                    return True
+                if "No default controller" in line or "Failed to" in line:
+                    break
+            else:
+                return False
+            time.sleep(0.1)
 
     def wait_for(self, text):
         """Reads lines until one contains this text; false when the program ends. run.sh ends a scenario that hangs."""
