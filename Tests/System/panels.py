@@ -300,6 +300,8 @@ check("a card that the reader kept meanwhile is told, with a time before the los
       message["raw"]["data"] == "0000000000000001" and message["uptime"] <= lost, (message, lost))
 
 print("badged stops while it is told cards of this reader")
+# badged has answered the last card.
+reporter.ask("INFO", cmd="GET_INFO")
 badged.process.send_signal(signal.SIGSTOP)
 count = daemon.log().count("a card with 64 bits")
 for number in (2, 3):
@@ -307,9 +309,10 @@ for number in (2, 3):
 until(lambda: daemon.log().count("a card with 64 bits") == count + 2)
 daemon.end()
 badged.process.send_signal(signal.SIGCONT)
-check("when badged-osdp ends, one of them is unconfirmed, and the other one is dropped",
-      daemon.log().count("a card at 'osdp hall' is unconfirmed: badged-osdp ends") == 1
-      and daemon.log().count("a card at 'osdp hall' was dropped: badged-osdp ends") == 1, daemon.log())
+ends = [line for line in daemon.log().splitlines() if "badged-osdp ends" in line]
+# On a busy machine badged-osdp may not have read yet that the card before was told.
+check("when badged-osdp ends, it is said of each that it is unconfirmed or was dropped",
+      len(ends) in (2, 3) and "unconfirmed" in ends[0] and all("was dropped" in line for line in ends[1:]), daemon.log())
 reader.end()
 link.close()
 server.close()
