@@ -163,6 +163,12 @@ class Panel:
     def is_secure(self):
         return self.panel.is_sc_active(self.address)
 
+    def becomes_secure(self):
+        """Whether the secure channel is open. It begins anew when an attempt has failed, as when the line still has an
+        answer to an earlier panel."""
+        self.revive()
+        return self.is_secure()
+
     def is_online(self):
         return self.panel.is_online(self.address)
 

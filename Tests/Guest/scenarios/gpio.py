@@ -100,7 +100,7 @@ def start(silence, more=""):
 
 def begin():
     panel = Panel(line.descriptor, key)
-    until(panel.is_secure)
+    until(panel.becomes_secure)
     return panel
 
 
