@@ -90,7 +90,8 @@ package enum ConfiguredPath {
             throw refuse("it is a link to what is not there")
         }
         guard isMade else { return }
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+        let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         // systemd makes the folders in /run when it starts the service.
         if folder.hasPrefix("/run/"), status(of: folder) == nil, errno == ENOENT, !isLink(folder) { return }
         if let reason = reason(againstFolder: folder, for: .write) { throw refuse("\(folder): \(reason)") }

@@ -16,11 +16,7 @@ import Text
 
     private struct Entry {
         let address: WebAddress
-        /// The address for clients: a query may have a key.
-        var shownAddress: String {
-            let text = address.text
-            return text.utf8.firstIndex(of: UInt8(ascii: "?")).map { "\(text[..<$0])?..." } ?? text
-        }
+        var shownAddress: String { PublishedList.shown(address.text) }
         /// When the list is asked for, in seconds since 1970.
         var due: Int
         /// The last second in which the list counts that is kept; nil: there is none.
@@ -232,13 +228,15 @@ import Text
         guard let entry = failing.min(by: { $0.until ?? 0 < $1.until ?? 0 }) else {
             return [HealthCheck(name, ok: true, facts: facts)]
         }
-        let fault = entry.fault ?? (entry.until == nil ? "its server has not answered yet" : "it is over")
+        let fault =
+            entry.fault.map { "cannot be fetched: \($0)" }
+            ?? (entry.until == nil ? "is being fetched" : "is over")
         let rest = entry.until.map { now <= $0 ? "the last one counts until \(DocumentTime.text($0))" : nil } ?? nil
         return [
             HealthCheck(
                 name,
                 ok: false,
-                cause: "the list \(entry.shownAddress) cannot be fetched: \(fault); "
+                cause: "the list \(entry.shownAddress) \(fault); "
                     + (rest ?? "documents that it is about are not checked for revocation"),
                 advice: "correct [mdoc] lists, the authorities or the network, then: systemctl reload badged; "
                     + "or import the list: sudo badgectl mdoc anchors import FILE",

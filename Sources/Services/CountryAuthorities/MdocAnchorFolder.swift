@@ -177,7 +177,7 @@ package final class MdocAnchorFolder: Sendable {
                 case nil: continue
                 }
             } catch {
-                ofServers.append("\(address): \(error.text)")
+                ofServers.append("\(PublishedList.shown(address)): \(error.text)")
             }
         }
         var authorities = MdocAuthorities(anchors: anchors)

@@ -50,6 +50,11 @@ package struct PublishedList: Sendable {
         content = .documents(list)
     }
 
+    /// An address for clients and the log: a query may have a key.
+    package static func shown(_ address: String) -> String {
+        address.utf8.firstIndex(of: UInt8(ascii: "?")).map { "\(address[..<$0])?..." } ?? address
+    }
+
     /// When it was made, in seconds since 1970.
     private var issued: Int {
         switch content {

@@ -8,7 +8,7 @@ import Testing
     private static let phone = RemoteAddress.Host.four(0xC000_0205)
 
     @Test("a device that is refused each second is no flood")
-    func patience() {
+    func calm() {
         var flood = ConnectionFlood()
         for second in 0..<1000 { flood.add(Self.phone, at: Int64(second) * 1000) }
         #expect(flood.state(at: 1_000_000) == nil)
