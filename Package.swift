@@ -244,15 +244,11 @@ let package = Package(
         ),
         virtual.target(
             "VirtualDocument",
-            ["Text", "ReadersVirtual", "ISO7816", "ChipAccess", "Document", "Crypto"]
+            ["Text", "ReadersVirtual", "ISO7816", "ChipAccess", "Document", "MobileDocument", "Crypto"]
         ),
         virtual.target(
             "VirtualKeycard",
             ["Text", "ReadersVirtual", "ISO7816", "Crypto", "HDWallet", "Keycard"]
-        ),
-        virtual.target(
-            "VirtualMdoc",
-            ["Text", "ReadersVirtual", "ISO7816", "MobileDocument", "Crypto"]
         ),
         virtual.target(
             "VirtualTaps",
@@ -266,12 +262,8 @@ let package = Package(
             "DoorOpening",
             ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Vault", "Crypto", "Taps"]
         ),
-        doors.target("Scanners", ["Text", "DoorReaders", "Bluetooth", "Concurrency", "Host"]),
+        doors.target("Scanners", ["Text", "DoorReaders", "DoorOpening", "Bluetooth", "Concurrency", "Host"]),
         doors.target("ScannerMgmt", ["Scanners", "DoorReaders", "Concurrency", "Host", "CLinux"]),
-        doors.target(
-            "ScannerBlueZ",
-            ["Text", "Bluetooth", "Scanners", "DoorReaders", "DoorOpening", "Concurrency"]
-        ),
 
         // Protocol
         proto.target("Activation", ["Text", "Server", "HTTP", "Concurrency", "Host", "CLinux", "CMicroHTTPD"]),
@@ -358,9 +350,9 @@ let package = Package(
                 "KeyFeature", "CredentialFeature", "DocumentFeature", "RemoteFeature", "Taps", "VirtualTaps",
                 "VirtualDocument", "Text", "Crypto", "MPin", "EID", "CountryAuthorities", "HTTP", "Antelope",
                 "EService", "Readers", "Keycard", "Store", "ReadersPCSC", "ReadersRemote", "Drivers", "ReadersNFC",
-                "MdocFeature", "Document", "MobileDocument", "VirtualMdoc",
+                "MdocFeature", "Document", "MobileDocument",
                 "ReadersVirtual", "VirtualEID", "VirtualKeycard", "CLinux", "DoorReaders", "DoorOpening", "Vault",
-                "Bluetooth", "Scanners", "ScannerBlueZ", "ScannerMgmt",
+                "Bluetooth", "Scanners", "ScannerMgmt",
             ],
             isSmall: true
         ),
@@ -402,7 +394,7 @@ let package = Package(
             "badged-virtual-card",
             [
                 "Host", "Text", "Readers", "ISO7816", "ReadersVirtual", "VirtualEID", "VirtualKeycard", "VirtualTaps",
-                "VirtualDocument", "VirtualMdoc", "CLinux",
+                "VirtualDocument", "CLinux",
             ]
         ),
 
@@ -430,7 +422,7 @@ let package = Package(
                 "VirtualEID", "Keycard", "MobileDocument", "MdocFeature",
                 "Taps", "VirtualTaps", "VirtualKeycard", "HDWallet", "WalletFeature", "DoorReaders", "ScannerMgmt",
                 "Activation", "BadgedClient", "BadgedSDKWrapper", "CLinux", "Concurrency", "Host", "Scanners",
-                "ScannerBlueZ", "DoorOpening", "CredentialFeature", "MQTT", "OSDP", "Cards",
+                "DoorOpening", "CredentialFeature", "MQTT", "OSDP", "Cards",
             ],
             in: "Fuzz/FuzzTargets"
         ),
@@ -456,11 +448,12 @@ let package = Package(
                 "EIDServer", "Vault", "Crypto", "Text", "Antelope", "HDWallet",
             ]
         ),
-        testProgram("badged-issuer", ["ServerDoubles", "Text"], in: "IssuerProgram"),
-        // Writes into a vault until it is killed
-        testProgram("badged-vault-writer", ["Vault", "Store", "Text"], in: "VaultWriter"),
-        // An app of the MYKEY SDK
-        testProgram("badged-mykey-app", ["BadgedMYKEYWallet"], in: "MYKEYApp"),
+        // What tests start apart: an issuer, a writer of a vault that is killed, an app of the MYKEY SDK
+        testProgram(
+            "badged-test-program",
+            ["ServerDoubles", "BadgedMYKEYWallet", "Vault", "Store", "Text"],
+            in: "TestProgram"
+        ),
         // An NFC board on USB, for tests in a kernel with vhci_hcd
         testProgram(
             "badged-nfc-board",
@@ -485,13 +478,7 @@ let package = Package(
             "BaseTests",
             [
                 "Concurrency", "Text", "TestSupport", "Host", "CLinux", "CTestSupport", "Crypto", "COpenSSL", "Store",
-                "CSQLite",
-            ]
-        ),
-        tests(
-            "KeysTests",
-            [
-                "HDWallet", "Crypto", "Text", "TestSupport", "Vault", "badged-vault-writer", "Store", "CSQLite",
+                "CSQLite", "HDWallet", "Vault", "badged-test-program",
             ]
         ),
         tests(
@@ -521,7 +508,7 @@ let package = Package(
         tests(
             "DoorsTests",
             [
-                "Scanners", "DoorReaders", "Concurrency", "TestSupport", "ScannerMgmt", "CLinux", "ScannerBlueZ",
+                "Scanners", "DoorReaders", "Concurrency", "TestSupport", "ScannerMgmt", "CLinux",
                 "Bluetooth", "DoorOpening", "DoorTestSupport", "Crypto", "Host", "Vault", "Taps", "Text",
             ]
         ),
@@ -539,7 +526,7 @@ let package = Package(
             "ClientTests",
             [
                 "BadgedClient", "DoorReaders", "Concurrency", "Scanners", "Text", "Server", "Host", "TestSupport",
-                "BadgedSDKWrapper", "badged", "BadgedOSTWallet", "BadgedMYKEYWallet", "badged-mykey-app",
+                "BadgedSDKWrapper", "badged", "BadgedOSTWallet", "BadgedMYKEYWallet", "badged-test-program",
                 "ServerDoubles", "BadgedOrigoKeys", "KeyFeature", "DoorFeature", "DoorOpening", "DoorTestSupport",
                 "Vault", "HTTP", "Store", "Crypto",
             ]
@@ -554,7 +541,7 @@ let package = Package(
                 "Crypto", "HDWallet", "Keycard", "VirtualKeycard", "Drivers", "ReadersNFC", "NFCTestSupport", "Vault",
                 "BadgedClient", "badgectl", "MPinFeature", "MPin", "BadgedMPin", "KeyFeature", "BadgedOrigoKeys",
                 "EIDFeature", "DocumentFeature", "VirtualDocument", "OSDP", "MdocFeature", "MobileDocument",
-                "VirtualMdoc", "Bluetooth", "Document", "DoorReaders", "DoorTestSupport", "CountryAuthorities",
+                "Bluetooth", "Document", "DoorReaders", "DoorTestSupport", "CountryAuthorities",
                 "EIDServer",
             ]
         ),
@@ -570,7 +557,7 @@ let package = Package(
         tests(
             "BadgectlTests",
             [
-                "badgectl", "badged", "badged-issuer", "BadgedClient", "EID", "HTTP", "Text", "TestSupport",
+                "badgectl", "badged", "badged-test-program", "BadgedClient", "EID", "HTTP", "Text", "TestSupport",
                 "DoorReaders",
             ]
         ),

@@ -9,7 +9,6 @@ import Text
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
-import VirtualMdoc
 import VirtualTaps
 
 /// Connects a virtual card to vpcd of vsmartcard, for other software.

@@ -4,7 +4,6 @@ import Concurrency
 import DoorOpening
 import Host
 import MdocFeature
-import ScannerBlueZ
 import ScannerMgmt
 import Scanners
 

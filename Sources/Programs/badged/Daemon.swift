@@ -34,7 +34,6 @@ import Vault
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
-import VirtualMdoc
 import VirtualTaps
 import WalletFeature
 

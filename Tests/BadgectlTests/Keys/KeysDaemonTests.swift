@@ -15,7 +15,7 @@ import Text
 
     init() async throws {
         folder = try TemporaryFolder()
-        issuer = try RunningProgram("badged-issuer", [], input: nil)
+        issuer = try RunningProgram("badged-test-program", ["issuer"], input: nil)
         #expect(await issuer.prints("\n", on: .output))
         let words = issuer.text(.output).split(whereSeparator: \.isWhitespace).map(String.init)
         let configuration = folder.path + "/badged.conf"

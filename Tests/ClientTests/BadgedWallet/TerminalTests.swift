@@ -18,7 +18,7 @@ import Text
             peer.send(Played.validated)
             peer.send(Played.result("transfer", 1, #","txId":"ab""#))
         }
-        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
+        let program = try RunningProgram("badged-test-program", ["mykey-app", peer.path], hasTerminal: true)
         #expect(await program.prints("Sign this with the card?\r\n"))
         #expect(await program.prints("  quantity  1.3100 EOS\r\n"), "\(program.everything)")
         #expect(await program.prints("  memo      \\u{1b}[2Jhi\r\n"), "\(program.everything)")
@@ -44,7 +44,7 @@ import Text
             peer.prompt(Played.request(1), "CANCEL")
             peer.send(Played.result("transfer", 0))
         }
-        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: hasTerminal)
+        let program = try RunningProgram("badged-test-program", ["mykey-app", peer.path], hasTerminal: hasTerminal)
         if hasTerminal {
             #expect(await program.prints("Agree? [y/N] ", typing: "\n"))
         }
@@ -63,7 +63,7 @@ import Text
             peer.prompt(Played.enter("PIN", 3, left: 3), "SET_PIN")
             peer.send(Played.result("transfer", 1))
         }
-        let program = try RunningProgram("badged-mykey-app", [peer.path], hasTerminal: true)
+        let program = try RunningProgram("badged-test-program", ["mykey-app", peer.path], hasTerminal: true)
         #expect(await program.prints("Agree? [y/N] ", typing: "y\n"))
         #expect(await program.prints("Put the wallet card on the reader."))
         #expect(await program.prints("PIN: ", typing: "123456\n"))

@@ -15,7 +15,6 @@ import Text
 import VirtualDocument
 import VirtualEID
 import VirtualKeycard
-import VirtualMdoc
 import VirtualTaps
 
 @testable import Cards

@@ -13,7 +13,7 @@ import Text
 
 @testable import Bluetooth
 @testable import MdocFeature
-@testable import VirtualMdoc
+@testable import VirtualDocument
 
 /// RUN_READ_MDOC over a socket, with an emulated bluetoothd on a real bus.
 @Suite("Reading a phone over Bluetooth", .timeLimit(.minutes(5)))

@@ -13,7 +13,7 @@ import ReadersVirtual
 import TestSupport
 import Testing
 import Text
-import VirtualMdoc
+import VirtualDocument
 
 /// RUN_READ_MDOC at readers that are neither virtual nor those of pcscd.
 @Suite("Reading a phone at an NFC board and at a borrowed reader", .timeLimit(.minutes(5)), .serialized)

@@ -6,7 +6,7 @@ import MobileDocument
 import Text
 
 @testable import Bluetooth
-@testable import VirtualMdoc
+@testable import VirtualDocument
 
 /// Emulates a bluetoothd whose adapter reaches a phone with a virtual wallet, and strangers.
 @Loop final class PlayedPhone {

@@ -12,7 +12,7 @@ import Taps
 import TestSupport
 import Testing
 import Text
-import VirtualMdoc
+import VirtualDocument
 import VirtualTaps
 
 /// RUN_READ_MDOC over a socket, with virtual phones in a virtual reader.

@@ -4,7 +4,6 @@ import Concurrency
 import Dispatch
 import DoorReaders
 import Glibc
-import ScannerBlueZ
 import Scanners
 
 /// A scan through bluetoothd with the real sd-bus. The target simulates the bus: after the greeting it sends the input and

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 import DoorReaders
-import Scanners
 import Text
 
 /// The objects and signals of bluetoothd.

@@ -373,7 +373,7 @@ struct VaultTests {
     func killed(_ place: KeyRecord.Protection, _ round: Int) async throws {
         let bench = try await VaultBench(place)
         let arguments = [bench.folder] + (bench.device.map { [$0.path] } ?? [])
-        let program = try RunningProgram("badged-vault-writer", arguments, input: nil)
+        let program = try RunningProgram("badged-test-program", ["vault-writer"] + arguments, input: nil)
         // Different runs are killed after different lines, and at any point of the write behind them.
         let wanted = 6 + 3 * round
         #expect(await program.prints("code \(wanted / 4)\n", on: .output))

@@ -5,7 +5,7 @@ import DoorReaders
 import DoorTestSupport
 
 @testable import Bluetooth
-@testable import ScannerBlueZ
+@testable import Scanners
 
 /// Emulates a bluetoothd with one PKOC reader: its objects, connections, writes and notifications.
 @Loop final class FakeGATT {

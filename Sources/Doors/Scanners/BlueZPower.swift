@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 import Concurrency
-import Scanners
 import Text
 
 /// Switches the power of one adapter of bluetoothd: org.bluez.Adapter1. It has its own connection, because the

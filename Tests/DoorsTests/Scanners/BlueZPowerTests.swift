@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
 import DoorReaders
-import Scanners
 import TestSupport
 import Testing
 
 @testable import Bluetooth
-@testable import ScannerBlueZ
+@testable import Scanners
 
 @Suite("Power cycles of BlueZScanner with an emulated bluetoothd", .timeLimit(.minutes(5)))
 struct BlueZPowerTests {

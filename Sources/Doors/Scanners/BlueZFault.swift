@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
-import Scanners
 
 /// The faults of a scan through bluetoothd.
 enum BlueZFault {

@@ -6,7 +6,7 @@ import TestSupport
 import Text
 
 @testable import Bluetooth
-@testable import ScannerBlueZ
+@testable import Scanners
 
 /// Emulates bluetoothd on a private bus, with the objects, methods and signals that a scan needs, and with faults.
 /// Tests/Guest checks the scanner with the real bluetoothd.

@@ -2,7 +2,6 @@
 import Bluetooth
 import Concurrency
 import DoorReaders
-import Scanners
 
 /// The discovery of one adapter, with its filter: org.bluez.Adapter1.
 @Loop final class BlueZDiscovery {

@@ -4,11 +4,10 @@ import Crypto
 import DoorOpening
 import DoorReaders
 import DoorTestSupport
-import Scanners
 import Testing
 
 @testable import Bluetooth
-@testable import ScannerBlueZ
+@testable import Scanners
 
 @Suite("Opening a reader with an emulated bluetoothd on a real bus", .timeLimit(.minutes(5)))
 @Loop struct BlueZLinkTests {

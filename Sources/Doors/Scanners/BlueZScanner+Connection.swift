@@ -2,7 +2,6 @@
 import Bluetooth
 import Concurrency
 import DoorReaders
-import Scanners
 import Text
 
 /// The connection to the bus, and attempts to connect again.

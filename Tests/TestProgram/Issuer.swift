@@ -3,7 +3,7 @@ import Glibc
 import ServerDoubles
 import Text
 
-/// badged-issuer [--folder FOLDER] [--faults FAULT,FAULT]: an issuer on 127.0.0.1, for tests. It prints its address and
+/// issuer [--folder FOLDER] [--faults FAULT,FAULT]: an issuer on 127.0.0.1, for tests. It prints its address and
 /// its fingerprint, reads commands from standard input, and ends with it:
 ///
 ///     invite CODE [MEMBERS]       makes an invitation
@@ -14,23 +14,23 @@ import Text
 ///
 /// MEMBERS is a JSON object with members of the enrolment file. Each command is answered with a line. With --folder the
 /// same files are in a folder.
-@main struct Program {
-    static func main() throws {
+enum Issuer {
+    static func run(_ given: ArraySlice<String>) throws {
         var folder: String?
         var faults: [IssuerDouble.Fault] = []
-        var arguments = CommandLine.arguments.dropFirst()
+        var arguments = given
         while let option = arguments.popFirst() {
             switch option {
             case "--folder": folder = arguments.popFirst()
             case "--faults": faults = read(arguments.popFirst() ?? "")
             default:
-                say("unknown option \(option)")
+                Program.say("unknown option \(option)")
                 exit(2)
             }
         }
         let issuer = try IssuerDouble()
         issuer.fail(faults)
-        say("ready \(issuer.address) \(Hex.encode(issuer.fingerprint))")
+        Program.say("ready \(issuer.address) \(Hex.encode(issuer.fingerprint))")
         while let line = readLine() {
             let words = line.split(separator: " ", maxSplits: 2).map(String.init)
             guard words.count >= 2 else { continue }
@@ -39,16 +39,16 @@ import Text
             switch words[0] {
             case "invite":
                 issuer.invite(words[1], table)
-                say("invited \(words[1])")
-            case "enrol": say(issuer.enrol(words[1], table))
-            case "revoke": say(issuer.revoke(words[1]))
+                Program.say("invited \(words[1])")
+            case "enrol": Program.say(issuer.enrol(words[1], table))
+            case "revoke": Program.say(issuer.revoke(words[1]))
             case "fail":
                 issuer.fail(read(words[1]))
-                say("failing")
+                Program.say("failing")
             case "check":
                 let payload = IssuerDouble.check(blob: words[1])
-                say(payload.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "wrong")
-            default: say("unknown command")
+                Program.say(payload.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "wrong")
+            default: Program.say("unknown command")
             }
             if let folder { try issuer.publish(in: folder) }
         }
@@ -56,10 +56,5 @@ import Text
 
     private static func read(_ text: String) -> [IssuerDouble.Fault] {
         text.split(separator: ",").compactMap { IssuerDouble.Fault(rawValue: String($0)) }
-    }
-
-    private static func say(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        _ = write(STDOUT_FILENO, bytes, bytes.count)
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 import DoorReaders
-import Scanners
 
 /// The devices of bluetoothd, by object path. They are stored from the first signal on, because a signal contains only
 /// the properties that have changed.

@@ -3,7 +3,6 @@ import Bluetooth
 package import Concurrency
 package import DoorReaders
 package import Host
-package import Scanners
 
 /// Scans through bluetoothd, which needs no privileges and shares the adapters with other programs.
 ///

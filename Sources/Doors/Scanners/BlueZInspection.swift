@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Bluetooth
 import Concurrency
-import Scanners
 import Text
 
 /// Asks bluetoothd once for its adapters while no scan runs. This does not start bluetoothd.

@@ -3,10 +3,10 @@ import BadgedMYKEYWallet
 import Dispatch
 import Glibc
 
-/// An app of the MYKEY SDK that asks on its terminal: `badged-mykey-app SOCKET` sends tokens and prints the end.
-@main struct Program {
-    @MainActor static func main() {
-        let wallet = MYKEYWallet(socketPath: CommandLine.arguments.last)
+/// An app of the MYKEY SDK that asks on its terminal: `mykey-app SOCKET` sends tokens and prints the end.
+@MainActor enum MYKEYApp {
+    static func run(socket: String?) -> Never {
+        let wallet = MYKEYWallet(socketPath: socket)
         let initData = InitSimpleRequest()
         initData.dappName = "D"
         wallet.initWalletSimple(initSimpleData: initData)

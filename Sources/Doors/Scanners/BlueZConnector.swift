@@ -3,7 +3,6 @@ package import Bluetooth
 package import Concurrency
 package import DoorOpening
 package import DoorReaders
-package import Scanners
 import Text
 
 /// Connects to readers through bluetoothd. Each connection uses the bus by itself, so that the scan is not affected.

@@ -2,13 +2,12 @@
 import Concurrency
 import DoorReaders
 import DoorTestSupport
-import Scanners
 import TestSupport
 import Testing
 
 @testable import Bluetooth
 @testable import Host
-@testable import ScannerBlueZ
+@testable import Scanners
 
 /// The emulated service on a real dbus-daemon.
 @Loop struct EmulatedBlueZ {

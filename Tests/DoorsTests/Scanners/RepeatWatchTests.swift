@@ -2,7 +2,7 @@
 import Testing
 
 @testable import Bluetooth
-@testable import ScannerBlueZ
+@testable import Scanners
 
 @Suite("RepeatWatch", .timeLimit(.minutes(5))) struct RepeatWatchTests {
     /// Receives a device, and starts the discovery again when the watch wants it, as the scanner does. A controller that
