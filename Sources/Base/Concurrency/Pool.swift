@@ -44,19 +44,17 @@ package final class Pool: Sendable {
 
     /// Queues a job of a user. nil: the daemon itself.
     func add(for user: UInt32?, _ job: @escaping @Sendable () -> Void) {
-        let mustStart = state.withLock { state in
+        let (isIdle, isMissing) = state.withLock { state in
             if state.waiting[user] == nil { state.turns.append(user) }
             state.waiting[user, default: []].append(job)
-            guard place(of: state) != nil else { return false }
-            guard state.idle == 0 else {
-                state.idle -= 1
-                wake.signal()
-                return false
-            }
-            state.threads += 1
-            return true
+            guard place(of: state) != nil else { return (false, false) }
+            let isIdle = state.idle > 0
+            if isIdle { state.idle -= 1 } else { state.threads += 1 }
+            return (isIdle, !isIdle)
         }
-        if mustStart { startOne() }
+        // A thread that wakes up needs the lock.
+        if isIdle { wake.signal() }
+        if isMissing { startOne() }
     }
 
     /// Starts a thread that is counted already. Without it the others do the work.
@@ -77,8 +75,13 @@ package final class Pool: Sendable {
     }
 
     private func serve() {
+        var last: (user: UInt32?, job: Job)?
         while true {
             let found = state.withLock { state -> (user: UInt32?, job: Job)? in
+                if let last {
+                    let rest = (state.running[last.user] ?? 1) - 1
+                    state.running[last.user] = rest > 0 ? rest : nil
+                }
                 guard let place = place(of: state), let job = state.waiting[state.turns[place]]?.popFirst() else {
                     state.idle += 1
                     return nil
@@ -88,15 +91,8 @@ package final class Pool: Sendable {
                 state.running[user, default: 0] += 1
                 return (user, job)
             }
-            guard let found else {
-                guard waitForWork() else { return }
-                continue
-            }
-            found.job()
-            state.withLock { state in
-                let rest = (state.running[found.user] ?? 1) - 1
-                state.running[found.user] = rest > 0 ? rest : nil
-            }
+            last = found
+            if let found { found.job() } else if !waitForWork() { return }
         }
     }
 
