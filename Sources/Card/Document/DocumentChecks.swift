@@ -18,6 +18,8 @@ package struct HashCheck: Sendable, Equatable {
         case malformed
         /// The hash algorithm or the version of EF.SOD is not supported. The check is not done.
         case unsupported
+        /// The chip gave no answer of its own, twice. The check is not done.
+        case disturbed
     }
 
     package var result = CheckResult.notDone
@@ -42,6 +44,8 @@ package struct SignatureCheck: Sendable, Equatable {
         case unsupported
         /// EF.SOD has no certificate of its signer, and it was not imported. The check is not done.
         case noSigner
+        /// The chip gave no answer of its own, twice. The check is not done.
+        case disturbed
     }
 
     package var result = CheckResult.notDone
@@ -152,6 +156,8 @@ package struct ChipCheck: Sendable, Equatable {
         case unknownAuthority
         /// The key is not that of this document: a chip of another one could have given the same proof.
         case notBound
+        /// The chip gave no answer of its own, twice. The proof is not done.
+        case disturbed
     }
 
     package struct Run: Sendable, Equatable {
@@ -170,7 +176,7 @@ package struct ChipCheck: Sendable, Equatable {
             guard result == .failed else { return false }
             return switch reason {
             case .wrongSignature, .wrongKey, .refused, .malformed: true
-            case .unsupported, .unknownAuthority, .notBound, nil: false
+            case .unsupported, .unknownAuthority, .notBound, .disturbed, nil: false
             }
         }
     }
@@ -195,9 +201,11 @@ package struct ChipCheck: Sendable, Equatable {
         runs[index] = Run(.mapping, .passed)
     }
 
-    /// Failed if one method failed, passed if one passed.
+    /// Failed if one method failed, passed if one passed. A chip that does not answer to one method may be a copy that
+    /// has only the key of another one.
     package var result: CheckResult {
         if runs.contains(where: { $0.result == .failed }) { return .failed }
+        if runs.contains(where: { $0.reason == .disturbed }) { return .notDone }
         if runs.contains(where: { $0.result == .passed }) { return .passed }
         return runs.isEmpty && isOfferKnown ? .absent : .notDone
     }

@@ -15,6 +15,8 @@ package struct ReadAbilities: Sendable, Equatable {
     var selectsFiles = false
     /// How often EF.CardSecurity could not be read.
     var cardSecurityFailures = 0
+    /// Whether it failed the last time because the chip gave no answer of its own.
+    var isCardSecurityDisturbed = false
     /// Whether EF.CardSecurity is not tried again: what fails twice counts.
     var lacksCardSecurity: Bool { cardSecurityFailures > 1 }
     /// Whether the chip has not been asked yet which lengths it takes.

@@ -23,7 +23,7 @@ extension DocumentChip {
     ///   - choice: a key whose file has the hash of EF.SOD.
     ///   - file: DG14 as it was read.
     /// - Returns: how it ended.
-    /// - Throws: when the card is lost, or cannot be opened.
+    /// - Throws: when the card is lost, or cannot be opened, or gives no answer of its own under the old keys.
     package func authenticateChip(
         _ choice: ChipAuthenticationV1,
         file: [UInt8]
@@ -57,7 +57,7 @@ extension DocumentChip {
             }
         } catch {
             if case .status(let status) = error { return .refused(status) }
-            return try Self.result(of: error)
+            throw DocumentError(error)
         }
         let keys = try Self.step(ChipAuthenticationV1.agree(own, with: choice.key, cipher: choice.cipher))
         replaceChannel(keys, cipher: choice.cipher)
@@ -66,16 +66,11 @@ extension DocumentChip {
             let answer = try await protected(command(.group(14), offset: 0, count: 8))
             return answer.status == .ok && answer.data == Array(file.prefix(8)) ? .proven : .wrongKey
         } catch {
-            return try Self.result(of: error)
-        }
-    }
-
-    /// An answer that is forged or not protected is a result; a lost card is an error.
-    private static func result(of error: ChipError) throws(DocumentError) -> ChipResult {
-        switch error {
-        case .card(let error): throw .card(error)
-        case .status, .protocolViolation: .wrongKey
-        case .unsupported: throw DocumentError(error)
+            // An answer that is forged or not protected is a result; a lost card is an error.
+            switch error {
+            case .status, .protocolViolation: return .wrongKey
+            case .card, .unsupported: throw DocumentError(error)
+            }
         }
     }
 

@@ -179,11 +179,10 @@ package actor DocumentChip {
         do throws(DocumentError) {
             cardSecurity = try await read(.cardSecurity, known: 200)
         } catch {
-            switch error {
-            case .card: throw error
-            case .refused, .malformed, .protocolViolation: abilities.cardSecurityFailures += 1
-            case .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused: throw error
-            }
+            guard error.isOfFile || error.isOfAnswer else { throw error }
+            abilities.cardSecurityFailures += 1
+            abilities.isCardSecurityDisturbed = error.isOfAnswer
+            guard error.isOfFile else { throw error }
         }
     }
 

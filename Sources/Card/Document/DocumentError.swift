@@ -33,6 +33,16 @@ package enum DocumentError: Error, Sendable, Equatable {
         }
     }
 
+    /// Whether an answer did not come, or is not the chip's own.
+    var isOfAnswer: Bool {
+        switch self {
+        case .card(.mute), .card(.other), .protocolViolation: true
+        case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused, .refused,
+            .malformed:
+            false
+        }
+    }
+
     /// Whether one disturbed answer may be the cause, so that the document is to be read once more.
     package var mayBeDisturbance: Bool {
         switch self {

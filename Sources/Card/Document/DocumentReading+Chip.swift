@@ -15,6 +15,7 @@ extension DocumentReading {
         guard let object, object.hashes[14] != nil, isDue(.chipAuthentication) else { return nil }
         // PACE has proven the chip already, with a key of this document.
         if checks.chip.runs.contains(where: { $0.method == .mapping && $0.result == .passed }) { return nil }
+        if let run = disturbedRun(.chipAuthentication, keyIn: 14) { return run }
         guard let file = files[.group(14)] else { return .init(.chipAuthentication, .failed, .refused) }
         // A key that is not signed proves nothing; the check of the hashes fails.
         guard object.matches(file, group: 14) == true else { return .init(.chipAuthentication, .notDone) }
@@ -27,10 +28,14 @@ extension DocumentReading {
         } catch {
             return .init(.chipAuthentication, error)
         }
-        switch try await source.chip.authenticateChip(choice, file: file) {
-        case .proven: return .init(.chipAuthentication, .passed)
-        case .wrongKey: return .init(.chipAuthentication, .failed, .wrongKey)
-        case .refused: return .init(.chipAuthentication, .failed, .refused)
+        do throws(DocumentError) {
+            switch try await source.chip.authenticateChip(choice, file: file) {
+            case .proven: return .init(.chipAuthentication, .passed)
+            case .wrongKey: return .init(.chipAuthentication, .failed, .wrongKey)
+            case .refused: return .init(.chipAuthentication, .failed, .refused)
+            }
+        } catch {
+            throw interrupted(in: .method(.chipAuthentication), by: error)
         }
     }
 
@@ -48,9 +53,14 @@ extension DocumentReading {
         guard let object, object.hashes[15] != nil, isDue(.activeAuthentication) else { return nil }
         try await readGroup(15, source)
         if retries.contains(.file(.group(15))) { return nil }
+        if let run = disturbedRun(.activeAuthentication, keyIn: 15) { return run }
         guard let file = files[.group(15)] else { return .init(.activeAuthentication, .failed, .refused) }
         guard object.matches(file, group: 15) == true else { return .init(.activeAuthentication, .notDone) }
-        return try await challenge(source.chip, file)
+        do throws(DocumentError) {
+            return try await challenge(source.chip, file)
+        } catch {
+            throw interrupted(in: .method(.activeAuthentication), by: error)
+        }
     }
 
     private func challenge(_ chip: DocumentChip, _ file: [UInt8]) async throws(DocumentError) -> ChipCheck.Run {

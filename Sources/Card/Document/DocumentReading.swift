@@ -10,6 +10,9 @@ import Text
 ///
 /// What fails is done once more in the next run, at its end, because a chip may need a reset after it. What has failed
 /// twice counts, and is not done again. So a chip that needs a reset after each failure is read to its end.
+///
+/// A chip that gives no answer of its own in a step ends the run. The next one does the step at its end; if that ends as
+/// well, the step is left out. This is no forgery, so what needs the step is not done.
 package struct DocumentReading: Sendable {
     /// What happened to a data group.
     package enum GroupState: String, Sendable {
@@ -20,6 +23,8 @@ package struct DocumentReading: Sendable {
         /// The chip refused the file.
         case refused
         case malformed
+        /// The chip gave no answer of its own, twice.
+        case disturbed
         /// EF.COM names the group, and EF.SOD does not. It was not read.
         case notSigned
     }
@@ -65,6 +70,10 @@ package struct DocumentReading: Sendable {
     private let readsCommonData: Bool
     /// How often each step has failed.
     private var failures: [Doubt: Int] = [:]
+    /// The steps that failed the last time because the chip gave no answer of its own.
+    private var disturbances: Set<Doubt> = []
+    /// The step in which the last run has ended so; nil if it has ended otherwise.
+    package private(set) var interruptedStep: Doubt?
     /// What has failed once in the runs before, and is not done yet.
     private(set) var retries: Set<Doubt> = []
     /// Whether EF.SOD was read to its end.
@@ -98,6 +107,7 @@ package struct DocumentReading: Sendable {
         progress(.opening)
         for case .file(let file) in doubts { files[file] = nil }
         doubts = []
+        interruptedStep = nil
         retries = findRetries()
         let isCommonDataLast = retries.contains(.file(.com))
         groups = groups.filter { isFinal(.file(.group($0.key))) }
@@ -105,7 +115,7 @@ package struct DocumentReading: Sendable {
         checks = DocumentChecks()
         checks.chip.runs = runs
         cardSigners = []
-        try await chip.open()
+        try await open(chip)
         access = await chip.access
         try await readSecurityObject(source, anchors)
         files[.cardAccess] = await chip.cardAccess
@@ -130,8 +140,10 @@ package struct DocumentReading: Sendable {
         doubts = findDoubts()
     }
 
-    /// How far the reading is. The number is bounded.
-    package var steps: Int { files.count + failures.values.reduce(0, +) }
+    /// How far the reading is. The number is bounded. What was disturbed brings it no further.
+    package var steps: Int {
+        files.count + failures.reduce(0) { disturbances.contains($1.key) ? $0 : $0 + $1.value }
+    }
 
     /// What has failed once and is still missing.
     private func findRetries() -> Set<Doubt> {
@@ -146,7 +158,27 @@ package struct DocumentReading: Sendable {
     /// Whether a step has failed twice, which counts.
     private func isFinal(_ step: Doubt) -> Bool { failures[step, default: 0] > 1 }
 
-    private mutating func fail(_ step: Doubt) { failures[step, default: 0] += 1 }
+    private mutating func fail(_ step: Doubt) {
+        failures[step, default: 0] += 1
+        disturbances.remove(step)
+    }
+
+    /// Notes the step of an answer that did not come or is not the chip's own.
+    /// - Returns: the error, which ends the run.
+    mutating func interrupted(in step: Doubt, by error: DocumentError) -> DocumentError {
+        guard error.isOfAnswer else { return error }
+        fail(step)
+        disturbances.insert(step)
+        interruptedStep = step
+        if case .file(.group(let group)) = step { groups[group] = .disturbed }
+        return error
+    }
+
+    /// The result of a method that was left out, or whose key was, because the chip gave no answer of its own, twice.
+    func disturbedRun(_ method: ChipCheck.Method, keyIn group: Int) -> ChipCheck.Run? {
+        guard groups[group] == .disturbed || isFinal(.method(method)) else { return nil }
+        return .init(method, .notDone, .disturbed)
+    }
 
     /// Overwrites the files, which have data of the holder. Call it at the end of a reading.
     package mutating func wipe() {
@@ -161,31 +193,48 @@ package struct DocumentReading: Sendable {
 
     // MARK: Files
 
+    private mutating func open(_ chip: DocumentChip) async throws(DocumentError) {
+        let failures = await chip.abilities.cardSecurityFailures
+        do throws(DocumentError) {
+            try await chip.open()
+        } catch {
+            let isOfFile = await chip.abilities.cardSecurityFailures > failures
+            throw isOfFile ? interrupted(in: .method(.mapping), by: error) : error
+        }
+    }
+
     private mutating func readSecurityObject(
         _ source: Source,
         _ anchors: DocumentAnchors
     ) async throws(DocumentError) {
         let wasRead = isObjectRead
+        let isTried = !isFinal(.file(.sod))
         var file = files[.sod] ?? []
-        if !isFinal(.file(.sod)) {
+        if isTried {
             do throws(DocumentError) {
                 // A signature and a certificate are never shorter.
                 file = try await source.read(.sod, known: 512)
                 isObjectRead = true
             } catch {
-                guard error.isOfFile else { throw error }
+                guard error.isOfFile else { throw interrupted(in: .file(.sod), by: error) }
                 file = await source.chip.partial[.sod] ?? []
                 isObjectRead = false
             }
         }
         // This is another document, so nothing of the old one is used.
         if let old = files[.sod], old != file, wasRead || isObjectRead { forget() }
-        if !isObjectRead {
+        if isTried, !isObjectRead {
             fail(.file(.sod))
-        } else if !wasRead {
+        } else if isObjectRead, !wasRead {
             // Only now it is known which groups the document has.
             groups = [:]
             failures = failures.filter { $0.key == .file(.sod) }
+        }
+        guard isObjectRead || !disturbances.contains(.file(.sod)) else {
+            object = nil
+            signers = []
+            checks.signature.reason = .disturbed
+            return
         }
         files[.sod] = file
         let result = PassiveAuthentication.check(file, anchors: anchors)
@@ -201,6 +250,7 @@ package struct DocumentReading: Sendable {
         zone = nil
         groups = [:]
         failures = [:]
+        disturbances = []
         retries = []
         checks.chip.runs = []
     }
@@ -230,7 +280,7 @@ package struct DocumentReading: Sendable {
             case .malformed: groups[group] = .malformed
             case .card, .notADocument, .wrongPassword, .accessUnsupported, .accessRefused, .challengeRefused,
                 .protocolViolation:
-                throw error
+                throw interrupted(in: .file(file), by: error)
             }
             fail(.file(file))
             // Without EF.SOD a document may lack it.
@@ -257,7 +307,7 @@ package struct DocumentReading: Sendable {
             // Both versions, and at least DG1 and DG2.
             files[.com] = try await source.read(.com, known: 22)
         } catch {
-            guard error.isOfFile else { throw error }
+            guard error.isOfFile else { throw interrupted(in: .file(.com), by: error) }
             fail(.file(.com))
         }
     }
@@ -308,11 +358,13 @@ package struct DocumentReading: Sendable {
     ) async throws(DocumentError) {
         guard let parameters = access?.parameters, parameters.mapping == .chipAuthentication else { return }
         let (proof, file) = (await chip.mappingProof, await chip.cardSecurity)
-        let run = check(proof, file, parameters, anchors)
+        let abilities = await chip.abilities
+        let isDisturbed = file == nil && abilities.isCardSecurityDisturbed
+        let run = isDisturbed ? .init(.mapping, .notDone, .disturbed) : check(proof, file, parameters, anchors)
         checks.chip.runs.insert(run, at: 0)
         if run.mayBeDisturbed { fail(.method(.mapping)) }
         // EF.CardSecurity itself has failed twice.
-        if await chip.abilities.lacksCardSecurity { failures[.method(.mapping)] = 2 }
+        if abilities.lacksCardSecurity { failures[.method(.mapping)] = 2 }
         judgeCardSigner(anchors, at: time)
     }
 
@@ -387,7 +439,7 @@ package struct DocumentReading: Sendable {
 
     private mutating func checkHashes() {
         guard let object else { return }
-        var (wrong, unsigned, malformed): ([Int], [Int], [Int]) = ([], [], [])
+        var (wrong, unsigned, malformed, disturbed): ([Int], [Int], [Int], [Int]) = ([], [], [], [])
         for (group, state) in groups.sorted(by: { $0.key < $1.key }) {
             switch state {
             case .read:
@@ -398,6 +450,7 @@ package struct DocumentReading: Sendable {
                 }
             case .notSigned: unsigned.append(group)
             case .malformed: malformed.append(group)
+            case .disturbed: disturbed.append(group)
             case .refused: if object.hashes[group] != nil { malformed.append(group) }
             case .locked, .notAsked: continue
             }
@@ -405,6 +458,8 @@ package struct DocumentReading: Sendable {
         let found: [(HashCheck.Reason, [Int])] = [(.wrongHash, wrong), (.notSigned, unsigned), (.malformed, malformed)]
         if let (reason, groups) = found.first(where: { !$0.1.isEmpty }) {
             checks.hashes = HashCheck(result: .failed, reason: reason, groups: groups)
+        } else if !disturbed.isEmpty {
+            checks.hashes = HashCheck(reason: .disturbed, groups: disturbed)
         } else if groups[1] == .read {
             checks.hashes.result = .passed
         }

@@ -53,6 +53,8 @@ struct DocumentRequest {
     private var failures: [DocumentError] = []
     /// How often the chip may still be reset, unless a reading gets further.
     private var resets = maximumResets
+    /// How often the chip gave no answer of its own in a step since the reading got further.
+    private var interruptions = 0
     /// How far the reading has got.
     private var furthest = 0
 
@@ -122,6 +124,7 @@ struct DocumentRequest {
             reading = DocumentReading(groups: request.groups)
             doubts = []
             failures = []
+            interruptions = 0
             furthest = 0
             try await ask(document, offer, refused: nil)
         case .asks(let refused):
@@ -213,6 +216,7 @@ struct DocumentRequest {
         guard copy.steps > furthest else { return }
         furthest = copy.steps
         resets = Self.maximumResets
+        interruptions = 0
     }
 
     private static let maximumResets = 8
@@ -246,6 +250,10 @@ struct DocumentRequest {
             await goOn(chip, key, document)
             // Releasing the card resets it, and the dialogue takes it again.
             throw .cardLost
+        case _ where reading.interruptedStep != nil && interruptions < Self.maximumFailures:
+            interruptions += 1
+            await goOn(chip, key, document)
+            throw .cardLost
         case _ where error.mayBeDisturbance && !failures.contains(error) && failures.count < Self.maximumFailures:
             failures.append(error)
             await goOn(chip, key, document)
@@ -255,7 +263,7 @@ struct DocumentRequest {
         throw failure(error, key)
     }
 
-    /// How many failures of a reading may be disturbances.
+    /// How many failures of a reading may be disturbances; of steps without progress, too.
     private static let maximumFailures = 3
 
     private func goOn(_ chip: DocumentChip, _ key: AccessKey, _ document: OpenDocument) async {

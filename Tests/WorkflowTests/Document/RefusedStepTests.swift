@@ -8,7 +8,8 @@ import Testing
 import Text
 import VirtualDocument
 
-/// Chips that refuse a step of a reading, end their channel then, and open no other one until they are reset.
+/// Chips that refuse a step of a reading, end their channel then, and open no other one until they are reset; and chips
+/// that do not answer to a step, or with a wrong checksum.
 @Suite("Documents that refuse a step", .timeLimit(.minutes(5)))
 @Loop struct RefusedStepTests {
     /// What a chip refuses after a channel, until it is reset.
@@ -35,11 +36,32 @@ import VirtualDocument
         }
     }
 
+    /// Where a reading is. Files of different phases have the same short identifier.
+    enum Phase: Sendable {
+        case masterFile
+        case application
+        /// After the keys of chip authentication.
+        case proven
+    }
+
+    /// A step in which a chip gives no answer of its own.
+    struct Disturbed: Hashable, Sendable {
+        let header: Header
+        let phase: Phase
+    }
+
+    enum Spoil: Sendable, CaseIterable {
+        case mute
+        case wrongChecksum
+    }
+
     /// A virtual document that keeps its channel until it is reset.
     final class Chip: Sendable {
         private struct State {
             var hasChannel = false
             var resets = 0
+            var phase = Phase.masterFile
+            var steps: Set<Disturbed> = []
         }
 
         private let card: VirtualCard
@@ -48,17 +70,30 @@ import VirtualDocument
 
         /// The command that is refused without protection each time that it comes through a channel.
         private let refused: Header?
+        /// The step that is disturbed each time.
+        private let disturbed: (step: Disturbed, spoil: Spoil)?
 
-        init(_ description: VirtualDocumentDescription, _ kept: Kept, refused: Header? = nil) throws {
+        init(
+            _ description: VirtualDocumentDescription,
+            _ kept: Kept,
+            refused: Header? = nil,
+            disturbed: (Disturbed, Spoil)? = nil
+        ) throws {
             card = try description.makeCard()
             self.kept = kept
             self.refused = refused
+            self.disturbed = disturbed
         }
 
         var resets: Int { state.withLock { $0.resets } }
+        /// What came through a channel, without the rest of a file and what opens the application.
+        var steps: Set<Disturbed> { state.withLock { $0.steps } }
 
         func answer(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
             let isPlain = command.cla & 0x0C == 0
+            if command.ins == 0xA4, command.p1 == 0x04 { state.withLock { $0.phase = .application } }
+            // PACE begins in the master file.
+            if isPlain, command.ins == 0x22, command.p2 == 0xA4 { state.withLock { $0.phase = .masterFile } }
             // GET RESPONSE fetches the rest of a protected answer.
             if isPlain, command.ins != 0xC0, state.withLock({ $0.hasChannel }) {
                 switch kept {
@@ -70,10 +105,27 @@ import VirtualDocument
                 }
             }
             if !isPlain, Header(command) == refused { return ResponseAPDU(StatusWord(0x6985)) }
+            if !isPlain || command.ins == 0xC0 { return try await answerProtected(command) }
             let answer = try await card.answer(command)
             // EXTERNAL AUTHENTICATE, the last step of PACE, and MSE:Set KAT of a chip without access control.
             let opens = command.ins == 0x82 || command.cla == 0 && command.ins == 0x86 || command.p2 == 0xA6
-            if isPlain, opens, answer.status == .ok { state.withLock { $0.hasChannel = true } }
+            if opens, answer.status == .ok { state.withLock { $0.hasChannel = true } }
+            return answer
+        }
+
+        private func answerProtected(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
+            let isSelection = command.ins == 0xA4 && command.p1 == 0x04
+            let isRest = command.ins == 0xC0 || command.ins == 0xB0 && command.p1 & 0x80 == 0
+            let step = Disturbed(header: Header(command), phase: state.withLock { $0.phase })
+            if !isSelection, !isRest { state.withLock { _ = $0.steps.insert(step) } }
+            var answer = try await card.answer(command)
+            // MSE:Set KAT, and GENERAL AUTHENTICATE.
+            if command.ins == 0x22 && command.p2 == 0xA6 || command.ins == 0x86 {
+                state.withLock { $0.phase = .proven }
+            }
+            guard let disturbed, disturbed.step == step else { return answer }
+            guard disturbed.spoil == .wrongChecksum, let last = answer.data.indices.last else { throw .mute }
+            answer.data[last] ^= 1
             return answer
         }
 
@@ -81,6 +133,7 @@ import VirtualDocument
             guard reset else { return }
             state.withLock { state in
                 state.hasChannel = false
+                state.phase = .masterFile
                 state.resets += 1
             }
             await card.reset()
@@ -265,6 +318,93 @@ import VirtualDocument
                 #expect(document?["checks"] == expected?["checks"])
             }
         }
+    }
+
+    private func readGroups(_ document: JSON?) -> [Int] {
+        (document?["groups"]?.array ?? []).filter { $0["state"] == .string("read") }.compactMap { $0["group"]?.int }
+    }
+
+    /// What a reading says without one step, and which group it has not read.
+    private func expected(without step: Disturbed, _ spoil: Spoil) -> (
+        verdict: String, reasons: Set<String>, group: Int?
+    ) {
+        switch (step.phase, step.header.ins, step.header.p1, step.header.p2) {
+        case (.masterFile, _, _, _): ("unverified", ["chip PACE-CAM"], nil)
+        case (_, 0xB0, 0x9D, _): ("unverified", ["signature"], nil)
+        case (_, 0xB0, 0x9E, _): ("genuine", [], nil)
+        // A chip without the key has no other answer under the new keys than this one.
+        case (.proven, 0xB0, 0x8E, _) where spoil == .wrongChecksum: ("suspect", [], nil)
+        case (.proven, 0xB0, 0x8E, _), (_, 0x22, _, _), (_, 0x86, _, _): ("unverified", ["chip CA"], nil)
+        case (_, 0x88, _, _): ("unverified", ["chip AA"], nil)
+        case (_, 0xB0, 0x8E, _): ("unverified", ["hashes", "chip CA"], 14)
+        case (_, 0xB0, 0x8F, _): ("unverified", ["hashes", "chip AA"], 15)
+        case (_, 0xB0, let p1, _): ("unverified", ["hashes"], Int(p1 & 0x1F))
+        default: ("unverified", ["an unknown step"], nil)
+        }
+    }
+
+    @Test(
+        "a chip without an answer of its own in one step is read without this step, and proves no more than before",
+        arguments: ["bac-aa-rsa", "bac-ca-3des", "pace-gm-bac", "pace-cam-ca", "bac-td3-sha1"],
+        Spoil.allCases
+    )
+    func noAnswer(name: String, spoil: Spoil) async throws {
+        func read(_ kept: Kept, _ disturbed: (Disturbed, Spoil)?) async throws -> (document: JSON?, chip: Chip) {
+            let fixture = try await ReadDocumentTests.Fixture(name)
+            let chip = try Chip(try ReadDocumentTests.description(name), kept, disturbed: disturbed)
+            connect(fixture, to: chip)
+            return (await self.read(fixture), chip)
+        }
+        let undisturbed = try await read(.nothing, nil)
+        let steps = undisturbed.chip.steps
+        #expect(steps.count >= 4)
+        for step in steps {
+            for kept in [Kept.nothing, .everything] {
+                let (document, chip) = try await read(kept, (step, spoil))
+                let words = "\(step), \(kept): \(document ?? .null)"
+                #expect(document?["success"] == .bool(true), "\(words)")
+                let (expectation, reasons, group) = expected(without: step, spoil)
+                var verdict = expectation
+                if verdict == "genuine" { verdict = undisturbed.document?["verdict"]?.string ?? "" }
+                #expect(document?["verdict"]?.string == verdict, "\(words)")
+                let checks = document?["checks"]
+                var found: Set<String> = []
+                for name in ["hashes", "signature", "authority"] where checks?[name]?["reason"] == .string("disturbed")
+                {
+                    found.insert(name)
+                    #expect(checks?[name]?["result"] == .string("notDone"))
+                }
+                for method in checks?["chip"]?["methods"]?.array ?? [] where method["reason"] == .string("disturbed") {
+                    found.insert("chip \(method["method"]?.string ?? "")")
+                    #expect(method["result"] == .string("notDone"))
+                }
+                #expect(found == reasons, "\(words)")
+                let groups = document?["groups"]?.array ?? []
+                let missing = readGroups(undisturbed.document).filter { !readGroups(document).contains($0) }
+                // Without EF.SOD nobody knows of the keys.
+                let keys = step.header.p1 == 0x9D && step.phase == .application ? missing.filter { $0 > 13 } : []
+                #expect(missing == [group].compactMap(\.self) + keys, "\(words)")
+                let states = groups.filter { missing.contains($0["group"]?.int ?? 0) }.map { $0["state"] }
+                #expect(states.allSatisfy { $0 == .string("disturbed") }, "\(words)")
+                #expect((document?["document"] != nil) == (group != 1))
+                #expect((document?["portrait"] != nil) == (group != 2))
+                // After each of two failures, and at the end.
+                #expect(chip.resets <= 3, "\(words)")
+            }
+        }
+    }
+
+    @Test("a chip that falls silent after its access is not asked for ever", arguments: ["bac-aa-rsa", "pace-gm-bac"])
+    func silent(name: String) async throws {
+        let fixture = try await ReadDocumentTests.Fixture(name)
+        fixture.script.before { command throws(CardError) in
+            if command.cla & 0x0C != 0, command.ins == 0xB0 { throw .mute }
+        }
+        let document = await read(fixture)
+        #expect(document?["error"] == .string("CardError"))
+        #expect(document?["message"] == .string("The card does not answer"))
+        let reads = fixture.script.commands.filter { $0.cla & 0x0C != 0 && $0.ins == 0xB0 }
+        #expect((3...8).contains(reads.count))
     }
 
     @Test("a document that is reset at each access is not said to be mute")

@@ -28,7 +28,7 @@ public struct DocumentResult: Sendable, Equatable {
     /// A data group that the document has.
     public struct DataGroup: Sendable, Equatable {
         public var number: Int
-        /// `read`, `locked`, `notAsked`, `refused`, `malformed` or `notSigned`.
+        /// `read`, `locked`, `notAsked`, `refused`, `malformed`, `disturbed` or `notSigned`.
         public var state: String
         /// The length of its file in bytes, if it was read.
         public var length: Int?
