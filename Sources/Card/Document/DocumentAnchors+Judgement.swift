@@ -309,8 +309,16 @@ extension DocumentAnchors {
         if entries.contains(where: { $0.isUsable && $0.list.contains(certificate.serial) }) { return .revoked }
         let own = entries.filter { isOwn($0.list) }
         let complete = own.filter { $0.isUsable && $0.list.scope == .complete && $0.list.thisUpdate <= time }
-        guard let newest = complete.map(\.list).max(by: { $0.thisUpdate < $1.thisUpdate }), newest.isCurrent(at: time),
-            !own.contains(where: { !$0.isUsable && $0.list.thisUpdate >= newest.thisUpdate })
+        // A later list with a smaller number does not take the place of an earlier one: then both must be current.
+        let newest = complete.filter { entry in
+            !complete.contains { other in
+                // Each key counts its lists for itself.
+                let isOfKey = other.signer.publicKeyInfo == entry.signer.publicKeyInfo
+                return other.list.thisUpdate > entry.list.thisUpdate && (!isOfKey || other.list.follows(entry.list))
+            }
+        }
+        guard let latest = newest.map(\.list.thisUpdate).max(), newest.allSatisfy({ $0.list.isCurrent(at: time) }),
+            !own.contains(where: { !$0.isUsable && $0.list.thisUpdate >= latest })
         else { return .unknown }
         return .good
     }

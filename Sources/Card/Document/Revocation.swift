@@ -21,6 +21,8 @@ package struct RevocationList: Sendable, Equatable {
     }
 
     package private(set) var scope = Scope.complete
+    /// The number without zeros in front; nil if the list has none.
+    private var number: [UInt8]?
     private var serials: Set<[UInt8]> = []
     private let signedPart: [UInt8]
     private let signatureAlgorithm: BERTLV
@@ -89,7 +91,11 @@ package struct RevocationList: Sendable, Equatable {
                     }
                     guard !isForeign else { throw .criticalRule }
                     scope = .partial
-                case Self.authorityKey, Self.issuerNames, Self.number, Self.newestDelta: continue
+                case Self.listNumber:
+                    if let number = try? BERTLV(rule.content), number.tag == 0x02, number.value.first ?? 0x80 < 0x80 {
+                        self.number = Array(number.value.drop { $0 == 0 })
+                    }
+                case Self.authorityKey, Self.issuerNames, Self.newestDelta: continue
                 default: guard !rule.isCritical else { throw .criticalRule }
                 }
             }
@@ -126,8 +132,17 @@ package struct RevocationList: Sendable, Equatable {
             ? serials.contains(Array(serial.dropFirst())) : first & 0x80 != 0 && serials.contains([0] + serial)
     }
 
-    /// Whether the list has every entry of another one.
-    package func revokesAll(of other: RevocationList) -> Bool { serials.isSuperset(of: other.serials) }
+    /// Whether the list takes the place of another one of the same key: it was made later, and its number is not smaller,
+    /// since numbers grow. Of two lists of the same second, the one that revokes more does. X.509 9.5.2.1, RFC 5280 5.2.3.
+    package func follows(_ other: RevocationList) -> Bool {
+        if scope == other.scope, let number, let before = other.number {
+            let isSmaller =
+                number.count == before.count ? number.lexicographicallyPrecedes(before) : number.count < before.count
+            guard !isSmaller else { return false }
+        }
+        return thisUpdate > other.thisUpdate
+            || thisUpdate == other.thisUpdate && serials.isSuperset(of: other.serials)
+    }
 
     private static let randomLength = 8
 
@@ -139,7 +154,7 @@ package struct RevocationList: Sendable, Equatable {
 
     private static let family: [UInt8] = [0x55, 0x1D]
     private static let issuerNames = family + [18]
-    private static let number = family + [20]
+    private static let listNumber = family + [20]
     private static let reason = family + [21]
     private static let holdInstruction = family + [23]
     private static let invalidityDate = family + [24]

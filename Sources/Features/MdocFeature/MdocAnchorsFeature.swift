@@ -46,11 +46,13 @@ import Text
         }
     }
 
-    package func health() async -> [HealthCheck] { await anchorChecks() + (fetch?.checks() ?? []) }
-
-    private func anchorChecks() async -> [HealthCheck] {
-        let name = "mdocAnchors"
+    package func health() async -> [HealthCheck] {
         let summary = await folder.summary(at: time())
+        return anchorChecks(summary) + (fetch?.checks(refusals: summary.refusals) ?? [])
+    }
+
+    private func anchorChecks(_ summary: MdocAnchorSummary) -> [HealthCheck] {
+        let name = "mdocAnchors"
         let facts = [HealthCheck.Fact("authorities", summary.authorities), .init("folder", folder.path)]
         guard summary.authorities == 0 else { return [HealthCheck(name, ok: true, facts: facts)] }
         let isMissing = access(folder.path, F_OK) != 0

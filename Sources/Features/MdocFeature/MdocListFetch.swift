@@ -4,7 +4,7 @@ package import CountryAuthorities
 import Document
 package import HTTP
 package import Host
-import Text
+package import Text
 
 /// Fetches the lists of `[mdoc] lists` ahead of time, and keeps each until its end. docs/mobile-documents.md.
 ///
@@ -21,6 +21,8 @@ import Text
         var due: Int
         /// The last second in which the list counts that is kept; nil: there is none.
         var until: Int?
+        /// Why the list that is kept does not count any more.
+        var refusal: Malformed?
         /// Why there is no newer list; nil: nothing is wrong.
         var fault: String?
         /// The seconds until the next try after a failure.
@@ -214,9 +216,16 @@ import Text
 
     // MARK: Health
 
-    /// The check `mdocLists` of GET_HEALTH; none if nothing is fetched.
-    package func checks() -> [HealthCheck] {
+    /// The check `mdocLists` of GET_HEALTH; none if nothing is fetched. `refusals`: why lists that are kept do not count any
+    /// more, by their address.
+    package func checks(refusals: [String: Malformed] = [:]) -> [HealthCheck] {
         guard !entries.isEmpty else { return [] }
+        var entries = entries
+        for index in entries.indices where entries[index].until != nil {
+            guard let refusal = refusals[entries[index].address.text] else { continue }
+            entries[index].refusal = refusal
+            entries[index].until = nil
+        }
         let name = "mdocLists"
         let now = time()
         let facts = [
@@ -229,7 +238,8 @@ import Text
             return [HealthCheck(name, ok: true, facts: facts)]
         }
         let fault =
-            entry.fault.map { "cannot be fetched: \($0)" }
+            entry.refusal.map { "does not count any more: \($0.text)" }
+            ?? entry.fault.map { "cannot be fetched: \($0)" }
             ?? (entry.until == nil ? "is being fetched" : "is over")
         let rest = entry.until.map { now <= $0 ? "the last one counts until \(DocumentTime.text($0))" : nil } ?? nil
         return [

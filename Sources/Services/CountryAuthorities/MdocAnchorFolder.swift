@@ -22,6 +22,8 @@ package struct MdocAnchorSummary: Sendable, Equatable {
     package var newest: Int?
     /// Why files or entries were ignored.
     package var warnings: [String] = []
+    /// Why lists that were fetched do not count, by their address.
+    package var refusals: [String: Malformed] = [:]
 
     package init() {}
 }
@@ -139,15 +141,15 @@ package final class MdocAnchorFolder: Sendable {
 
     private func read(_ stamps: Stamps, at time: Int) -> (MdocAuthorities, State) {
         var groups: [String?: [(name: String, content: [UInt8])]] = [:]
-        var statusLists: [MdocStatusList] = []
-        var ofServers: [String] = []
+        var statusLists: [(name: String, list: MdocStatusList)] = []
+        var refusals: [String: Malformed] = [:]
         var warnings: [String] = []
         for stamp in stamps.files where !Task.isCancelled {
             let name = String(stamp.path.dropFirst(path.utf8.count + 1))
             switch PlainFile.read(stamp.path, limit: DocumentAnchorFile.maximumLength) {
             case .bytes(let content) where MdocStatusList.looksLike(content):
                 do throws(MdocProblem) {
-                    statusLists.append(try MdocStatusList(content))
+                    statusLists.append((name, try MdocStatusList(content)))
                 } catch {
                     warnings.append("\(name): \(error.text)")
                 }
@@ -167,30 +169,49 @@ package final class MdocAnchorFolder: Sendable {
                 if pass == 1 { warnings += added.warnings }
             }
         }
+        var ofServers: [(address: String, list: MdocStatusList)] = []
         for address in lists?.addresses ?? [] where !Task.isCancelled {
             do throws(Malformed) {
                 switch try lists?.list(of: address)?.content {
-                case .documents(let list): statusLists.append(list)
+                case .documents(let list): ofServers.append((address, list))
                 case .certificates(let list):
                     try anchors.add(list)
                     if anchors.isUnusable(list) { throw DocumentAnchors.unusable }
                 case nil: continue
                 }
             } catch {
-                ofServers.append("\(PublishedList.shown(address)): \(error.text)")
+                refusals[address] = error
             }
         }
+        // The signer of a list may have been revoked since it was taken.
+        func fault(of list: MdocStatusList) -> Malformed? {
+            do throws(Malformed) {
+                _ = try list.judge(by: anchors, at: time)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        for (name, list) in statusLists where !Task.isCancelled {
+            // The authority of an imported list may be one that only documents name.
+            guard let fault = fault(of: list), fault != DocumentAnchors.notTrusted else { continue }
+            warnings.append("\(name): \(fault.text)")
+        }
+        for (address, list) in ofServers where !Task.isCancelled { refusals[address] = fault(of: list) }
         var authorities = MdocAuthorities(anchors: anchors)
-        for list in statusLists { authorities.add(list) }
+        for list in statusLists.map(\.list) + ofServers.map(\.list) { authorities.add(list) }
         var summary = MdocAnchorSummary()
         summary.authorities = anchors.count
         summary.countries = anchors.countries.sorted()
         summary.links = anchors.linkCount
         summary.revocationLists = anchors.revocationListCount
-        summary.statusLists = statusLists.count
+        summary.statusLists = statusLists.count + ofServers.count
+        summary.refusals = refusals
         summary.docTypes = groups.keys.compactMap(\.self).sorted()
         summary.newest = stamps.files.map(\.seconds).max()
-        summary.warnings = warnings.sorted().map { "\(path)/\($0)" } + ofServers
+        summary.warnings =
+            warnings.sorted().map { "\(path)/\($0)" }
+            + refusals.sorted { $0.key < $1.key }.map { "\(PublishedList.shown($0.key)): \($0.value.text)" }
         return (authorities, State(stamps: stamps, summary: summary))
     }
 

@@ -101,29 +101,29 @@ package struct PublishedList: Sendable {
         }
     }
 
-    /// Judges a list, which an authority has signed, as the one that takes the place of this one. While this one counts, the next is of the same kind and authority,
-    /// says as much, and is newer; of two of the same second, the one that revokes more counts. `time` is in seconds since
-    /// 1970.
+    /// Judges a list, which an authority has signed, as the one that takes the place of this one. While this one counts, the
+    /// next is of the same kind and authority, says as much, and is newer by its time and its number; of two of the same
+    /// second or number, the one that revokes more counts. `time` is in seconds since 1970.
     /// - Throws: `Malformed` with the reason.
     package func judge(next list: PublishedList, by anchors: DocumentAnchors, at time: Int) throws(Malformed) {
         guard isCurrent(at: time), (try? judge(by: anchors, at: time)) != nil else { return }
         let other = Malformed("its server has a list of another kind or of another authority")
-        let revokesAll: Bool
+        let follows: Bool
         switch (content, list.content) {
         case (.documents(let own), .documents(let next)):
             let authority = try own.judge(by: anchors, at: time)
             guard own.object == next.object, let name = authority?.subject,
                 try next.judge(by: anchors, at: time)?.subject == name
             else { throw other }
-            revokesAll = list.issued > issued || next.revokesAll(of: own)
+            follows = list.issued > issued || next.revokesAll(of: own)
         case (.certificates(let own), .certificates(let next)):
             guard own.issuer == next.issuer, own.scope != .complete || next.scope == .complete else { throw other }
-            revokesAll = list.issued > issued || next.revokesAll(of: own)
+            follows = next.follows(own)
         case (.documents, .certificates), (.certificates, .documents): throw other
         }
         guard list.issued >= issued else { throw Malformed("its server has an older list") }
-        guard list.bytes == bytes || revokesAll else {
-            throw Malformed("its server has another list of the same second, which revokes less")
+        guard list.bytes == bytes || follows else {
+            throw Malformed("its server has a list with a smaller number, or one of the same second that revokes less")
         }
     }
 }

@@ -43,6 +43,33 @@ struct DocumentTrustTests {
         }
     }
 
+    private static let numbered = try? vectorFile("mdoc/numbered-lists.json")
+
+    @Test(
+        "of several revocation lists each one revokes, and the one with the highest number is the newest",
+        arguments: (numbered?["folders"]?.array ?? []).compactMap { $0["name"]?.string }
+    )
+    func numbers(name: String) throws {
+        func bytes(_ json: JSON?) throws -> [UInt8] {
+            let text = try #require(json?.string)
+            return try #require(Base64.standard.decode(text))
+        }
+        let vectors = try #require(Self.numbered)
+        let test = try #require(vectors["folders"]?.array?.first { $0["name"]?.string == name })
+        let lists = try (test["lists"]?.array ?? []).map(bytes)
+        let signer = SignedData.Claim(certificate: try DocumentCertificate(try bytes(vectors["signer"])))
+        let time = try #require(vectors["time"]?.int)
+        for lists in [lists, lists.reversed()] {
+            var anchors = DocumentAnchors()
+            let authorities = try (vectors["anchors"]?.array ?? []).map(bytes)
+            let files = (authorities + lists).enumerated().map { (name: "\($0.offset)", content: $0.element) }
+            #expect(anchors.addFiles(files, at: time).warnings == [])
+            let check = anchors.judge(signer, as: .securityObject, countries: ["UT"], at: time)
+            #expect(check.revocation.rawValue == test["revocation"]?.string)
+            #expect(check.result == (check.revocation == .revoked ? .failed : .passed))
+        }
+    }
+
     @Test("each signer is certified by exactly the authority that made it")
     func issuers() throws {
         let anchors = try catalogue.anchors()

@@ -44,13 +44,18 @@ import Text
         var answers: [String: Result<HTTPResponse, HTTPFault>] = [:]
         private(set) var requests: [HTTPRequest] = []
 
-        init(_ name: String, at addresses: [String]) throws {
-            let json = try MdocListFetchTests.example(name)
+        convenience init(_ name: String, at addresses: [String]) throws {
+            try self.init(try MdocListFetchTests.example(name), at: addresses)
+        }
+
+        /// `json` has the time and the authorities.
+        init(_ json: JSON, at addresses: [String]) throws {
             self.addresses = addresses
             temporary = try TemporaryFolder()
             clock.advance(try #require(json["time"]?.int) - clock.now)
             for (number, anchor) in (json["anchors"]?.array ?? []).enumerated() {
-                let certificate = try MdocListFetchTests.blob(anchor["certificate"])
+                let place = anchor["certificate"]
+                let certificate = try place.map(MdocListFetchTests.blob) ?? MdocListFetchTests.bytes(anchor)
                 try AnchorWriter(folder: temporary.path + "/mdoc").write(["\(number).cer": certificate])
             }
             lists = PublishedListFolder(temporary.path + "/lists", addresses: addresses)
@@ -209,43 +214,74 @@ import Text
         #expect(fetch.checks().first?.cause?.contains("are not checked for revocation") == true)
     }
 
-    private nonisolated static let successors = try? vectorFile("mdoc/published-lists.json")
+    private nonisolated static let published = try? vectorFile("mdoc/published-lists.json")
+    private nonisolated static let numbered = try? vectorFile("mdoc/numbered-lists.json")
+
+    private nonisolated static func bytes(_ json: JSON?) throws -> [UInt8] {
+        let text = try #require(json?.string)
+        return try #require(Base64.standard.decode(text))
+    }
 
     @Test(
         "a list takes the place of another only if it says as much: same authority, complete, newer or revoking more",
-        arguments: (successors?["cases"]?.array ?? []).compactMap { $0["name"]?.string }
+        arguments: [published, numbered].flatMap { $0?["cases"]?.array ?? [] }.compactMap { $0["name"]?.string }
     )
     func successor(name: String) async throws {
-        func bytes(_ json: JSON?) throws -> [UInt8] {
-            let text = try #require(json?.string)
-            return try #require(Base64.standard.decode(text))
-        }
-        let vectors = try #require(Self.successors)
-        let test = try #require(vectors["cases"]?.array?.first { $0["name"]?.string == name })
-        let (first, second) = (try bytes(test["first"]), try bytes(test["second"]))
-        let time = TestTime()
-        let now = try #require(vectors["time"]?.int)
-        time.advance(now - time.now)
+        func find(in vectors: JSON?) -> JSON? { vectors?["cases"]?.array?.first { $0["name"]?.string == name } }
+        let vectors = try #require(find(in: Self.published) == nil ? Self.numbered : Self.published)
+        let test = try #require(find(in: vectors))
+        let (first, second) = (try Self.bytes(test["first"]), try Self.bytes(test["second"]))
         let address = try #require(vectors["address"]?.string)
-        let temporary = try TemporaryFolder()
-        for (number, anchor) in (vectors["anchors"]?.array ?? []).enumerated() {
-            try AnchorWriter(folder: temporary.path + "/mdoc").write(["\(number).cer": try bytes(anchor)])
-        }
-        let lists = PublishedListFolder(temporary.path + "/lists", addresses: [address])
-        let folder = MdocAnchorFolder(temporary.path + "/mdoc", lists: lists, warn: { _ in })
-        let answer = Mutex(first)
-        let place = try #require(WebAddress(address))
-        let fetch = MdocListFetch([place], folder, lists, time: { time.now }) {
-            _ throws(HTTPFault) in
-            HTTPResponse(status: 200, body: answer.withLock { $0 })
-        }
-        await fetch.begin()
+        let site = try Site(vectors, at: [address])
+        site.answers[address] = Self.found(first)
+        let fetch = try await site.start()
         #expect(fetch.checks().map(\.ok) == [true], "\(fetch.checks())")
-        answer.withLock { $0 = second }
+        site.answers[address] = Self.found(second)
         await fetch.retry()
         let isKept = test["isKept"] == .bool(true)
         #expect(fetch.checks().map(\.ok) == [isKept], "\(fetch.checks())")
-        #expect(try lists.list(of: address)?.bytes == (isKept ? second : first))
+        #expect(try site.lists.list(of: address)?.bytes == (isKept ? second : first))
+    }
+
+    @Test(
+        "a list whose signer is revoked after it was fetched counts no more, and this is told",
+        arguments: ["imported", "fetched", "fetched before a restart"]
+    )
+    func revokedSigner(way: String) async throws {
+        let vectors = try #require(Self.numbered)
+        let address = try #require(vectors["address"]?.string)
+        let other = "https://utopia.example/crl"
+        let revocations = try Self.bytes(vectors["revokesItsSigner"])
+        let site = try Site(vectors, at: [address, other])
+        site.answers[address] = Self.found(try Self.bytes(vectors["statusList"]))
+        var fetch = try await site.start()
+        func health() async -> HealthCheck? {
+            await MdocAnchorsFeature(site.folder, fetch: fetch, time: { [clock = site.clock] in clock.now }).health()
+                .first { $0.name == "mdocLists" }
+        }
+        let list = try MdocStatusList(try Self.bytes(vectors["statusList"]))
+        let before = await site.folder.authorities(at: site.clock.now)
+        #expect(throws: Never.self) { try list.judge(by: before.anchors, at: site.clock.now) }
+        #expect(await health()?.facts.contains(.init("current", 1)) == true)
+        if way == "imported" {
+            try AnchorWriter(folder: site.folder.path).write(["UT.crl": revocations])
+        } else {
+            site.answers[other] = Self.found(revocations)
+            site.clock.advance(60)
+            await fetch.fetchDue()
+            if way == "fetched before a restart" { fetch = try await site.start() }
+        }
+        let after = await site.folder.authorities(at: site.clock.now)
+        #expect(throws: Malformed.self) { try list.judge(by: after.anchors, at: site.clock.now) }
+        let check = try #require(await health())
+        #expect(!check.ok && check.cause?.contains("counts until") == false, "\(check)")
+        #expect(check.cause?.contains(address) == true, "\(check)")
+        #expect(!check.facts.contains(.init("current", 2)), "\(check)")
+        let warnings = await site.summary().warnings
+        #expect(warnings.contains("\(address): its signer is revoked"), "\(warnings)")
+        // The server may have the same list still.
+        await fetch.retry()
+        #expect(await health()?.ok == false)
     }
 
     @Test("servers that hang do not keep the others waiting, and until they answer nothing is well")
