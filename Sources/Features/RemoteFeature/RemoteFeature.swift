@@ -287,11 +287,13 @@ import Text
         guard let store else {
             throw Failure(.remote, "Remote readers are off", advice: "set [remote] enabled = yes or share = yes")
         }
-        guard try await store.remove(fingerprint) else {
-            throw Failure(.remote, "There is no pairing with this device")
+        try await store.changes.run { () throws(Failure) in
+            guard try await store.remove(fingerprint) else {
+                throw Failure(.remote, "There is no pairing with this device")
+            }
+            lenders?.removed(fingerprint)
+            sharing?.removed(fingerprint)
         }
-        lenders?.removed(fingerprint)
-        sharing?.removed(fingerprint)
         return Reply(state)
     }
 }

@@ -77,7 +77,9 @@ import Text
     private func open() async {
         do throws(Failure) {
             let identity = try await store.identity()
-            for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
+            try await store.changes.run { () throws(Failure) in
+                for device in try await store.devices(.borrower) { borrowers[device.fingerprint] = device }
+            }
             // badged may have ended meanwhile.
             guard !isStopped else { return }
             self.identity = identity
@@ -238,13 +240,15 @@ import Text
         // The code is spent, even if the store fails.
         close()
         do throws(Failure) {
-            try await store.add(device, .borrower)
+            try await store.changes.run { () throws(Failure) in
+                try await store.add(device, .borrower)
+                borrowers[device.fingerprint] = device
+            }
         } catch {
             Log.error("the pairing with '\(device.name)' cannot be stored: \(error.logText)")
             pairing.fill(.failed("\(error.message); remove the pairing at the other device, too"))
             return false
         }
-        borrowers[device.fingerprint] = device
         sendDevices()
         pairing.fill(.paired(device))
         observer()

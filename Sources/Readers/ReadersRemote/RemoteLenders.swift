@@ -69,7 +69,9 @@ package import Text
     func start() {
         Task { @Loop in
             do throws(Failure) {
-                for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
+                try await store.changes.run { () throws(Failure) in
+                    for device in try await store.devices(.lender) { paired[device.fingerprint] = device }
+                }
                 if !paired.isEmpty { driver.introduce(try await store.identity()) }
             } catch {
                 Log.error("the pairings of remote readers cannot be read: \(error.logText)")
@@ -202,11 +204,13 @@ package import Text
         if pairings.removeValue(forKey: id) != nil { driver.send(.stopPairing(id: id)) }
         guard case .paired(let device) = outcome else { return outcome }
         do throws(Failure) {
-            try await store.add(device, .lender)
+            try await store.changes.run { () throws(Failure) in
+                try await store.add(device, .lender)
+                paired[device.fingerprint] = device
+            }
         } catch {
             return .failed("\(error.message); remove the pairing at the device, too")
         }
-        paired[device.fingerprint] = device
         sendDevices()
         observer()
         return .paired(device)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+package import Concurrency
 import Crypto
 package import Store
 package import Text
@@ -21,6 +22,8 @@ package actor RemoteStore {
     }
 
     private let store: StateStore
+    /// What changes a pairing runs in it, with what is kept in memory.
+    package nonisolated let changes = InOrder()
     private var made: Task<Result<RemoteIdentity, Failure>, Never>?
     private static let own = StoreSpace("remote")
 

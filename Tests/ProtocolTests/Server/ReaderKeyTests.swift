@@ -74,6 +74,26 @@ import Text
         withExtendedLifetime((first, restarted)) {}
     }
 
+    @Test("two clients that change keys at the same time leave in memory what is on the disk")
+    func sameTime() async throws {
+        let clients = try (0..<2).map { _ in try server.connect() }
+        for round in 0..<30 {
+            // A key is added and removed in any order.
+            for (number, client) in clients.enumerated() {
+                let change = Self.add("a")
+                let removal = #"{"cmd":"REMOVE_READER_KEY","name":"a"}"#
+                await client.send((round + number) % 2 == 0 ? change : removal)
+            }
+            for client in clients { _ = try #require(await client.next("READER_KEYS")) }
+            let listed = await clients[0].ask(Self.list, "READER_KEYS")?["keys"]?.array?.map { $0["name"]?.string }
+            let kept = try await store.required().transaction { values throws(Failure) in
+                try values.names(in: StoreSpace("reader keys"))
+            }
+            #expect(listed == kept.map { $0 }, "round \(round)")
+        }
+        withExtendedLifetime(clients) {}
+    }
+
     @Test(
         "a wrong key is refused and nothing is stored",
         arguments: [
