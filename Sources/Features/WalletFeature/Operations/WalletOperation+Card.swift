@@ -72,6 +72,7 @@ extension WalletOperation {
         if request.body.kind == .authorize, let bindingKey, let account {
             try await bindings.checkConflict(bindingKey, account: account, keyUID: uid)
         } else if let binding {
+            try await checkBinding()
             guard binding.keyUID == uid else {
                 let words =
                     "appKey and UUID are bound to another card: use that card, or send WALLET_UNBIND and"
@@ -94,6 +95,17 @@ extension WalletOperation {
         try await dialogue.unlock(card)
     }
 
+    /// Refuses to go on with a binding that was removed or replaced since the command came.
+    private func checkBinding() async throws(Failure) {
+        guard let bindingKey, let binding, request.body.kind != .authorize else { return }
+        guard try await bindings.binding(bindingKey) == binding else {
+            throw Failure(
+                operation: .notBound,
+                "The binding of appKey and UUID was removed or replaced meanwhile: send WALLET_AUTHORIZE, then start again"
+            )
+        }
+    }
+
     private func readKey(
         of card: HeldKeycard,
         _ dialogue: KeycardDialogue,
@@ -105,6 +117,8 @@ extension WalletOperation {
             try await dialogue.step("EXPORT KEY", card, await card.applet.exportPublicKey(path))
         )
         publicKey = key
+        // The user may have typed the PIN meanwhile.
+        try await checkBinding()
         if let binding, request.body.kind != .authorize, binding.publicKey != key.description {
             // The duress wallet has the key UID of the main one, and other keys.
             let words = "The card opened another wallet than the bound one, as its duress PIN does: use the main PIN"

@@ -182,6 +182,28 @@ import VirtualKeycard
         #expect(bench.node.state.pushed.isEmpty)
     }
 
+    @Test(
+        "a binding that is removed while an operation waits signs nothing",
+        arguments: ["WALLET_REQUEST", "ENTER_PIN"],
+        [true, false]
+    )
+    func unboundMeanwhile(prompt: String, isTransfer: Bool) async throws {
+        let command = isTransfer ? OperationBench.transfer() : #"{"cmd":"WALLET_SIGN","message":"a"}"#
+        let user = try await bench.user(OperationUser.mykey())
+        #expect(try await user.run(OperationBench.authorize()).resultCode == 1)
+        try await bench.insertIfAway()
+        let other = try await OperationUser(bench, OperationUser.mykey())
+        user.hook = (
+            prompt,
+            { _ = try #require(await other.client.ask(#"{"cmd":"WALLET_UNBIND"}"#, "WALLET_UNBOUND")) }
+        )
+        let end = try await user.run(command)
+        #expect(end.resultCode == 10007 && end["sign"]?.string == nil, "\(end)")
+        #expect(user.names.contains("ENTER_PIN") == (prompt == "ENTER_PIN"))
+        #expect(bench.node.state.pushed.isEmpty)
+        withExtendedLifetime(other) {}
+    }
+
     @Test("a bound card with which this computer is not paired any more is named")
     func notPaired() async throws {
         let user = try await bench.user(with: OperationBench.card("3.1"), OperationUser.mykey())
