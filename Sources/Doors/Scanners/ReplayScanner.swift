@@ -18,8 +18,12 @@ import Text
     /// Largest file that is read, in bytes.
     private nonisolated static let longestFile = 256 << 20
 
-    private var file: [UInt8] = []
-    private var events: [(time: Int64, adapter: Int, event: Range<Int>)] = []
+    private struct Capture {
+        var file: [UInt8] = []
+        var events: [(time: Int64, adapter: Int, event: Range<Int>)] = []
+    }
+
+    private var capture = Capture()
     private var position = 0
     private var fragments = FragmentAssembly()
     private var alarm: Loop.Alarm?
@@ -29,7 +33,7 @@ import Text
     package func scan(_ demand: ScanDemand) {
         guard alarm == nil else { return }
         do throws(ScannerFault) {
-            try load()
+            capture = try Self.read(path)
             alarm = Loop.Alarm { [weak self] in self?.play() }
             status = ScannerStatus(isListening: true)
             position = 0
@@ -44,8 +48,7 @@ import Text
 
     package func stop() {
         alarm = nil
-        file = []
-        events = []
+        capture = Capture()
         status = ScannerStatus()
     }
 
@@ -57,62 +60,60 @@ import Text
         return ScannerStatus(fault: Self.unreadable(path))
     }
 
-    private static func configured(_ text: String, advice: String) -> ScannerFault {
+    private nonisolated static func configured(_ text: String, advice: String) -> ScannerFault {
         var fault = ScannerFault(.service, text, advice: advice)
         fault.isConfigured = true
         return fault
     }
 
-    private static func unreadable(_ path: String) -> ScannerFault {
+    private nonisolated static func unreadable(_ path: String) -> ScannerFault {
         configured("cannot read \(path)", advice: "correct [ble] replay in badged.conf")
     }
 
     package func recover(_ step: RecoveryStep, adapter: Int?) -> Bool { false }
 
-    private func load() throws(ScannerFault) {
-        guard case .bytes(let bytes) = PlainFile.read(path, limit: Self.longestFile) else {
-            throw Self.unreadable(path)
-        }
-        file = bytes
-        events = []
+    /// Refuses a file that cannot be replayed.
+    package nonisolated static func check(_ path: String) throws(ScannerFault) { _ = try read(path) }
+
+    private nonisolated static func read(_ path: String) throws(ScannerFault) -> Capture {
+        guard case .bytes(let bytes) = PlainFile.read(path, limit: longestFile) else { throw unreadable(path) }
+        var capture = Capture(file: bytes)
         do throws(Malformed) {
             // The complete records of a truncated capture are replayed.
-            _ = try BTSnoop.forEachEvent(in: file.span) { events.append(($0, $1, $2)) }
+            _ = try BTSnoop.forEachEvent(in: bytes.span) { capture.events.append(($0, $1, $2)) }
         } catch {
-            throw Self.configured(
+            throw configured(
                 "\(path) is not a capture file: \(error.text)",
                 advice: "badgectl capture creates one"
             )
         }
-        guard !events.isEmpty else {
-            throw Self.configured(
-                "\(path) has no records",
-                advice: "badgectl capture creates a file with records"
-            )
+        guard !capture.events.isEmpty else {
+            throw configured("\(path) has no records", advice: "badgectl capture creates a file with records")
         }
+        return capture
     }
 
     /// Passes on the records that are due, then sets the alarm. After 1000 records other work of the loop has its turn.
     private func play() {
         for _ in 0..<1000 {
-            guard alarm != nil, position < events.count else { break }
-            let entry = events[position]
+            guard alarm != nil, position < capture.events.count else { break }
+            let entry = capture.events[position]
             position += 1
-            let event = Array(file[entry.event])
+            let event = Array(capture.file[entry.event])
             let span = event.span
             HCIEvent.forEachReport(in: span) { report, data in
                 fragments.add(report, span.extracting(data), adapter: entry.adapter) { report, data in
                     observer?.received(report, data, adapter: entry.adapter)
                 }
             }
-            guard position < events.count else { break }
-            let pause = events[position].time - entry.time
+            guard position < capture.events.count else { break }
+            let pause = capture.events[position].time - entry.time
             if pause >= 1000 {
                 alarm?.set(after: min(pause, Self.longestPause) / 1000)
                 return
             }
         }
-        if position >= events.count {
+        if position >= capture.events.count {
             position = 0
             alarm?.set(after: 1000)
         } else {

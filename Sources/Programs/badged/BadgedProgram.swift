@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import Concurrency
+import CountryAuthorities
 import CredentialFeature
 import Glibc
 import Host
@@ -46,7 +47,9 @@ import Scanners
         errors += ConfiguredParts.pathErrors(configuration, socket: options.socketPath)
         var unknownNames: [String] = []
         let policy = AccessPolicy(rules: configuration.access, warnings: &unknownNames)
-        let warnings = policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)
+        let warnings =
+            policy.unknownNames + configuration.radio.warnings(exists: HostAdapters.exists)
+            + anchorWarnings(configuration.trustAnchors)
         for error in errors { Log.report(error) }
         for (setting, warning) in warnings {
             let place = configuration.settings[setting].map { "\($0.place): " } ?? ""
@@ -56,6 +59,12 @@ import Scanners
         let path = options.configurationPath ?? Configuration.defaultPath
         print(access(path, F_OK) == 0 ? "\(path) is right" : "there is no \(path): all settings have their defaults")
         return 0
+    }
+
+    /// The certificates in `[eid] trust_anchors` that badged ignores.
+    private static func anchorWarnings(_ folder: String) -> [(String, String)] {
+        guard access(folder, F_OK) == 0 else { return [] }
+        return TrustAnchors(folder: folder).warnings.map { ("[eid] trust_anchors", $0) }
     }
 
     /// EX_CONFIG of sysexits.h.

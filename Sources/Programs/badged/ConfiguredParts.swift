@@ -2,13 +2,17 @@
 import CredentialFeature
 import HTTP
 import Host
+import ISO7816
 import KeyFeature
 import MPin
 import MdocFeature
 import MobileDocument
+import Scanners
 import Store
 import Taps
+import Text
 import Vault
+import VirtualEID
 import WalletFeature
 
 /// The configuration, and what it leads to: files, and values that need more than their form to be right.
@@ -54,12 +58,8 @@ extension ConfiguredParts {
         ] {
             attempt(&errors, of: setting, try PlainFile.checkFolder(folder))
         }
-        for (file, name) in [
-            (configuration.node.authorityFile, "[wallet] node_ca"),
-            (configuration.keys.authorityFile, "[keys] issuer_ca"),
-        ] {
-            guard let file else { continue }
-            attempt(&errors, try PlainFile.check(file, of: name))
+        for (path, setting) in authorityFiles(configuration) {
+            attempt(&errors, try PlainFile.check(path, of: setting))
         }
         let trustPoint = attempt(&errors, try configuration.readVirtualTrustPoint())
         let network = attempt(&errors, try Network.read(configuration)) ?? Network()
@@ -109,9 +109,65 @@ extension ConfiguredParts {
             attempt(&errors, try ConfiguredPath.checkDevice(configuration.keys.tpmDevice, of: "[keys] tpm_device"))
         }
         if let path = configuration.radio.replay {
-            attempt(&errors, try ConfiguredPath.checkFile(path, of: "[ble] replay"))
+            attempt(&errors, try checkCapture(path, of: "[ble] replay"))
         }
+        for (path, setting) in authorityFiles(configuration) {
+            attempt(&errors, try checkAuthorities(path, of: setting))
+        }
+        attempt(&errors, try checkTrustPoint(configuration))
         return errors.map { configuration.placed($0) }
+    }
+
+    /// The files with the authorities of TLS servers.
+    private static func authorityFiles(_ configuration: Configuration) -> [(path: String, setting: String)] {
+        [
+            (configuration.node.authorityFile, "[wallet] node_ca"),
+            (configuration.keys.authorityFile, "[keys] issuer_ca"),
+        ].compactMap { path, setting in path.map { ($0, setting) } }
+    }
+
+    /// Refuses a file without certificates, or with one that is cut off.
+    private static func checkAuthorities(_ path: String, of setting: String) throws(StartError) {
+        // What cannot be read was told.
+        guard case .bytes(let text) = PlainFile.read(path, limit: 10_000_000) else { return }
+        let objects = PEM.objects(in: text).filter { $0.label.hasSuffix("CERTIFICATE") }
+        let isWhole = objects.allSatisfy { object in
+            guard let der = object.der, let certificate = try? BERTLV(der), certificate.tag == 0x30 else {
+                return false
+            }
+            return (try? certificate.children)?.map(\.tag) == [0x30, 0x30, 0x03]
+        }
+        guard objects.isEmpty || !isWhole else { return }
+        throw .inConfiguration(
+            objects.isEmpty ? "\(path) has no certificates in PEM" : "\(path) has a damaged certificate",
+            of: setting,
+            hint: "name a file with certificates in PEM in \(setting)"
+        )
+    }
+
+    private static func checkTrustPoint(_ configuration: Configuration) throws(StartError) {
+        guard let path = configuration.virtualTrustPoint, let bytes = try? configuration.readVirtualTrustPoint() else {
+            return
+        }
+        do throws(Malformed) {
+            _ = try VirtualEIDKind(trustPoint: bytes)
+        } catch {
+            let setting = "[virtual] cvca"
+            throw .inConfiguration(
+                "\(path) is no trust point: \(error.text)",
+                of: setting,
+                hint: "name a self-signed certificate of a CVCA, in DER, in \(setting)"
+            )
+        }
+    }
+
+    private static func checkCapture(_ path: String, of setting: String) throws(StartError) {
+        try ConfiguredPath.checkFile(path, of: setting)
+        do throws(ScannerFault) {
+            try ReplayScanner.check(path)
+        } catch {
+            throw .inConfiguration(error.text, of: setting, hint: error.advice)
+        }
     }
 
     @discardableResult

@@ -3,6 +3,7 @@ import Glibc
 import Host
 import TestSupport
 import Testing
+import Text
 
 /// What `--check-config` of each program says of paths that cannot work.
 @Suite("--check-config", .timeLimit(.minutes(5))) struct CheckConfigTests {
@@ -145,6 +146,104 @@ import Testing
             #expect(error.contains(path.split(separator: "/").last ?? ""), "\(thing): \(error)")
             #expect(error.contains("hint: ") && !error.contains("chmod"), "\(thing): \(error)")
         }
+    }
+
+    /// A file or a value with a wrong content, and what is told of it.
+    struct Content: Sendable, CustomTestStringConvertible {
+        let section: String
+        let lines: String
+        /// Written into the file FILE; nil: there is none.
+        var file: [UInt8]?
+        var words = ""
+        var testDescription: String { "[\(section)] \(lines): \(words)" }
+
+        init(_ section: String, _ lines: String, _ file: [UInt8]?, _ words: String) {
+            self.section = section
+            self.lines = lines
+            self.file = file
+            self.words = words
+        }
+    }
+
+    /// A SEQUENCE like a certificate.
+    private static let certificate = PEM.certificate.encode([0x30, 0x07, 0x30, 0x00, 0x30, 0x00, 0x03, 0x01, 0x00])
+    private static let capture = Array("btsnoop\0".utf8) + [0, 0, 0, 1, 0, 0, 0x07, 0xD1]
+
+    private static let contents: [Content] = [
+        Content("wallet", "node_ca = FILE", [], "has no certificates in PEM"),
+        Content("wallet", "node_ca = FILE", Array("garbage".utf8), "has no certificates in PEM"),
+        Content("keys", "issuer_ca = FILE", [0x30, 0x03, 0x02, 0x01, 0x00], "has no certificates in PEM"),
+        Content("keys", "issuer_ca = FILE", Array(PEM.publicKey.encode([0x30, 0x00]).utf8), "has no certificates"),
+        Content("keys", "issuer_ca = FILE", Array(PEM.certificate.encode([0x30, 0x00]).utf8), "a damaged certificate"),
+        Content(
+            "wallet",
+            "node_ca = FILE",
+            Array((certificate + PEM.certificate.encode([0x30, 0x10])).utf8),
+            "a damaged certificate"
+        ),
+        Content("virtual", "cvca = FILE", [], "is no trust point"),
+        Content("virtual", "cvca = FILE", Array("garbage".utf8), "is no trust point"),
+        Content("ble", "replay = FILE\nbackend = replay", [], "is not a capture file"),
+        Content("ble", "replay = FILE\nbackend = replay", Array("garbage".utf8), "is not a capture file"),
+        Content("ble", "replay = FILE\nbackend = replay", capture, "has"),
+        Content("mdoc", "lists = http://example.org/list", nil, "cannot have 'http://example.org/list'"),
+        Content("mdoc", "lists = list", nil, "cannot have 'list'"),
+        Content("mdoc", "lists = ftp://example.org/list", nil, "cannot have"),
+        Content("mdoc", "lists = file:///etc/passwd", nil, "cannot have"),
+        Content(
+            "mdoc",
+            "lists = https://example.org/a, https://example.org/a",
+            nil,
+            "cannot have 'https://example.org/a'"
+        ),
+        Content("mdoc", "lists = https://name:word@example.org/a", nil, "cannot have"),
+        Content(
+            "mdoc",
+            "lists = " + (0...32).map { "https://example.org/\($0)" }.joined(separator: ", "),
+            nil,
+            "more than 32 addresses"
+        ),
+    ]
+
+    @Test("a content that cannot work is an error that says why", arguments: contents)
+    func content(content: Content) async throws {
+        let folder = try TemporaryFolder()
+        if let file = content.file { chmod(try folder.write("content", file), 0o600) }
+        let lines = content.lines.replacing("FILE", with: "\(folder.path)/content")
+        let configuration = try folder.write("config.conf", Array("[\(content.section)]\n\(lines)\n".utf8))
+        chmod(configuration, 0o600)
+        let program = try RunningProgram("badged", ["--check-config", configuration])
+        #expect(await program.exitCode == 78)
+        let error = program.text(.error)
+        #expect(error.contains(content.words) && error.contains("hint: "), "\(error)")
+    }
+
+    @Test("certificates in PEM and a trust point are right, and a damaged trust anchor is a warning")
+    func rightContent() async throws {
+        let folder = try TemporaryFolder()
+        let text = "a comment\n" + Self.certificate + Self.certificate
+        let authorities = try folder.write("ca.pem", Array(text.utf8))
+        let anchors = folder.path + "/anchors"
+        mkdir(anchors, 0o700)
+        let point = TestPKI.path("cvca-next.cvcert")
+        let lines = """
+            [wallet]
+            node_ca = \(authorities)
+            [virtual]
+            cvca = \(point)
+            [eid]
+            trust_anchors = \(anchors)
+
+            """
+        let configuration = try folder.write("config.conf", Array(lines.utf8))
+        for path in [authorities, configuration] { chmod(path, 0o600) }
+        let right = try RunningProgram("badged", ["--check-config", configuration, "--strict"])
+        #expect(await right.exitCode == 0, "\(right.everything)")
+        try folder.write("anchors/a.cvcert", Array("garbage".utf8))
+        let warned = try RunningProgram("badged", ["--check-config", configuration])
+        #expect(await warned.exitCode == 0 && warned.text(.error).contains("a.cvcert"), "\(warned.everything)")
+        let strict = try RunningProgram("badged", ["--check-config", configuration, "--strict"])
+        #expect(await strict.exitCode == 78)
     }
 
     @Test("a path that can work is right", arguments: settings.filter { $0.need.right != nil })
