@@ -44,8 +44,11 @@ import VirtualTaps
     /// The virtual eID card, with the trust point in a file.
     private static func eidCards(_ trustPoint: String?) throws(StartError) -> VirtualEIDKind {
         guard let trustPoint else { return VirtualEIDKind() }
-        guard let content = content(of: trustPoint) else {
-            throw StartError("\(trustPoint) cannot be read", hint: "--cvca takes a file with a CV certificate, DER")
+        let content: [UInt8]
+        do throws(Malformed) {
+            content = try Self.content(of: trustPoint)
+        } catch {
+            throw StartError(error.text, hint: "--cvca takes a file with a CV certificate, DER")
         }
         guard let kind = try? VirtualEIDKind(trustPoint: content) else {
             throw StartError("\(trustPoint) is not a trust point", hint: "--cvca takes a self-signed CVCA certificate")
@@ -74,8 +77,7 @@ import VirtualTaps
             case .usual: return try kinds.describe(.object([])).makeCard()
             case .described(let path): return try kinds.describe(document(in: path)).makeCard()
             case .recorded(let path):
-                guard let content = content(of: path) else { throw Malformed("\(path) cannot be read") }
-                return try RecordedCardDescription(CardRecording(content)).makeCard()
+                return try RecordedCardDescription(CardRecording(content(of: path))).makeCard()
             }
         } catch {
             throw source.wrong(error.text)
@@ -83,22 +85,18 @@ import VirtualTaps
     }
 
     private static func document(in path: String) throws(Malformed) -> JSON {
-        guard let content = Self.content(of: path) else { throw Malformed("\(path) cannot be read") }
+        let content = try content(of: path)
         return try Malformed.at("\(path) is not JSON", JSON(content))
     }
 
-    /// Reads a file of at most 16 MiB.
-    private static func content(of path: String) -> [UInt8]? {
-        guard let file = fopen(path, "rb") else { return nil }
-        defer { fclose(file) }
-        var content: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 65_536)
-        while content.count < 1 << 24 {
-            let count = fread(&part, 1, part.count, file)
-            guard count > 0 else { return ferror(file) == 0 ? content : nil }
-            content += part.prefix(count)
+    /// Reads a plain file of at most 16 MiB.
+    private static func content(of path: String) throws(Malformed) -> [UInt8] {
+        switch PlainFile.read(path, limit: 1 << 24) {
+        case .bytes(let content): return content
+        case .missing: throw Malformed("there is no file \(path)")
+        case .tooLong: throw Malformed("\(path) is longer than 16 MiB")
+        case .failed(let reason): throw Malformed("\(path) cannot be read: \(reason)")
         }
-        return nil
     }
 }
 

@@ -156,6 +156,23 @@ struct VPCDProgramTests {
         #expect(program.exitStatus() == 0)
     }
 
+    @Test(
+        "a file that is none is refused with words, and nothing waits for it",
+        arguments: ["--card", "--replay", "--cvca"],
+        ["fifo", "folder", "/dev/zero", "/dev/tty", "missing"]
+    )
+    func noFile(option: String, name: String) async throws {
+        let folder = try TemporaryFolder()
+        mkfifo(folder.path + "/fifo", 0o600)
+        mkdir(folder.path + "/folder", 0o700)
+        let path = name.hasPrefix("/") ? name : "\(folder.path)/\(name)"
+        let program = try RunningProgram("badged-virtual-card", ["--vpcd", "localhost:1", option, path])
+        #expect(await program.exitCode == 1)
+        let error = program.text(.error)
+        #expect(error.contains(path) && error.contains("hint: "), "\(error)")
+        #expect(error.contains(name == "missing" ? "there is no file" : "it is not a plain file"), "\(error)")
+    }
+
     private static let lines: [(String, Int32)] = [
         ("", 2), ("--vpcd nowhere", 2), ("--vpcd host:0", 2), ("--vpcd :1", 2), ("--vpcd localhost:1 --card", 2),
         ("--magic", 2), ("--vpcd localhost:1 --card /nonexistent", 1), ("--vpcd localhost:1 --card /dev/null", 1),
