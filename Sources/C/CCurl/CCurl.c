@@ -225,7 +225,8 @@ ccurl_outcome ccurl_run(ccurl_session *session, const ccurl_request *request) {
     }
     curl_easy_reset(session->easy);
     curl_slist_free_all(headers);
-    const char *text = *words ? words : curl_easy_strerror(code);
+    /* The words of libcurl name the proxy, which is nobody's business but the administrator's. */
+    const char *text = *words && outcome.end != CCURL_PROXY ? words : curl_easy_strerror(code);
     if (code == CURLE_SSL_CACERT_BADFILE) text = "the file of the authorities has no certificates in PEM";
     if (code != CURLE_OK) snprintf(outcome.words, sizeof outcome.words, "%s", text);
     return outcome;

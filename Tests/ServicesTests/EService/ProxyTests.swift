@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+import Concurrency
 import EIDServer
 import Host
 import Synchronization
@@ -82,6 +83,23 @@ import Testing
         let failure = try await #require(throws: EServiceFailure.self) { try await session.request() }
         #expect(failure.reason == .getTcTokenNetworkError && failure.status == status, "\(failure)")
         #expect(!failure.detail.contains("password") && !"\(lines.withLock { $0 })".contains("password"))
+    }
+
+    @Test(
+        "a fault at the proxy does not name it",
+        arguments: ["http://proxy.invalid:3128", "http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1"]
+    )
+    @Loop func nameless(address: String) async throws {
+        let proxies = ProxySettings(try #require(Proxy(address, nil)))
+        let session = HTTPSession(Network(proxies: proxies), .system, HTTPLimits())
+        let target = try #require(WebAddress("https://service.example/"))
+        let fault = try await #require(throws: HTTPFault.self) {
+            try await session.run(HTTPRequest(address: target, maximumLength: 100))
+        }
+        let host = try #require(WebAddress(address)).origin.host
+        #expect(!fault.text("the server").contains(host) && !"\(fault)".contains(host), "\(fault)")
+        #expect(fault.text("the server").hasPrefix("the proxy cannot be reached: "), "\(fault)")
+        session.close()
     }
 
     @Test(
