@@ -113,7 +113,7 @@ import Text
             return pairings + [HealthCheck(name, ok: false, cause: fault.cause, advice: fault.advice)]
         }
         let facts = [HealthCheck.Fact("readers", sharing.settings.readers.count)]
-        guard let (count, source) = sharing.flood else {
+        guard let (count, source, advice) = sharing.flood else {
             return pairings + [HealthCheck(name, ok: true, facts: facts)]
         }
         return pairings + [
@@ -121,7 +121,7 @@ import Text
                 name,
                 ok: false,
                 cause: "a flood of connections, most of them from \(source): \(count) came to nothing",
-                advice: "find the host with the address \(source) in this network, or block it in the firewall",
+                advice: advice,
                 facts: facts
             )
         ]

@@ -132,8 +132,8 @@ import Text
     }
 
     /// A flood of connections that came to nothing, and the source of most of them; nil: there is none.
-    var flood: (connections: Int, source: String)? {
-        state.flood == 0 ? nil : (Int(state.flood), state.floodSource ?? "an unknown address")
+    var flood: (connections: Int, source: String, advice: String?)? {
+        state.flood == 0 ? nil : (Int(state.flood), state.floodSource ?? "an unknown address", state.floodAdvice)
     }
 
     package func handle(_ report: RemoteReport) -> Bool {

@@ -121,6 +121,8 @@ package struct LendingState: Sendable, Equatable {
     package var flood: UInt32 = 0
     /// The address from which most of them came.
     package var floodSource: String?
+    /// What to do against it.
+    package var floodAdvice: String?
 
     package init() {}
 }
@@ -303,7 +305,7 @@ extension LendersState.Sighting: MessageField {
 
 extension LendingState: MessageField {
     package func write(to writer: inout MessageWriter) {
-        writer.append(fields: [isOpen, cause, advice, flood, floodSource])
+        writer.append(fields: [isOpen, cause, advice, flood, floodSource, floodAdvice])
     }
 
     package init(from reader: inout MessageReader) throws(Malformed) {
@@ -312,6 +314,7 @@ extension LendingState: MessageField {
         advice = try reader.read()
         flood = try reader.read()
         floodSource = try reader.read()
+        floodAdvice = try reader.read()
     }
 }
 

@@ -207,13 +207,14 @@ import Text
         let before = state.flood
         state.flood = count
         state.floodSource = now.map { "\($0.source)" }
+        state.floodAdvice = now.map { NetworkInterface.advice(againstFloodFrom: $0.source, "--tcp") }
         report(RemoteReport.lending(state))
         guard before == 0 || now == nil, let addition = floodLines.addition("\(now == nil)", at: Loop.now) else {
             return
         }
         if let now {
             let text = "a flood of connections to the shared readers, most of them from \(now.source)"
-            Log.warning("\(text); hint: find this host in the network, or block it in the firewall\(addition)")
+            Log.warning("\(text); hint: \(state.floodAdvice ?? "")\(addition)")
         } else {
             Log.notice("the flood of connections is over: \(before) came to nothing\(addition)")
         }

@@ -216,7 +216,7 @@ import Text
                 name,
                 ok: false,
                 cause: "a flood of \(flood.datagrams) datagrams a second or more, most of them from \(flood.source)",
-                advice: "find the host with the address \(flood.source) in this network, or block it in the firewall",
+                advice: NetworkInterface.advice(againstFloodFrom: flood.source, "--udp"),
                 facts: facts
             )
         } else {

@@ -45,6 +45,14 @@ package struct NetworkInterface: Sendable, Hashable {
             .sorted { $0.name < $1.name }
     }
 
+    /// What to do against a flood that comes from an address. `option` of ss(8) names the kind of sockets.
+    static func advice(againstFloodFrom source: RemoteAddress.Host, _ option: String) -> String {
+        guard source.isLoopback || all(named: []).contains(where: { $0.addresses.contains(source) }) else {
+            return "find the host with the address \(source) in this network, or block it in the firewall"
+        }
+        return "\(source) is this host: end the program that causes it, which sudo ss \(option) --processes shows"
+    }
+
     private static func host(_ pointer: UnsafeMutablePointer<sockaddr>?) -> RemoteAddress.Host? {
         guard let pointer else { return nil }
         let size =

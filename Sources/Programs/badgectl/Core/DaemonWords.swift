@@ -274,10 +274,10 @@ enum DaemonWords {
         Phrase("give the device to group badged-devices by a udev rule: docs/door-readers.md, Faults and recovery"),
         Phrase("no advertisement was received for \(any) s: check that a reader is near and that the adapter works"),
         Phrase("\(any) received nothing for \(any) s, but other adapters did: unplug it, then plug it in"),
-        Phrase("a flood of connections: \(any) were closed that did not finish in time"),
-        Phrase("find the host in this network that opens them (ss --tcp shows its address), or block it"),
+        Phrase("a flood of connections, most of them from \(any): \(any) came to nothing"),
         Phrase("a flood of \(any) datagrams a second or more, most of them from \(any)"),
         Phrase("find the host with the address \(any) in this network, or block it in the firewall"),
+        Phrase("\(any) is this host: end the program that causes it, which sudo ss \(any) --processes shows"),
         Phrase(
             """
             this is not a connection string of libnfc; examples for [nfc] devices: \
