@@ -5,6 +5,7 @@ import DoorOpening
 import DoorReaders
 import DoorTestSupport
 import Testing
+import Text
 
 @testable import Bluetooth
 @testable import Scanners
@@ -20,9 +21,17 @@ import Testing
     /// A scan that leaves the radio to connections.
     private final class Scan: RadioScan {
         var readsDevices = false
+        /// Which adapters connections wait for, and until when.
+        var left: [Int] = []
+        var leaving: OneShot<Void>?
+        let waiters = Waiters()
         nonisolated init() {}
         func reserve(_ adapter: Int, _ isReserved: Bool) {}
-        func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {}
+        func waitUntilLeft(_ adapter: Int, within limit: Milliseconds) async {
+            left.append(adapter)
+            waiters.check()
+            await leaving?.value(whenCancelled: ())
+        }
         func searches(_ adapter: Int) -> Bool { false }
         func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool { false }
         func endConnection(to address: DeviceAddress, adapter: Int) {}
@@ -93,6 +102,21 @@ import Testing
         #expect(try await stage.open().status == .success)
         let expected = ["ConnectDevice", "SetDiscoveryFilter", "StartDiscovery", "StopDiscovery", "Connect"]
         #expect(stage.service.calls.filter(expected.contains) == expected)
+    }
+
+    @Test("the search for a reader begins when the scan has left the adapter")
+    func waitsForTheScan() async throws {
+        stage.service.isKnown = false
+        let (scan, leaving) = (stage.scan, OneShot<Void>())
+        scan.leaving = leaving
+        let opening = Task { @Loop in try await stage.open() }
+        await scan.waiters.wait { !scan.left.isEmpty }
+        #expect(scan.left == [0])
+        #expect(!stage.service.calls.contains("StartDiscovery"))
+        leaving.fill(())
+        #expect(try await opening.value.status == .success)
+        #expect(stage.service.calls.count { $0 == "StartDiscovery" } == 1)
+        #expect(scan.left == [0])
     }
 
     @Test("a bluetoothd with option -E connects to a reader that it does not know without a search")
