@@ -19,6 +19,8 @@ package struct ReadAbilities: Sendable, Equatable {
     var isCardSecurityDisturbed = false
     /// Whether EF.CardSecurity is not tried again: what fails twice counts.
     var lacksCardSecurity: Bool { cardSecurityFailures > 1 }
+    /// How often the chip did not answer to EF.COM, which shows whether it has access control. DG1 shows it, too.
+    var commonDataFailures = 0
     /// Whether the chip has not been asked yet which lengths it takes.
     private(set) var isUntried: Bool
     private let historicalBytes: HistoricalBytes?

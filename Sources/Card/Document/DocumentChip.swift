@@ -154,8 +154,15 @@ package actor DocumentChip {
 
     /// Reads the start of EF.COM or DG1 without a channel.
     private func sendsFilesToEverybody() async throws(DocumentError) -> Bool {
-        for file in [DocumentFile.com, .group(1)] {
-            let answer = try await plain(.readBinary(shortFileID: file.shortID, le: 8), on: RepeatingChannel(base))
+        let isCommonDataMute = abilities.commonDataFailures > 1
+        for file in [DocumentFile.com, .group(1)] where file != .com || !isCommonDataMute {
+            let answer: ResponseAPDU
+            do throws(DocumentError) {
+                answer = try await plain(.readBinary(shortFileID: file.shortID, le: 8), on: RepeatingChannel(base))
+            } catch {
+                if file == .com, error.isOfAnswer { abilities.commonDataFailures += 1 }
+                throw error
+            }
             if answer.status == .ok, answer.data.first.map(UInt32.init) == file.tag { return true }
             guard Self.deniesShortID(answer.status) else { continue }
             guard try await plain(Self.selection(of: file), on: base).status == .ok else { continue }

@@ -194,12 +194,18 @@ package struct DocumentReading: Sendable {
     // MARK: Files
 
     private mutating func open(_ chip: DocumentChip) async throws(DocumentError) {
-        let failures = await chip.abilities.cardSecurityFailures
+        let before = await chip.abilities
         do throws(DocumentError) {
             try await chip.open()
         } catch {
-            let isOfFile = await chip.abilities.cardSecurityFailures > failures
-            throw isOfFile ? interrupted(in: .method(.mapping), by: error) : error
+            let after = await chip.abilities
+            if after.cardSecurityFailures > before.cardSecurityFailures {
+                throw interrupted(in: .method(.mapping), by: error)
+            }
+            if after.commonDataFailures > before.commonDataFailures {
+                throw interrupted(in: .file(.com), by: error)
+            }
+            throw error
         }
     }
 
@@ -228,7 +234,9 @@ package struct DocumentReading: Sendable {
         } else if isObjectRead, !wasRead {
             // Only now it is known which groups the document has.
             groups = [:]
-            failures = failures.filter { $0.key == .file(.sod) }
+            failures = failures.filter { step in
+                if case .file(.group) = step.key { false } else { true }
+            }
         }
         guard isObjectRead || !disturbances.contains(.file(.sod)) else {
             object = nil

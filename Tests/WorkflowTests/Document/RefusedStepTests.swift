@@ -65,6 +65,7 @@ import VirtualDocument
         }
 
         private let card: VirtualCard
+        private let isOpen: Bool
         private let kept: Kept
         private let state = Mutex(State())
 
@@ -80,6 +81,7 @@ import VirtualDocument
             disturbed: (Disturbed, Spoil)? = nil
         ) throws {
             card = try description.makeCard()
+            isOpen = !description.hasBAC && description.files["CardAccess"] == nil
             self.kept = kept
             self.refused = refused
             self.disturbed = disturbed
@@ -92,8 +94,9 @@ import VirtualDocument
         func answer(_ command: CommandAPDU) async throws(CardError) -> ResponseAPDU {
             let isPlain = command.cla & 0x0C == 0
             if command.ins == 0xA4, command.p1 == 0x04 { state.withLock { $0.phase = .application } }
-            // PACE begins in the master file.
-            if isPlain, command.ins == 0x22, command.p2 == 0xA4 { state.withLock { $0.phase = .masterFile } }
+            // PACE and EF.CardAccess are in the master file.
+            let isInMasterFile = command.ins == 0x22 && command.p2 == 0xA4 || command.ins == 0xB0 && command.p1 == 0x9C
+            if isPlain, isInMasterFile { state.withLock { $0.phase = .masterFile } }
             // GET RESPONSE fetches the rest of a protected answer.
             if isPlain, command.ins != 0xC0, state.withLock({ $0.hasChannel }) {
                 switch kept {
@@ -105,7 +108,8 @@ import VirtualDocument
                 }
             }
             if !isPlain, Header(command) == refused { return ResponseAPDU(StatusWord(0x6985)) }
-            if !isPlain || command.ins == 0xC0 { return try await answerProtected(command) }
+            let isStep = isOpen && [0xB0, 0x88].contains(command.ins) && state.withLock { $0.phase != .masterFile }
+            if !isPlain || command.ins == 0xC0 || isStep { return try await answerProtected(command) }
             let answer = try await card.answer(command)
             // EXTERNAL AUTHENTICATE, the last step of PACE, and MSE:Set KAT of a chip without access control.
             let opens = command.ins == 0x82 || command.cla == 0 && command.ins == 0x86 || command.p2 == 0xA6
@@ -391,6 +395,33 @@ import VirtualDocument
                 // After each of two failures, and at the end.
                 #expect(chip.resets <= 3, "\(words)")
             }
+        }
+    }
+
+    @Test(
+        "so is a chip without access control that does not answer in one step",
+        arguments: ["bac-aa-rsa", "bac-td3-sha1"]
+    )
+    func openChip(name: String) async throws {
+        func read(_ disturbed: (Disturbed, Spoil)?) async throws -> (document: JSON?, chip: Chip) {
+            let fixture = try await ReadDocumentTests.Fixture(name)
+            var description = try ReadDocumentTests.description(name)
+            description.hasBAC = false
+            let chip = try Chip(description, .nothing, disturbed: disturbed)
+            connect(fixture, to: chip)
+            return (await self.read(fixture), chip)
+        }
+        let undisturbed = try await read(nil)
+        let steps = undisturbed.chip.steps
+        #expect(steps.count >= 4)
+        for step in steps {
+            let (document, chip) = try await read((step, .mute))
+            let words = "\(step): \(document ?? .null)"
+            #expect(document?["success"] == .bool(true), "\(words)")
+            let isOfCommonData = step.header.p1 == 0x9E
+            let verdict = document?["verdict"]
+            #expect(verdict == (isOfCommonData ? undisturbed.document?["verdict"] : .string("unverified")), "\(words)")
+            #expect(chip.resets <= 3, "\(words)")
         }
     }
 
