@@ -119,6 +119,7 @@ package struct DocumentAnchors: Sendable {
     ) throws(Malformed) -> Added {
         let pinned = list.proofs.first { $0.signer.fingerprint == fingerprint }
         if pinned == nil { try requireTrust(in: list.proofs, of: .masterList, at: time) }
+        if let pinned, let objection = objection(to: pinned, at: time) { throw objection }
         var added = Added(skipped: list.malformed)
         for certificate in list.certificates {
             // A certificate that is here already needs no second check.
@@ -136,6 +137,12 @@ package struct DocumentAnchors: Sendable {
             chosen.insert(authority)
         }
         return added
+    }
+
+    /// Why nobody can choose the signer of a master list: its authority has revoked it, or its country names its defects.
+    package func objection(to proof: SignedData.Proof, at time: Int) -> Malformed? {
+        let check = judge(proof.claim, as: .masterList, countries: [proof.signer.subject.country ?? ""], at: time)
+        return check.reason == .revoked || check.reason == .defect ? check.reason.map { Malformed($0.text) } : nil
     }
 
     /// Takes a link certificate. It is used only if an authority that is trusted has signed it.

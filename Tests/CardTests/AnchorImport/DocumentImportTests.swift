@@ -203,6 +203,54 @@ import Text
         #expect(chosen.complaints.contains { $0.hasPrefix(name) && $0.contains(reason) }, "\(chosen.complaints)")
     }
 
+    @Test(
+        "a question says what is known against the signer of a list, and a revoked signer cannot be chosen",
+        arguments: [
+            ("list-good", nil, true), ("list-expired", "has expired", true), ("list-future", "not valid yet", true),
+            ("list-country", "of another country", true), ("list-revoked", nil, false),
+            ("list-revoked-under-link", nil, false),
+        ] as [(String, String?, Bool)]
+    )
+    func doubt(entry: String, doubt: String?, isAsked: Bool) throws {
+        for isPinned in [false, true] {
+            var chosen = DocumentAnchorImport(present: DocumentAnchors(), at: DocumentCatalogue.time)
+            let list = try Self.file("a.ml", of: entry)
+            for member in try DocumentCatalogue.trust.document(entry).expect["trust"]?.members ?? []
+            where member.key != "a.ml" {
+                chosen.add(member.key, try Self.file(member.key, of: entry))
+            }
+            chosen.decide()
+            chosen.accept(chosen.questions)
+            let before = chosen.anchors.count
+            chosen.add("a.ml", list)
+            chosen.decide()
+            // A list that is signed well is taken without a question.
+            guard entry != "list-good" else {
+                #expect(chosen.questions.isEmpty && chosen.anchors.count > before)
+                continue
+            }
+            #expect(chosen.questions.count == (isAsked ? 1 : 0))
+            if let doubt { #expect(chosen.questions.first?.doubt?.contains(doubt) == true, "\(chosen.questions)") }
+            guard case .masterList(let signed) = try DocumentAnchorFile(list) else { continue }
+            if isPinned {
+                chosen.accept(fingerprint: signed.proof.signer.fingerprint)
+            } else {
+                chosen.accept(chosen.questions)
+            }
+            #expect((chosen.anchors.count > before) == isAsked)
+            var anchors = chosen.anchors
+            let fingerprint = signed.proof.signer.fingerprint
+            if !isAsked {
+                #expect(throws: Malformed.self) {
+                    try anchors.add(signed, at: DocumentCatalogue.time, fingerprint: fingerprint)
+                }
+            }
+            chosen.finish()
+            let isTold = chosen.complaints.contains { $0.contains("a.ml") && $0.contains("its signer is revoked") }
+            #expect(isTold == !isAsked, "\(chosen.complaints)")
+        }
+    }
+
     @Test("older exports, PEM of lists and base64 are read", arguments: ["ldif-old", "pem-cms", "base64", "ldif-link"])
     func forms(entry: String) throws {
         var anchors = DocumentAnchors()

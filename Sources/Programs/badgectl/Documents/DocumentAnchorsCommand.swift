@@ -111,11 +111,12 @@ enum DocumentAnchorsCommand {
         }
         for question in questions {
             let countries = question.countries.joined(separator: " ")
-            let rows = [
-                ("SHA-256", Hex.encode(question.fingerprint)),
-                (tr("brings"), "\(authorities(question.authorities, question.countries.count)): \(countries)"),
-                (tr("newest"), tr("of \(question.newest)")),
-            ]
+            let rows =
+                (question.doubt.map { [(tr("doubt"), $0)] } ?? []) + [
+                    ("SHA-256", Hex.encode(question.fingerprint)),
+                    (tr("brings"), "\(authorities(question.authorities, question.countries.count)): \(countries)"),
+                    (tr("newest"), tr("of \(question.newest)")),
+                ]
             terminal.say("\(question.place): \(question.name)".printable + "\n" + Help.columns(rows))
         }
         while true {

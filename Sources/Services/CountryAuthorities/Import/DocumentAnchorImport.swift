@@ -20,6 +20,8 @@ package struct DocumentAnchorImport: Sendable {
         package let authorities: Int
         /// The first day of the newest authority, `yyyy-MM-dd`.
         package let newest: String
+        /// What is known against the signer of a list; nil: nothing.
+        package let doubt: String?
         fileprivate let files: [DocumentAnchorFile]
     }
 
@@ -196,9 +198,13 @@ package struct DocumentAnchorImport: Sendable {
                     questions.append(question(entry.place, own.subject.text, own.fingerprint, [own], entry.file))
                 }
             case .masterList(let list):
+                guard anchors.objection(to: list.proof, at: time) == nil else { continue }
+                let doubt = entry.fault == DocumentAnchors.notTrusted ? nil : entry.fault?.text
                 let signer = list.proof.signer
                 let own = list.certificates.filter { $0.signsCertificates && $0.isSelfIssued && !$0.namesAnotherKey }
-                questions.append(question(entry.place, signer.subject.text, signer.fingerprint, own, entry.file))
+                questions.append(
+                    question(entry.place, signer.subject.text, signer.fingerprint, own, entry.file, doubt: doubt)
+                )
             case .certificate, .revocationList, .defectList, .collection: continue
             }
         }
@@ -215,7 +221,8 @@ package struct DocumentAnchorImport: Sendable {
         _ name: String,
         _ fingerprint: [UInt8],
         _ brought: [DocumentCertificate],
-        _ file: DocumentAnchorFile? = nil
+        _ file: DocumentAnchorFile? = nil,
+        doubt: String? = nil
     ) -> Question {
         Question(
             place: place,
@@ -224,6 +231,7 @@ package struct DocumentAnchorImport: Sendable {
             countries: Set(brought.compactMap(\.subject.country)).sorted(),
             authorities: brought.count,
             newest: brought.map(\.validity.lowerBound).max().map(DocumentTime.text) ?? "",
+            doubt: doubt,
             files: file.map { [$0] } ?? brought.map { .certificate($0) }
         )
     }
