@@ -31,6 +31,25 @@ package enum PlainFile {
         return .file(descriptor)
     }
 
+    /// Opens what a person names on a command line: a plain file, a pipe or a terminal. Never waits until somebody writes
+    /// to a FIFO: it is empty then. Folders and other devices are refused.
+    package static func openNamed(_ path: String) -> Opened {
+        let descriptor = clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { return errno == ENOENT ? .missing : .failed(errorText()) }
+        var status = stat()
+        let isKnown = fstat(descriptor, &status) == 0
+        switch status.st_mode & S_IFMT {
+        case S_IFREG, S_IFIFO: break
+        case S_IFCHR where isatty(descriptor) == 1 || ["/dev/stdin", "/dev/null"].contains(path): break
+        default:
+            close(descriptor)
+            return isKnown ? .failed("it is neither a file nor a pipe") : .failed(errorText())
+        }
+        // Reads wait for those who write.
+        _ = fcntl(descriptor, F_SETFL, 0)
+        return .file(descriptor)
+    }
+
     /// What a file holds.
     package enum Content: Sendable, Equatable {
         case bytes([UInt8])

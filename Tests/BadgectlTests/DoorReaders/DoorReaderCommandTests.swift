@@ -312,6 +312,24 @@ private func captured(_ more: [[UInt8]] = []) throws -> TemporaryFolder {
         #expect(await none.exitCode == 1)
     }
 
+    @Test(
+        "a named file that is none is told, and nobody waits for it",
+        arguments: [["scan", "--replay"], ["documents", "anchors", "import"], ["mdoc", "anchors", "import"]],
+        ["fifo", "folder", "/dev/zero"]
+    )
+    func noFile(command: [String], name: String) async throws {
+        let folder = try TemporaryFolder()
+        mkfifo(folder.path + "/fifo", 0o600)
+        mkdir(folder.path + "/folder", 0o700)
+        let path = name.hasPrefix("/") ? name : "\(folder.path)/\(name)"
+        let target = command[0] == "scan" ? [] : ["--folder", folder.path]
+        let program = try RunningProgram("badgectl", command + [path] + target, input: "")
+        #expect(await program.exitCode != 0)
+        let error = program.text(.error)
+        #expect(error.contains(path) && error.contains("error: "), "\(error)")
+        if name != "fifo" { #expect(error.contains("it is neither a file nor a pipe"), "\(error)") }
+    }
+
     @Test("scan --plot draws points, the level and the limits of the readers of a capture")
     func plot() async throws {
         let folder = try captured()

@@ -91,12 +91,15 @@ import Text
         broken[10] ^= 0xFF
         try folder.write("broken", broken)
         try folder.write("empty", [])
+        // No program writes into this pipe.
+        mkfifo(folder.path + "/pipe", 0o600)
         try folder.write("no.zip", [0x50, 0x4B, 3, 4, 1, 2])
         let encrypted = try ZipMaker([.init(name: "a", content: Self.file("cvca"), flags: 1)])
         try folder.write("secret.zip", encrypted.bytes)
         for (name, words) in [
             ("broken", "certificate"), ("empty", "holds no new certificate"), ("no.zip", "has no directory"),
             ("secret.zip", "secret.zip/a: is encrypted"), ("missing", "No such file"),
+            ("pipe", "holds no new certificate"),
         ] {
             var sources = AnchorSources()
             sources.add("\(folder.path)/\(name)")

@@ -7,10 +7,15 @@ import Text
 enum FileContent {
     /// Reads a file of at most `limit` bytes.
     static func read(_ path: String, limit: Int) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw cannotRead(path, errorText()) }
-        defer { close(descriptor) }
-        switch PlainFile.read(descriptor, limit: limit) {
+        let content: PlainFile.Content
+        switch PlainFile.openNamed(path) {
+        case .file(let descriptor):
+            defer { close(descriptor) }
+            content = PlainFile.read(descriptor, limit: limit)
+        case .missing: content = .missing
+        case .failed(let reason): content = .failed(reason)
+        }
+        switch content {
         case .bytes(let bytes): return bytes
         case .tooLong:
             let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"

@@ -75,8 +75,8 @@ package struct AnchorSources: Sendable {
 
     /// Reads a file or folder. `isNamed`: the user has named it, so it may be a pipe, and faults are reported.
     private mutating func add(_ path: String, isNamed: Bool, _ depth: Int) {
-        // O_NONBLOCK: otherwise opening a pipe in a folder would block, because no process writes to the pipe.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isNamed ? 0 : O_NONBLOCK))
+        // O_NONBLOCK: otherwise opening a pipe would block as long as no process writes to the pipe.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { return complain(path, errorText()) }
         defer { close(descriptor) }
         var status = stat()
@@ -84,7 +84,11 @@ package struct AnchorSources: Sendable {
         switch status.st_mode & S_IFMT {
         case S_IFDIR: addFolder(path, depth)
         case S_IFREG: read(descriptor: descriptor, path, depth)
-        case S_IFIFO, S_IFSOCK: if isNamed { read(descriptor: descriptor, path, depth) }
+        case S_IFIFO, S_IFSOCK:
+            guard isNamed else { return }
+            // Reads wait for those who write.
+            _ = fcntl(descriptor, F_SETFL, 0)
+            read(descriptor: descriptor, path, depth)
         default: if isNamed { complain(path, "is neither a file nor a folder") }
         }
     }
