@@ -20,6 +20,8 @@ package import Scanners
     package private(set) var status = ScannerStatus()
     /// Whether the radio listened, in each status.
     package private(set) var listening: [Bool] = []
+    /// The fault of each status that had one.
+    package private(set) var faults: [ScannerFault] = []
     private let waiters = Waiters()
 
     package nonisolated init() {}
@@ -32,6 +34,7 @@ package import Scanners
     package func scannerChanged(_ scanner: any Scanner) {
         status = scanner.status
         listening.append(status.isListening)
+        if let fault = status.fault { faults.append(fault) }
         waiters.check()
     }
 

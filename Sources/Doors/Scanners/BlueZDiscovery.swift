@@ -34,8 +34,9 @@ import DoorReaders
     private var refusals = 0
     /// Why the discovery has not started, until it starts; nil also while bluetoothd refuses for a moment.
     private(set) var failure: Failure?
-    /// The refusals of a bluetoothd that has just started, which are no fault.
-    private static let passingRefusals = 2
+    /// The refusals of a bluetoothd that has just started, which are no fault. If the last one has crashed, the kernel goes
+    /// on with its discovery, for 10.24 s, and starts no other one.
+    private static let passingRefusals = 6
     /// The discovery ran, and was stopped to start again or for a planned pause. While it starts again, the adapter counts
     /// as listening.
     private var continues = false

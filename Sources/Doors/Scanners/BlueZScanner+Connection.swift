@@ -7,6 +7,8 @@ import Text
 /// The connection to the bus, and attempts to connect again.
 extension BlueZScanner {
     private static let longestPause: Int64 = 30_000
+    /// The pauses that are not doubled: a bluetoothd that has just started refuses for 11 s.
+    private static let shortPauses = 6
 
     func open() {
         do throws(BusFailure) {
@@ -64,10 +66,12 @@ extension BlueZScanner {
         for adapter in adapters.values { observer?.adapterRemoved(adapter.number) }
     }
 
-    /// Tries again after a pause: to connect, to read the objects, or to start discoveries.
+    /// Tries again after a pause: to connect, to read the objects, or to start discoveries. The pauses are 1, 2, 2, 2, 2, 2,
+    /// 4, 8, 16 and 30 s.
     func retryLater() {
         guard demand != nil else { return }
-        let pause = min(timing.retry << Int64(min(failures, 10)), Self.longestPause)
+        let doublings = failures < Self.shortPauses ? min(failures, 1) : failures - Self.shortPauses + 2
+        let pause = min(timing.retry << Int64(min(doublings, 10)), Self.longestPause)
         failures += 1
         if retryAlarm == nil { retryAlarm = Loop.Alarm { [weak self] in self?.retry() } }
         retryAlarm?.set(after: pause)

@@ -19,7 +19,7 @@ package import Host
         /// Discovery and pause in the mode power saving.
         package var on: Int64 = 8000
         package var off: Int64 = 4000
-        /// First pause before a refused start or a lost connection is tried again; doubled up to 30 s.
+        /// First pause before a refused start or a lost connection is tried again; see `retryLater`.
         package var retry: Int64 = 1000
         /// Discovery without a filter in the recovery step `probe`.
         package var probe: Int64 = ScanWatchdog.probeTime
