@@ -11,6 +11,7 @@ package import Scanners
     /// The calls in order: demands, `stop`, recovery steps.
     package private(set) var calls: [String] = []
     package private(set) var demand: ScanDemand?
+    package var readsDevices = false
     /// The recovery steps that the scanner supports.
     package var steps: Set<RecoveryStep> = []
     /// Called when a scan begins.

@@ -93,7 +93,7 @@ import Text
         reservations[adapter] == nil && scan?.searches(adapter) == true
     }
 
-    /// Whether the scan reads from bluetoothd what devices advertise.
+    /// Whether a scan reads from bluetoothd what devices advertise.
     package var readsDevices: Bool { scan?.readsDevices ?? false }
 
     /// Lets the system connect to a device as soon as it advertises, until `endConnection`; false when it cannot.
@@ -118,8 +118,8 @@ import Text
     /// Whether the scan lets bluetoothd find devices on an adapter, until `reserve`. Ends a pause of the scan.
     func searches(_ adapter: Int) -> Bool
 
-    /// Whether the scan reads from bluetoothd what devices advertise. Once it has connected to a device, bluetoothd lists
-    /// the services of the device in place of the advertised ones, until it forgets the device.
+    /// Whether this scan, or the next one, reads from bluetoothd what devices advertise. Once it has connected to a device,
+    /// bluetoothd lists the services of the device in place of the advertised ones, until it forgets the device.
     var readsDevices: Bool { get }
 
     /// Lets the system connect to a device as soon as it advertises. `endConnection` must be called when it is connected,

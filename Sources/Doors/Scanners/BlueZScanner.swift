@@ -167,7 +167,7 @@ package import Host
 
     // MARK: Connections
 
-    package var readsDevices: Bool { demand != nil }
+    package let readsDevices = true
 
     package func searches(_ adapter: Int) -> Bool {
         guard let path = adapters.values.first(where: { $0.number == adapter && $0.isPowered })?.path else {

@@ -16,7 +16,7 @@ extension Radio: RadioScan {
 
     package func searches(_ adapter: Int) -> Bool { demand != nil && scanners.first?.searches(adapter) == true }
 
-    package var readsDevices: Bool { demand != nil && scanners.first?.readsDevices == true }
+    package var readsDevices: Bool { scanners.first?.readsDevices == true }
 
     package func beginConnection(to address: DeviceAddress, adapter: Int) async -> Bool {
         guard demand != nil, let scanner = scanners.first else { return false }

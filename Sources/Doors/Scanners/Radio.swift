@@ -38,7 +38,7 @@ package import Host
     let clock: any RadioClock
     /// In order of preference.
     let allScanners: [any Scanner]
-    /// Without those that reported a permanent fault in this scan. The first one is used.
+    /// Without those that reported a permanent fault in this scan, or in the last one. The first one is used.
     private(set) var scanners: [any Scanner]
     private var listeners: [ObjectIdentifier: any Listener] = [:]
     private(set) var demand: ScanDemand?
@@ -100,6 +100,8 @@ package import Host
         let wanted = ScanDemand.union(listeners.values.map(\.demand))
         if wanted != demand {
             if demand == nil {
+                // A scanner that failed may work in the next scan.
+                scanners = allScanners
                 endLeftConnections()
                 // Once more for what is being connected now.
                 if connections != nil { nextLook = clock.now + Self.connectionTime }
@@ -127,8 +129,6 @@ package import Host
 
     private func endScan() {
         scanners.first?.stop()
-        // A scanner that failed may work in the next scan.
-        scanners = allScanners
         addresses = [:]
         removed = [:]
         listeningUntil = nil

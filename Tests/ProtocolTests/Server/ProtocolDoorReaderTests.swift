@@ -357,6 +357,21 @@ import Text
         #expect(await client.next("DOOR_READER") != nil)
     }
 
+    @Test("an opening that outlasts the scan knows its scanner, and the next scan begins with the preferred one again")
+    func lastScanner() async throws {
+        fixture.spare.readsDevices = true
+        #expect(!fixture.radio.readsDevices)
+        let client = try await fixture.scanning()
+        fixture.scanner.change(ScannerStatus(fault: ScannerFault(.access, "refused", advice: "", isPermanent: true)))
+        #expect(await client.next("SCAN")?["backend"] == .string("spare"))
+        #expect(fixture.radio.readsDevices)
+        #expect(await client.ask(#"{"cmd":"STOP_SCAN"}"#, "SCAN") != nil)
+        #expect(fixture.radio.readsDevices)
+        #expect(await client.ask(#"{"cmd":"START_SCAN"}"#, "SCAN")?["backend"] == .string("scripted"))
+        #expect(!fixture.radio.readsDevices)
+        client.close()
+    }
+
     @Test("silence starts the recovery steps and is reported until the next advertisement")
     func silence() async throws {
         fixture.scanner.steps = [.restart, .reopen, .powerCycle]
