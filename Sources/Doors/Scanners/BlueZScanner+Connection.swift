@@ -69,15 +69,17 @@ extension BlueZScanner {
     /// Tries again after a pause: to connect, to read the objects, or to start discoveries. The pauses are 1, 2, 2, 2, 2, 2,
     /// 4, 8, 16 and 30 s.
     func retryLater() {
-        guard demand != nil else { return }
+        // Several adapters may be refused at the same time.
+        guard demand != nil, retryAlarm == nil else { return }
         let doublings = failures < Self.shortPauses ? min(failures, 1) : failures - Self.shortPauses + 2
         let pause = min(timing.retry << Int64(min(doublings, 10)), Self.longestPause)
         failures += 1
-        if retryAlarm == nil { retryAlarm = Loop.Alarm { [weak self] in self?.retry() } }
+        retryAlarm = Loop.Alarm { [weak self] in self?.retry() }
         retryAlarm?.set(after: pause)
     }
 
     private func retry() {
+        retryAlarm = nil
         guard demand != nil else { return }
         if bus == nil {
             open()
@@ -100,6 +102,7 @@ extension BlueZScanner {
         }
         owner = answer.sender
         failures = 0
+        retryAlarm = nil
         fault = nil
         do throws(Malformed) {
             try answer.each("{oa{sa{sv}}}") { () throws(Malformed) in

@@ -456,6 +456,21 @@ extension ScanDemand {
         fixture.scanner.stop()
     }
 
+    @Test(
+        "two adapters that bluetoothd refuses at the same time count as one failure, after which both are tried again"
+    )
+    func refusedTogether() async throws {
+        var timing = BlueZScanner.Timing()
+        timing.retry = 600_000
+        let fixture = try await BlueZFixture({ $0.adapters["/org/bluez/hci1"] = .init(number: 1) }, timing: timing)
+        fixture.service.refusing = ["/org/bluez/hci0", "/org/bluez/hci1"]
+        fixture.scanner.scan(.performance)
+        await fixture.service.wait(for: "StopDiscovery hci0")
+        await fixture.service.wait(for: "StopDiscovery hci1")
+        #expect(fixture.scanner.failures == 1)
+        fixture.scanner.stop()
+    }
+
     @Test("a scan waits for bluetoothd")
     func late() async throws {
         let bus = try await PrivateBus.start()
