@@ -37,8 +37,8 @@ import DoorReaders
     /// The refusals of a bluetoothd that has just started, which are no fault. If the last one has crashed, the kernel goes
     /// on with its discovery, for 10.24 s, and starts no other one.
     private static let passingRefusals = 6
-    /// The discovery ran, and was stopped to start again or for a planned pause. While it starts again, the adapter counts
-    /// as listening.
+    /// The discovery ran, and was stopped to start again or for a planned pause. Until it has started again, the adapter
+    /// counts as listening.
     private var continues = false
     /// The monitors of the adapter are active, so the kernel does not let the controller drop repeated advertisements.
     private(set) var hasMonitors = false
@@ -137,8 +137,8 @@ import DoorReaders
         accepted()
     }
 
-    /// The adapter receives advertisements, or does so again in a moment.
-    var isListening: Bool { state == .on || state == .starting && continues }
+    /// The adapter receives advertisements, or does so again in a moment or after a planned pause.
+    func isListening(isResting: Bool) -> Bool { state == .on || continues && (state == .starting || isResting) }
 
     // MARK: Repeated advertisements
 

@@ -274,9 +274,9 @@ package import Host
     func update() {
         var new = ScannerStatus()
         new.adapters = adapters.values.sorted { $0.path < $1.path }.map { adapter in
-            let isDiscovering = discoveries[adapter.path]?.isListening == true
             let isResting = dutyCycle.isPausing || isReserved(adapter.path)
-            return adapter.shown(isListening: adapter.isPowered && (isDiscovering || isResting))
+            let isListening = discoveries[adapter.path]?.isListening(isResting: isResting) == true
+            return adapter.shown(isListening: adapter.isPowered && isListening)
         }
         new.isListening = new.adapters.contains(where: \.isListening)
         new.isPausing = dutyCycle.isPausing && new.isListening

@@ -471,6 +471,19 @@ extension ScanDemand {
         fixture.scanner.stop()
     }
 
+    @Test("a radio with which bluetoothd refuses to scan does not count as listening in the pauses of power saving")
+    func refusedWithPauses() async throws {
+        var timing = BlueZScanner.Timing()
+        (timing.retry, timing.on, timing.off) = (1, 1, 1)
+        let fixture = try await BlueZFixture({ $0.refusing = ["/org/bluez/hci0"] }, timing: timing)
+        fixture.scanner.scan(.powerSaving)
+        await fixture.observer.wait { $0.status.fault != nil }
+        // Long enough for some pauses.
+        await fixture.service.wait(for: "StartDiscovery hci0", times: 30)
+        #expect(!fixture.observer.listening.contains(true))
+        fixture.scanner.stop()
+    }
+
     @Test("a scan waits for bluetoothd")
     func late() async throws {
         let bus = try await PrivateBus.start()
